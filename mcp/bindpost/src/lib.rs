@@ -1,0 +1,1 @@
+//! Turn functions into MCP servers.

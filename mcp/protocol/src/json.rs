@@ -1,0 +1,496 @@
+//! One strict pass over a JSON text.
+//!
+//! `serde_json` decodes values; this pass comes first and gives three things that no crate offers
+//! together: the text is valid JSON of bounded depth, no object anywhere names a member twice
+//! (parsers disagree on which one counts, and that is how checks are bypassed), and it is known
+//! where the members of the message, of its `params` and of `params._meta` lie, so that each is
+//! decoded once or passed on as it stands. Its verdict is compared with `serde_json` by property
+//! test and by fuzzing.
+
+use std::borrow::Cow;
+
+/// The deepest nesting accepted; the same as `serde_json`'s own.
+pub(crate) const MAX_DEPTH: u8 = 127;
+
+/// Objects with more members than this are checked for duplicates by sorting, not by comparing pairs.
+const FEW_MEMBERS: usize = 12;
+
+/// A part of the text, by offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    /// Whether anything was found: no JSON value is empty.
+    pub(crate) fn is_some(self) -> bool {
+        self.end > self.start
+    }
+}
+
+/// Whose member it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The message's own.
+    Top,
+    /// A member of `params`.
+    Params,
+    /// A member of `params._meta`.
+    Meta,
+    /// Anything below: checked, not recorded.
+    Below,
+}
+
+/// One recorded member. `key` excludes the quotes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) level: Level,
+    pub(crate) key_escaped: bool,
+    pub(crate) key: Span,
+    pub(crate) value: Span,
+}
+
+/// What the pass found out.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    pub(crate) jsonrpc: Span,
+    pub(crate) id: Span,
+    pub(crate) method: Span,
+    pub(crate) params: Span,
+    pub(crate) result: Span,
+    pub(crate) error: Span,
+    /// Members of `params` and `params._meta`, in order of appearance.
+    pub(crate) members: Vec<Member>,
+    /// The elements, when the text is an array.
+    pub(crate) elements: Vec<Span>,
+    pub(crate) root: Root,
+}
+
+/// What the text is as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Root {
+    Object,
+    Array,
+    #[default]
+    Scalar,
+}
+
+/// Why the text was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) at: usize,
+    pub(crate) what: What,
+    /// The message's id, when it was read before the fault.
+    pub(crate) id: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    Expected(&'static str),
+    TooDeep,
+    Duplicate(String),
+    NotUtf8,
+    TooLong,
+}
+
+impl Fault {
+    /// Says what is wrong and where, for people.
+    pub(crate) fn explain(&self, text: &[u8]) -> String {
+        let before = &text[..self.at.min(text.len())];
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let column = self.at - before.iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1) + 1;
+        let what = match &self.what {
+            What::Expected(what) => format!("expected {what}"),
+            What::TooDeep => format!("nested deeper than {MAX_DEPTH} levels"),
+            What::Duplicate(key) => format!("member {key:?} appears twice in one object"),
+            What::NotUtf8 => "the text is not valid UTF-8".to_owned(),
+            What::TooLong => "the text is longer than 4 GiB".to_owned(),
+        };
+        format!("{what} at line {line}, column {column}")
+    }
+}
+
+/// Passes over the whole text once.
+pub(crate) fn outline(text: &[u8]) -> Result<Outline, Fault> {
+    if let Err(error) = std::str::from_utf8(text) {
+        return Err(Fault { at: error.valid_up_to(), what: What::NotUtf8, id: Span::default() });
+    }
+    if u32::try_from(text.len()).is_err() {
+        return Err(Fault { at: 0, what: What::TooLong, id: Span::default() });
+    }
+    let mut pass = Pass { text, at: 0, keys: Vec::with_capacity(8), found: Outline::default() };
+    match pass.run() {
+        Ok(()) => Ok(pass.found),
+        Err(what) => Err(Fault { at: pass.at, what, id: pass.found.id }),
+    }
+}
+
+struct Pass<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// The keys of the objects that are open, innermost last.
+    keys: Vec<Cow<'a, [u8]>>,
+    found: Outline,
+}
+
+impl<'a> Pass<'a> {
+    fn run(&mut self) -> Result<(), What> {
+        self.space();
+        match self.peek() {
+            Some(b'{') => {
+                self.found.root = Root::Object;
+                self.found.members.reserve(8);
+                self.object(MAX_DEPTH, Level::Top)?;
+            }
+            Some(b'[') => {
+                self.found.root = Root::Array;
+                self.array(MAX_DEPTH, true)?;
+            }
+            _ => self.value(MAX_DEPTH)?,
+        }
+        self.space();
+        if self.at < self.text.len() {
+            return Err(What::Expected("the end of the text"));
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn span(&self, start: usize) -> Span {
+        // Checked in `outline`: the text is shorter than 4 GiB.
+        Span { start: start as u32, end: self.at as u32 }
+    }
+
+    fn value(&mut self, depth: u8) -> Result<(), What> {
+        match self.peek() {
+            Some(b'"') => self.string().map(|_| ()),
+            Some(b'{') => self.object(depth, Level::Below),
+            Some(b'[') => self.array(depth, false),
+            Some(b't') => self.literal(b"true"),
+            Some(b'f') => self.literal(b"false"),
+            Some(b'n') => self.literal(b"null"),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(What::Expected("a JSON value")),
+        }
+    }
+
+    fn literal(&mut self, word: &'static [u8]) -> Result<(), What> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(What::Expected("a JSON value"))
+        }
+    }
+
+    fn number(&mut self) -> Result<(), What> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(What::Expected("a digit")),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), What> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(What::Expected("a digit"));
+        }
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Passes over a string and tells whether it holds an escape.
+    fn string(&mut self) -> Result<bool, What> {
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            self.at += plain_prefix(&self.text[self.at..]);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(What::Expected("no control character inside a string")),
+                None => return Err(What::Expected("the closing quote of a string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), What> {
+        match self.text.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => match self.hex4(self.at + 2)? {
+                0xD800..=0xDBFF => {
+                    let low = self.text.get(self.at + 6..self.at + 8) == Some(b"\\u");
+                    if low && matches!(self.hex4(self.at + 8)?, 0xDC00..=0xDFFF) {
+                        self.at += 12;
+                        Ok(())
+                    } else {
+                        Err(What::Expected("the second half of a surrogate pair"))
+                    }
+                }
+                0xDC00..=0xDFFF => Err(What::Expected("no lone surrogate")),
+                _ => {
+                    self.at += 6;
+                    Ok(())
+                }
+            },
+            _ => Err(What::Expected("an escape that JSON knows")),
+        }
+    }
+
+    fn hex4(&self, start: usize) -> Result<u16, What> {
+        let digits = self.text.get(start..start + 4).unwrap_or_default();
+        if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(What::Expected("four hexadecimal digits"));
+        }
+        Ok(digits.iter().fold(0, |sum, &d| sum << 4 | (d as char).to_digit(16).unwrap_or(0) as u16))
+    }
+
+    fn array(&mut self, depth: u8, record: bool) -> Result<(), What> {
+        let depth = depth.checked_sub(1).ok_or(What::TooDeep)?;
+        self.at += 1;
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.space();
+            let start = self.at;
+            self.value(depth)?;
+            if record {
+                let span = self.span(start);
+                self.found.elements.push(span);
+            }
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return Err(What::Expected("`,` or `]`")),
+            }
+        }
+    }
+
+    fn object(&mut self, depth: u8, level: Level) -> Result<(), What> {
+        let depth = depth.checked_sub(1).ok_or(What::TooDeep)?;
+        let first_key = self.keys.len();
+        self.at += 1;
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(What::Expected("a member name in quotes"));
+            }
+            let key_start = self.at;
+            let key_escaped = self.string()?;
+            let (inner_start, inner_end) = (key_start + 1, self.at - 1);
+            let key: &'a [u8] = &self.text[inner_start..inner_end];
+            self.note_key(first_key, key_start, key, key_escaped)?;
+            self.space();
+            if self.peek() != Some(b':') {
+                return Err(What::Expected("`:`"));
+            }
+            self.at += 1;
+            self.space();
+
+            let start = self.at;
+            let opens_object = self.peek() == Some(b'{');
+            match level {
+                Level::Top if opens_object && key == b"params" => self.object(depth, Level::Params)?,
+                Level::Params if opens_object && key == b"_meta" => self.object(depth, Level::Meta)?,
+                _ => self.value(depth)?,
+            }
+            let value = self.span(start);
+            match level {
+                Level::Below => {}
+                Level::Top => match key {
+                    b"jsonrpc" => self.found.jsonrpc = value,
+                    b"id" => self.found.id = value,
+                    b"method" => self.found.method = value,
+                    b"params" => self.found.params = value,
+                    b"result" => self.found.result = value,
+                    b"error" => self.found.error = value,
+                    _ => {}
+                },
+                Level::Params | Level::Meta => {
+                    let key = Span { start: inner_start as u32, end: inner_end as u32 };
+                    self.found.members.push(Member { level, key_escaped, key, value });
+                }
+            }
+
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return self.close_object(first_key);
+                }
+                _ => return Err(What::Expected("`,` or `}`")),
+            }
+        }
+    }
+
+    /// Remembers a key of the open object; refuses one that is there already.
+    fn note_key(
+        &mut self,
+        first_key: usize,
+        key_start: usize,
+        key: &'a [u8],
+        escaped: bool,
+    ) -> Result<(), What> {
+        let key = if escaped {
+            let quoted = &self.text[key_start..self.at];
+            let decoded: String =
+                serde_json::from_slice(quoted).map_err(|_| What::Expected("a valid string"))?;
+            Cow::Owned(decoded.into_bytes())
+        } else {
+            Cow::Borrowed(key)
+        };
+        let siblings = &self.keys[first_key..];
+        if siblings.len() < FEW_MEMBERS && siblings.contains(&key) {
+            return Err(What::Duplicate(String::from_utf8_lossy(&key).into_owned()));
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn close_object(&mut self, first_key: usize) -> Result<(), What> {
+        let keys = &mut self.keys[first_key..];
+        if keys.len() > FEW_MEMBERS {
+            keys.sort_unstable();
+            if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(What::Duplicate(String::from_utf8_lossy(&pair[0]).into_owned()));
+            }
+        }
+        self.keys.truncate(first_key);
+        Ok(())
+    }
+}
+
+/// How many bytes from the start need no look inside a string: no quote, no backslash, no control character.
+fn plain_prefix(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // Eight bytes at a time. A byte below 0x20, or equal to the quote or the backslash, sets its high
+    // bit in the sum of the three tests; a false alarm only ends the fast loop early.
+    let mut count = 0;
+    for chunk in bytes.chunks_exact(8) {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(chunk);
+        let word = u64::from_le_bytes(eight);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let slash = word ^ (ONES * u64::from(b'\\'));
+        let hit = (word.wrapping_sub(ONES * 0x20) & !word)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (slash.wrapping_sub(ONES) & !slash);
+        if hit & HIGHS != 0 {
+            break;
+        }
+        count += 8;
+    }
+    count + bytes[count..].iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fault(text: &str) -> String {
+        outline(text.as_bytes()).expect_err(text).explain(text.as_bytes())
+    }
+
+    #[test]
+    fn names_the_place_of_a_fault() {
+        assert_eq!(fault("{\"a\":1,\n \"a\":2}"), "member \"a\" appears twice in one object at line 2, column 5");
+        assert_eq!(fault("{\"a\":"), "expected a JSON value at line 1, column 6");
+        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), "member \"a\" appears twice in one object at line 1, column 16");
+        assert_eq!(fault(r#"["\ud800"]"#), "expected the second half of a surrogate pair at line 1, column 3");
+        assert!(fault(&"[".repeat(100_000)).starts_with("nested deeper than 127 levels"));
+    }
+
+    #[test]
+    fn finds_a_duplicate_among_many_members() {
+        let mut members: Vec<String> = (0..1000).map(|n| format!("\"k{n}\":{n}")).collect();
+        members.push("\"k500\":0".to_owned());
+        assert!(fault(&format!("{{{}}}", members.join(","))).contains("\"k500\" appears twice"));
+    }
+
+    #[test]
+    fn agrees_with_serde_json_on_depth() {
+        for depth in [126, 127, 128] {
+            let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            assert_eq!(outline(text.as_bytes()).is_ok(), theirs, "depth {depth}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plain_prefix_is_exact(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let naive = bytes.iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count();
+            prop_assert_eq!(plain_prefix(&bytes), naive);
+        }
+
+        /// Near-JSON: pieces that are valid more often than random bytes are.
+        #[test]
+        fn agrees_with_serde_json(pieces in proptest::collection::vec(
+            prop_oneof![
+                Just("{"), Just("}"), Just("["), Just("]"), Just(","), Just(":"), Just("\"a\""), Just("\"b\""),
+                Just("1"), Just("-0.5e+3"), Just("01"), Just("1."), Just("true"), Just("nul"), Just("null"),
+                Just(" "), Just("\"\\u00e9\""), Just("\"\\ud83d\\ude00\""), Just("\"\\ude00\""), Just("\"\\x\""),
+                Just("\"\u{1}\""), Just("{\"a\":1}"), Just("[1,2]"),
+            ], 0..12))
+        {
+            let text = pieces.concat();
+            let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            match outline(text.as_bytes()) {
+                Ok(_) => prop_assert!(theirs, "we accept {text:?}"),
+                Err(fault) => prop_assert!(
+                    !theirs || matches!(fault.what, What::Duplicate(_)), "we refuse {text:?}: {fault:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,605 @@
+//! JSON-RPC 2.0: bytes to [`Message`] and back.
+//!
+//! A message keeps the bytes it came in. Its members are decoded when somebody asks for them and
+//! passed on as they stand when nobody does.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::json::{self, Fault, Level, Member, Outline, Root, Span, What};
+
+/// The text is not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// The JSON is not a JSON-RPC message.
+pub const INVALID_REQUEST: i64 = -32600;
+/// No such method, or not in this revision.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The method's parameters are wrong.
+pub const INVALID_PARAMS: i64 = -32602;
+/// The server failed.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// No such session; only revisions with a handshake have sessions.
+pub const SESSION_NOT_FOUND: i64 = -32001;
+/// A header and the body disagree (2026-07-28).
+pub const HEADER_MISMATCH: i64 = -32020;
+/// The client lacks a capability this request needs (2026-07-28).
+pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+/// The named revision is not served (2026-07-28).
+pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+
+/// The id of a request: a string or an integer, echoed with type and value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(IdKind);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum IdKind {
+    Integer(i64),
+    /// An integer that does not fit, digit by digit.
+    Large(Box<str>),
+    Text(Box<str>),
+}
+
+impl RequestId {
+    /// Reads an id from JSON text; `None` unless it is a string or an integer.
+    fn from_json(json: &str) -> Option<RequestId> {
+        if json.starts_with('"') {
+            let text = Raw(json).as_text()?;
+            return Some(RequestId(IdKind::Text(text.into())));
+        }
+        if !json.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+            return None;
+        }
+        Some(RequestId(match json.parse() {
+            Ok(integer) => IdKind::Integer(integer),
+            Err(_) => IdKind::Large(json.into()),
+        }))
+    }
+
+    /// Appends the id as JSON.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            IdKind::Integer(integer) => write_integer(out, *integer),
+            IdKind::Large(digits) => out.extend_from_slice(digits.as_bytes()),
+            IdKind::Text(text) => write_string(out, text),
+        }
+    }
+}
+
+impl From<i64> for RequestId {
+    fn from(integer: i64) -> RequestId {
+        RequestId(IdKind::Integer(integer))
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> RequestId {
+        RequestId(IdKind::Text(text.into()))
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            IdKind::Integer(integer) => integer.fmt(f),
+            IdKind::Large(text) | IdKind::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            IdKind::Integer(integer) => serializer.serialize_i64(*integer),
+            IdKind::Text(text) => serializer.serialize_str(text),
+            IdKind::Large(digits) => {
+                let raw = serde_json::value::RawValue::from_string(digits.to_string());
+                raw.map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequestId, D::Error> {
+        let raw = <&serde_json::value::RawValue>::deserialize(deserializer)?;
+        RequestId::from_json(raw.get())
+            .ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
+    }
+}
+
+/// What a body holds.
+#[derive(Debug)]
+pub enum Incoming {
+    /// One message.
+    One(Message),
+    /// A batch (2025-03-26 only), element by element, each good or bad by itself.
+    Batch(Vec<Result<Message, DecodeError>>),
+}
+
+/// One JSON-RPC message.
+#[derive(Debug)]
+pub enum Message {
+    /// Wants an answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Answers a request of ours.
+    Response(Response),
+}
+
+/// A request: an id, a method and parameters.
+#[derive(Debug)]
+pub struct Request {
+    /// Echoed in the answer.
+    pub id: RequestId,
+    method: Text,
+    params: Params,
+}
+
+/// A notification: a method and parameters.
+#[derive(Debug)]
+pub struct Notification {
+    method: Text,
+    params: Params,
+}
+
+/// An answer to a request of ours.
+#[derive(Debug)]
+pub struct Response {
+    /// The id of our request.
+    pub id: RequestId,
+    /// The result as JSON text, or the error.
+    pub outcome: Result<Bytes, ErrorObject>,
+}
+
+/// A JSON-RPC error object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// One of the constants of this module, or an own code outside -32768…-32000.
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// More, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl ErrorObject {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> ErrorObject {
+        ErrorObject { code, message: message.into(), data: None }
+    }
+
+    /// The same with data.
+    pub fn with_data(mut self, data: Value) -> ErrorObject {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl fmt::Display for ErrorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for ErrorObject {}
+
+/// A body that is no message, with the id if one could be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodeError {
+    /// The request's id, when it was readable.
+    pub id: Option<RequestId>,
+    /// What to answer.
+    pub error: ErrorObject,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// A string of the body: the method name, in place unless it holds escapes.
+#[derive(Debug)]
+enum Text {
+    InPlace(Span),
+    Decoded(Box<str>),
+}
+
+impl Text {
+    fn get<'a>(&'a self, body: &'a Bytes) -> &'a str {
+        match self {
+            Text::InPlace(span) => slice(body, *span),
+            Text::Decoded(text) => text,
+        }
+    }
+}
+
+/// Decodes a body.
+pub fn decode(body: Bytes) -> Result<Incoming, DecodeError> {
+    match json::outline(&body) {
+        Err(fault) => Err(refuse(&body, &fault)),
+        Ok(outline) if outline.root == Root::Array => {
+            if outline.elements.is_empty() {
+                return Err(invalid(None, "a batch must not be empty"));
+            }
+            let one = |span: &Span| decode_one(body.slice(span.start as usize..span.end as usize));
+            Ok(Incoming::Batch(outline.elements.iter().map(one).collect()))
+        }
+        Ok(outline) => message(body, outline).map(Incoming::One),
+    }
+}
+
+/// Decodes a body that must hold exactly one message.
+pub fn decode_one(body: Bytes) -> Result<Message, DecodeError> {
+    let outline = json::outline(&body).map_err(|fault| refuse(&body, &fault))?;
+    message(body, outline)
+}
+
+fn refuse(body: &Bytes, fault: &Fault) -> DecodeError {
+    let id = fault.id.is_some().then(|| RequestId::from_json(slice(body, fault.id))).flatten();
+    let code = match fault.what {
+        What::Duplicate(_) => INVALID_REQUEST,
+        _ => PARSE_ERROR,
+    };
+    let kind = if code == PARSE_ERROR { "invalid JSON" } else { "ambiguous JSON" };
+    DecodeError { id, error: ErrorObject::new(code, format!("{kind}: {}", fault.explain(body))) }
+}
+
+fn invalid(id: Option<RequestId>, reason: &str) -> DecodeError {
+    DecodeError { id, error: ErrorObject::new(INVALID_REQUEST, format!("invalid request: {reason}")) }
+}
+
+fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
+    if outline.root != Root::Object {
+        return Err(invalid(None, "a message is a JSON object"));
+    }
+    let id = match outline.id.is_some() {
+        false => None,
+        true => Some(
+            RequestId::from_json(slice(&body, outline.id))
+                .ok_or_else(|| invalid(None, "`id` must be a string or an integer"))?,
+        ),
+    };
+    if slice(&body, outline.jsonrpc) != "\"2.0\"" {
+        return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
+    }
+    if outline.method.is_some() {
+        let raw = slice(&body, outline.method);
+        let method = match Raw(raw).as_text() {
+            Some(Cow::Borrowed(_)) => {
+                Text::InPlace(Span { start: outline.method.start + 1, end: outline.method.end - 1 })
+            }
+            Some(Cow::Owned(text)) => Text::Decoded(text.into()),
+            None => return Err(invalid(id, "`method` must be a string")),
+        };
+        if outline.params.is_some() && !slice(&body, outline.params).starts_with('{') {
+            return Err(invalid(id, "`params` must be an object"));
+        }
+        let params = Params { body, whole: outline.params, members: outline.members };
+        return Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        });
+    }
+    let Some(id) = id else {
+        return Err(invalid(None, "neither `method` nor `id` is there"));
+    };
+    let outcome = match (outline.result.is_some(), outline.error.is_some()) {
+        (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
+        (false, true) => match serde_json::from_str(slice(&body, outline.error)) {
+            Ok(error) => Err(error),
+            Err(_) => return Err(invalid(Some(id), "`error` must have a code and a message")),
+        },
+        _ => return Err(invalid(Some(id), "a response has either `result` or `error`")),
+    };
+    Ok(Message::Response(Response { id, outcome }))
+}
+
+fn slice(body: &Bytes, span: Span) -> &str {
+    // Spans come from the pass over this very body, which checked it to be UTF-8 and cut it at ASCII bytes.
+    body.get(span.start as usize..span.end as usize)
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .unwrap_or_default()
+}
+
+impl Request {
+    /// The method's name.
+    pub fn method(&self) -> &str {
+        self.method.get(&self.params.body)
+    }
+    /// The parameters; empty when the message has none.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+    /// The request's id and parameters, taken apart.
+    pub fn into_parts(self) -> (RequestId, Params) {
+        (self.id, self.params)
+    }
+}
+
+impl Notification {
+    /// The method's name.
+    pub fn method(&self) -> &str {
+        self.method.get(&self.params.body)
+    }
+    /// The parameters; empty when the message has none.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+}
+
+/// The parameters of a request or notification: member by member, undecoded.
+#[derive(Debug)]
+pub struct Params {
+    body: Bytes,
+    whole: Span,
+    members: Vec<Member>,
+}
+
+impl Params {
+    /// One member.
+    pub fn get(&self, name: &str) -> Option<Raw<'_>> {
+        self.find(Level::Params, name)
+    }
+
+    /// One member of `_meta`.
+    pub fn meta(&self, name: &str) -> Option<Raw<'_>> {
+        self.find(Level::Meta, name)
+    }
+
+    /// A member that is a string; `None` when it is missing or of another type.
+    pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.get(name)?.as_text()
+    }
+
+    /// A member's JSON text, sharing the body's memory.
+    pub fn share(&self, name: &str) -> Option<Bytes> {
+        let member = self.member(Level::Params, name)?;
+        Some(self.body.slice(member.value.start as usize..member.value.end as usize))
+    }
+
+    /// All parameters, decoded as one value; an absent object counts as empty.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.as_json())
+    }
+
+    /// All parameters as JSON text.
+    pub fn as_json(&self) -> &str {
+        if self.whole.is_some() { slice(&self.body, self.whole) } else { "{}" }
+    }
+
+    /// Name and JSON text of every member, in order.
+    pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, Raw<'_>)> {
+        self.members
+            .iter()
+            .filter(|member| member.level == Level::Params)
+            .map(|member| (self.key(member), Raw(slice(&self.body, member.value))))
+    }
+
+    fn key(&self, member: &Member) -> Cow<'_, str> {
+        if member.key_escaped {
+            let quoted = Span { start: member.key.start - 1, end: member.key.end + 1 };
+            Raw(slice(&self.body, quoted)).as_text().unwrap_or_default()
+        } else {
+            Cow::Borrowed(slice(&self.body, member.key))
+        }
+    }
+
+    fn member(&self, level: Level, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| {
+            member.level == level
+                && if member.key_escaped {
+                    self.key(member) == name
+                } else {
+                    self.body.get(member.key.start as usize..member.key.end as usize) == Some(name.as_bytes())
+                }
+        })
+    }
+
+    fn find(&self, level: Level, name: &str) -> Option<Raw<'_>> {
+        self.member(level, name).map(|member| Raw(slice(&self.body, member.value)))
+    }
+}
+
+/// A JSON value that was checked but not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// The JSON text.
+    pub fn as_json(self) -> &'a str {
+        self.0
+    }
+
+    /// The string it is, if it is one.
+    pub fn as_text(self) -> Option<Cow<'a, str>> {
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        if inner.as_bytes().contains(&b'\\') {
+            serde_json::from_str(self.0).ok().map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(inner))
+        }
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(self) -> bool {
+        self.0.starts_with('{')
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(self) -> bool {
+        self.0 == "null"
+    }
+
+    /// Decodes it.
+    pub fn decode<T: serde::de::Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0)
+    }
+}
+
+/// The start of a success answer, up to the result; [`RESULT_END`] closes it.
+pub fn write_result_start(out: &mut Vec<u8>, id: &RequestId) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(out);
+    out.extend_from_slice(b",\"result\":");
+}
+
+/// What closes an answer.
+pub const RESULT_END: u8 = b'}';
+
+/// A success answer; `result` is JSON text.
+pub fn encode_result(id: &RequestId, result: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(result.len() + 64);
+    write_result_start(&mut out, id);
+    out.extend_from_slice(result);
+    out.push(RESULT_END);
+    out
+}
+
+/// An error answer. Without an id there is no `id` member: the schemas allow its absence, not `null`.
+pub fn encode_error(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
+    let mut out = Vec::with_capacity(error.message.len() + 96);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+    if let Some(id) = id {
+        out.extend_from_slice(b"\"id\":");
+        id.write_json(&mut out);
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"error\":");
+    write_json(&mut out, error);
+    out.push(b'}');
+    out
+}
+
+/// A notification; `params` must serialise to an object.
+pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(160);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    write_string(&mut out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        write_json(&mut out, params);
+    }
+    out.push(b'}');
+    out
+}
+
+/// A request of ours.
+pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(&mut out);
+    out.extend_from_slice(b",\"method\":");
+    write_string(&mut out, method);
+    out.extend_from_slice(b",\"params\":");
+    write_json(&mut out, params);
+    out.push(b'}');
+    out
+}
+
+/// Appends a value as JSON; one that cannot be written (a map with keys that are no strings) becomes `null`.
+pub fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    write_json(out, &text);
+}
+
+fn write_integer(out: &mut Vec<u8>, integer: i64) {
+    write_json(out, &integer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: &'static str) -> Request {
+        match decode_one(Bytes::from_static(body.as_bytes())) {
+            Ok(Message::Request(request)) => request,
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+
+    fn refusal(body: &'static str) -> String {
+        let error = decode(Bytes::from_static(body.as_bytes())).expect_err(body);
+        String::from_utf8(encode_error(error.id.as_ref(), &error.error)).unwrap()
+    }
+
+    #[test]
+    fn ids_keep_type_and_value() {
+        for id in ["0", "-7", "\"\"", "\"listen:0\"", "\"é\\n\"", "123456789012345678901234567890"] {
+            let body = format!(r#"{{"id":{id},"method":"ping","jsonrpc":"2.0"}}"#);
+            let Ok(Message::Request(request)) = decode_one(body.into()) else { panic!("{id}") };
+            let answer = String::from_utf8(encode_result(&request.id, b"{}")).unwrap();
+            assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_message() {
+        for (body, code) in [
+            ("", PARSE_ERROR),
+            ("{", PARSE_ERROR),
+            ("[]", INVALID_REQUEST),
+            ("7", INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1e2,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, INVALID_REQUEST),
+        ] {
+            assert!(refusal(body).contains(&format!("\"code\":{code}")), "{body}: {}", refusal(body));
+        }
+    }
+
+    #[test]
+    fn a_readable_id_is_echoed_in_the_refusal() {
+        assert!(refusal(r#"{"jsonrpc":"2.0","id":"x","method":7}"#).starts_with(r#"{"jsonrpc":"2.0","id":"x","error""#));
+        assert!(refusal(r#"{"id":3,"jsonrpc":"2.0","a":1,"a":2}"#).contains(r#""id":3,"#));
+        assert!(!refusal(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#).contains("\"id\""));
+    }
+
+    #[test]
+    fn params_are_found_in_place() {
+        let request = request(
+            r#"{"params":{"name":"a\u0062","arguments":{"x":[1.0, 2]},"_meta":{"progressToken":0,"x/y":{}}},
+                "jsonrpc":"2.0","method":"tools/call","id":1}"#,
+        );
+        assert_eq!(request.params().text("name").as_deref(), Some("ab"));
+        assert_eq!(request.params().get("arguments").map(Raw::as_json), Some(r#"{"x":[1.0, 2]}"#));
+        assert_eq!(request.params().share("arguments").as_deref(), Some(&br#"{"x":[1.0, 2]}"#[..]));
+        assert_eq!(request.params().meta("progressToken").map(Raw::as_json), Some("0"));
+        assert!(request.params().get("progressToken").is_none());
+        assert_eq!(request.params().members().count(), 3);
+    }
+
+    #[test]
+    fn a_batch_is_good_or_bad_element_by_element() {
+        let body = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, 1, {"jsonrpc":"2.0","method":"x"}]"#;
+        let Ok(Incoming::Batch(batch)) = decode(body.into()) else { panic!() };
+        assert!(matches!(batch[0], Ok(Message::Request(_))));
+        assert!(batch[1].is_err());
+        assert!(matches!(batch[2], Ok(Message::Notification(_))));
+    }
+}
