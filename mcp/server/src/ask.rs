@@ -1,0 +1,269 @@
+//! Ask the client in the middle of a call: its user, its model, its folders.
+//!
+//! A handler writes `context.elicit("name", …).await` once. With a session the question goes out as
+//! a request on the call's stream and the handler waits. From 2026-07-28 on there is no way to send
+//! a request: the round ends with an `input_required` result, and when the client comes back with the
+//! answers the handler runs again from its start, this time finding them. A task waits for
+//! `tasks/update`.
+
+use std::time::Duration;
+
+use bindpost_mcp_protocol::client::{
+    ELICIT, ElicitAction, ElicitParams, ElicitResult, LIST_ROOTS, ListRootsResult, SAMPLE, SampleParams,
+    SampleResult,
+};
+use bindpost_mcp_protocol::lifecycle::ClientCapabilities;
+use bindpost_mcp_protocol::{ErrorObject, jsonrpc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::error::{ProtocolError, ToolError};
+use crate::schema::Schema;
+use crate::transport::Delivery;
+
+/// How long a user may take to answer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Why a question got no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The client has not declared that it can be asked this.
+    #[error("the client cannot be asked: it did not declare {0}")]
+    Unsupported(Value),
+    /// There is no way back to the client: no session, or answers without streams.
+    #[error("the client cannot be asked on this connection; it needs a session and a stream")]
+    NoWayBack,
+    /// The client refused or failed.
+    #[error("the client answered with an error: {0}")]
+    Refused(ErrorObject),
+    /// The answer is not what was asked for.
+    #[error("the client's answer is not valid: {0}")]
+    Invalid(String),
+    /// No answer came in time, or the client is gone.
+    #[error("the client did not answer")]
+    NoAnswer,
+}
+
+impl From<AskError> for ToolError {
+    fn from(error: AskError) -> ToolError {
+        match error {
+            AskError::Unsupported(required) => ProtocolError::MissingCapability(required).into(),
+            other => ToolError::new(other.to_string()),
+        }
+    }
+}
+
+/// What a call has asked, and what it was answered.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    pub(crate) answers: Map<String, Value>,
+    /// Questions of this round: key, method, parameters.
+    pub(crate) wanted: Vec<(String, &'static str, Value)>,
+    /// Questions the client is thinking about; the call's time stands still meanwhile.
+    pub(crate) open: usize,
+}
+
+impl Context {
+    /// Asks the user. `key` names the question within this call.
+    ///
+    /// The handler may run again from its start to find the answer, so do nothing twice before it.
+    pub async fn elicit(&self, key: &str, question: ElicitParams) -> Result<ElicitResult, AskError> {
+        let revision = self.revision();
+        let can = self.capabilities();
+        let fits = if question.is_url() {
+            can.elicits_by_url() && revision.has_url_elicitation()
+        } else {
+            can.elicits_by_form() && revision.has_elicitation()
+        };
+        if !fits {
+            let how = if question.is_url() { json!({"url": {}}) } else { json!({}) };
+            return Err(AskError::Unsupported(json!({"elicitation": how})));
+        }
+        let mut question = question;
+        if question.is_url() && revision.has_elicitation_ids() && question.elicitation_id.is_none() {
+            question.elicitation_id = Some(crate::server::random_id());
+        }
+        let form = question.requested_schema.as_ref().map(Schema::compile);
+        let form = form.transpose().map_err(AskError::Invalid)?;
+        self.call()
+            .ask(key, ELICIT, &question, |answer: &ElicitResult| match (&form, answer.action) {
+                (Some(form), ElicitAction::Accept) => {
+                    form.check(&Value::Object(answer.content.clone().unwrap_or_default()))
+                }
+                _ => Ok(()),
+            })
+            .await
+    }
+
+    /// Asks the client's model. `key` names the question within this call.
+    pub async fn sample(&self, key: &str, question: SampleParams) -> Result<SampleResult, AskError> {
+        if self.capabilities().sampling.is_none() {
+            return Err(AskError::Unsupported(json!({"sampling": {}})));
+        }
+        self.call().ask(key, SAMPLE, &question, |_| Ok(())).await
+    }
+
+    /// Asks for the folders the client works in. `key` names the question within this call.
+    pub async fn roots(&self, key: &str) -> Result<ListRootsResult, AskError> {
+        if self.capabilities().roots.is_none() {
+            return Err(AskError::Unsupported(json!({"roots": {}})));
+        }
+        self.call().ask(key, LIST_ROOTS, &json!({}), |_| Ok(())).await
+    }
+
+    /// What the client can be asked.
+    pub fn can_ask(&self) -> ClientCapabilities {
+        self.capabilities()
+    }
+}
+
+impl Call {
+    async fn ask<A: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &'static str,
+        question: &impl Serialize,
+        check: impl Fn(&A) -> Result<(), String>,
+    ) -> Result<A, AskError> {
+        let question = serde_json::to_value(question).map_err(|error| AskError::Invalid(error.to_string()))?;
+        let decode = |answer: Value| {
+            let answer: A = serde_json::from_value(answer).map_err(|error| error.to_string())?;
+            check(&answer).map(|()| answer)
+        };
+        if let Some(task) = self.task() {
+            loop {
+                let Some(answer) = task.ask(key, method, &question).await else {
+                    return Err(AskError::NoAnswer);
+                };
+                // An answer that does not fit leaves the question open.
+                if let Ok(answer) = decode(answer) {
+                    return Ok(answer);
+                }
+            }
+        }
+        if self.revision().asks_by_result() {
+            let answer = self.asks().answers.get(key).cloned();
+            if let Some(answer) = answer.and_then(|answer| decode(answer).ok()) {
+                return Ok(answer);
+            }
+            {
+                let mut asks = self.asks();
+                asks.answers.remove(key);
+                asks.wanted.push((key.to_owned(), method, question));
+            }
+            // The round ends here: whoever drives the call sees what is wanted and lets it go.
+            return std::future::pending().await;
+        }
+        let answer = self.ask_session(method, &question).await?;
+        decode(answer).map_err(AskError::Invalid)
+    }
+
+    /// Sends a request to the client and waits for its answer.
+    async fn ask_session(&self, method: &'static str, question: &Value) -> Result<Value, AskError> {
+        let session = self.peer().session().ok_or(AskError::NoWayBack)?;
+        if matches!(self.delivery(), Delivery::None) {
+            return Err(AskError::NoWayBack);
+        }
+        let (id, answer) = session.ask();
+        let _open = OpenQuestion::new(self);
+        let _forget = Forget { session, id: &id };
+        let message = jsonrpc::encode_request(&id, method, question);
+        if !self.send(message.into()).await {
+            return Err(AskError::NoAnswer);
+        }
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(Ok(Ok(result))) => {
+                serde_json::from_slice(&result).map_err(|error| AskError::Invalid(error.to_string()))
+            }
+            Ok(Ok(Err(error))) => Err(AskError::Refused(error)),
+            Ok(Err(_)) | Err(_) => Err(AskError::NoAnswer),
+        }
+    }
+
+    /// Takes up the answers a client brings back: those of earlier rounds from the sealed state, those
+    /// of this round from `inputResponses`.
+    pub(crate) fn resume(&self, method: &'static str) -> Result<(), ProtocolError> {
+        let params = self.params();
+        let mut answers = Map::new();
+        if let Some(state) = params.get("requestState").filter(|state| !state.is_null()) {
+            let state = state.as_text();
+            let opened = state.and_then(|state| self.server().sealer.open(&state, &self.bound(method)));
+            answers = opened.ok_or_else(|| {
+                let reason = "`requestState` does not belong to this request: it was altered, has expired, \
+                              was used before, or was given to another caller";
+                ProtocolError::invalid(method, reason)
+            })?;
+        }
+        if let Some(responses) = params.get("inputResponses") {
+            let responses: Map<String, Value> = responses.decode().map_err(|_| {
+                ProtocolError::invalid(method, "`inputResponses` must be an object with one answer per key")
+            })?;
+            answers.extend(responses);
+        }
+        self.asks().answers = answers;
+        Ok(())
+    }
+
+    /// The result that ends a round: what is wanted, and the state to bring back.
+    pub(crate) fn input_required(&self, method: &'static str) -> Result<Value, ProtocolError> {
+        let asks = self.asks();
+        let wanted: Map<String, Value> = asks
+            .wanted
+            .iter()
+            .map(|(key, method, question)| (key.clone(), json!({"method": method, "params": question})))
+            .collect();
+        let state = self.server().sealer.seal(&asks.answers, &self.bound(method));
+        let state = state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
+        Ok(json!({"inputRequests": wanted, "requestState": state}))
+    }
+
+    /// What a state is bound to: the caller, the method, and the parameters without those that change
+    /// from round to round.
+    fn bound(&self, method: &str) -> Vec<u8> {
+        let mut params: Map<String, Value> = self.params().decode().unwrap_or_default();
+        for changing in ["_meta", "inputResponses", "requestState"] {
+            params.remove(changing);
+        }
+        let caller = self.caller().id().unwrap_or_default();
+        let mut digest = Sha256::new();
+        for part in [method, caller, &Value::Object(params).to_string()] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.finalize().to_vec()
+    }
+}
+
+/// Counts a question as open while it is held.
+struct OpenQuestion<'a>(&'a Call);
+
+impl<'a> OpenQuestion<'a> {
+    fn new(call: &'a Call) -> OpenQuestion<'a> {
+        call.asks().open += 1;
+        call.release_permit();
+        OpenQuestion(call)
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.asks().open -= 1;
+    }
+}
+
+/// Forgets the question when the handler stops waiting for its answer.
+struct Forget<'a> {
+    session: &'a crate::session::Session,
+    id: &'a bindpost_mcp_protocol::RequestId,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.session.forget_ask(self.id);
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Context`]: what a handler may ask about the call it serves.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
+use bindpost_mcp_protocol::{RequestId, Revision, jsonrpc, meta};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::auth::Caller;
+use crate::call::{Call, Subject};
+use crate::session::Session;
+
+/// What a handler may ask about the call it serves: who calls, with what, and is anybody still waiting.
+#[derive(Clone, Debug)]
+pub struct Context(Arc<Call>);
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress<'a> {
+    progress_token: &'a RawValue,
+    progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct LogMessage<'a> {
+    level: LogLevel,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logger: Option<&'a str>,
+    data: &'a Value,
+}
+
+impl Context {
+    pub(crate) fn new(call: Arc<Call>) -> Context {
+        Context(call)
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.0
+    }
+
+    /// The name of the tool or prompt, or the URI of the resource.
+    pub fn name(&self) -> &str {
+        self.0.subject().name()
+    }
+
+    /// The arguments as JSON text, exactly as the client wrote them; an absent object counts as empty.
+    pub fn arguments_json(&self) -> &str {
+        self.0.params().get("arguments").filter(|raw| raw.is_object()).map_or("{}", |raw| raw.as_json())
+    }
+
+    /// One argument of a prompt.
+    pub fn argument(&self, name: &str) -> Option<String> {
+        let arguments: Value = serde_json::from_str(self.arguments_json()).ok()?;
+        arguments.get(name)?.as_str().map(str::to_owned)
+    }
+
+    /// The URI of the resource that is read.
+    pub fn uri(&self) -> Option<&str> {
+        match self.0.subject() {
+            Subject::Resource { uri, .. } => Some(uri),
+            _ => None,
+        }
+    }
+
+    /// A variable of the URI template.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        match self.0.subject() {
+            Subject::Resource { variables, .. } => {
+                variables.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_str())
+            }
+            _ => None,
+        }
+    }
+
+    /// The revision the client speaks.
+    pub fn revision(&self) -> Revision {
+        self.0.revision()
+    }
+
+    /// Who calls.
+    pub fn caller(&self) -> &Caller {
+        self.0.caller()
+    }
+
+    /// The id of the request.
+    pub fn request_id(&self) -> &RequestId {
+        self.0.id()
+    }
+
+    /// The session, in revisions that have one.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.0.peer().session()
+    }
+
+    /// Who the client says it is.
+    pub fn client_info(&self) -> Option<Implementation> {
+        match self.0.peer().session() {
+            Some(session) => Some(session.client_info()),
+            None => self.0.params().meta(meta::CLIENT_INFO)?.decode().ok(),
+        }
+    }
+
+    /// What the client says it can do.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.0.capabilities()
+    }
+
+    /// One member of the request's `_meta`.
+    pub fn meta(&self, name: &str) -> Option<Value> {
+        self.0.params().meta(name)?.decode().ok()
+    }
+
+    /// W3C trace context: the caller's span.
+    pub fn traceparent(&self) -> Option<Cow<'_, str>> {
+        self.0.params().meta(meta::TRACEPARENT)?.as_text()
+    }
+
+    /// W3C trace context: vendor data.
+    pub fn tracestate(&self) -> Option<Cow<'_, str>> {
+        self.0.params().meta(meta::TRACESTATE)?.as_text()
+    }
+
+    /// Tells how far the call is, if the client wants to know. `progress` must grow.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = self.0.params().meta(meta::PROGRESS_TOKEN) else { return };
+        // Tasks report by their status.
+        if self.0.task().is_some() {
+            return;
+        }
+        let Ok(progress_token) = token.decode::<&RawValue>() else { return };
+        let message = message.filter(|_| self.revision().has_progress_message());
+        let params = Progress { progress_token, progress, total, message };
+        self.0.send(jsonrpc::encode_notification("notifications/progress", Some(&params)).into()).await;
+    }
+
+    /// Sends a log message to the client, if it wants messages of this level.
+    pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: impl Into<Value>) {
+        if self.0.task().is_some() || self.0.log_level().is_none_or(|least| level < least) {
+            return;
+        }
+        let params = LogMessage { level, logger, data: &data.into() };
+        self.0.send(jsonrpc::encode_notification("notifications/message", Some(&params)).into()).await;
+    }
+
+    /// Whether the caller has stopped waiting.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until the caller has stopped waiting.
+    pub async fn cancelled(&self) {
+        self.0.cancelled().await;
+    }
+
+    /// Hangs up the call's stream: the client comes back for the rest (2025-11-25). Without a stream
+    /// that can be taken up again this does nothing.
+    pub fn hang_up(&self) {
+        self.0.hang_up();
+    }
+
+    /// Goes on as a task, if the client can deal with one: the request is answered with the task now,
+    /// and the result is fetched later. Does nothing otherwise.
+    pub async fn go_on_as_task(&self) {
+        self.0.go_on_as_task().await;
+    }
+
+    /// The server, for announcing changes.
+    pub fn server(&self) -> crate::server::Server {
+        crate::server::Server::from_shared(self.0.server().clone())
+    }
+}

@@ -1,0 +1,84 @@
+//! [`Cursor`]: the opaque text that asks for the next page of a list.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+/// Which list a cursor belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `tools/list`
+    Tools = 1,
+    /// `resources/list`
+    Resources = 2,
+    /// `resources/templates/list`
+    Templates = 3,
+    /// `prompts/list`
+    Prompts = 4,
+}
+
+/// A place in a list: after the entry with this number. Numbers never change while entries come
+/// and go, so a cursor stays right when the list changes between two pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The list.
+    pub kind: Kind,
+    /// The number of the last entry that was seen.
+    pub after: u64,
+}
+
+const CHECK: usize = 6;
+
+impl Cursor {
+    /// As clients see it.
+    pub fn encode(self) -> String {
+        let mut bytes = vec![self.kind as u8];
+        bytes.extend_from_slice(&self.after.to_be_bytes());
+        bytes.extend_from_slice(&check(&bytes));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads a cursor of this list; `None` for anything we did not write.
+    pub fn decode(kind: Kind, text: &str) -> Option<Cursor> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (data, tail) = bytes.split_at_checked(9)?;
+        if tail != check(data) || *data.first()? != kind as u8 {
+            return None;
+        }
+        let after = data.get(1..9)?.try_into().ok().map(u64::from_be_bytes)?;
+        Some(Cursor { kind, after })
+    }
+}
+
+/// Tells cursors of ours from invented ones. It is no secret: a cursor gives access to nothing.
+fn check(data: &[u8]) -> [u8; CHECK] {
+    let digest = Sha256::new().chain_update(b"bindpost cursor").chain_update(data).finalize();
+    let mut check = [0; CHECK];
+    check.copy_from_slice(&digest[..CHECK]);
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn refuses_the_cursor_of_another_list() {
+        let text = Cursor { kind: Kind::Tools, after: 7 }.encode();
+        assert_eq!(Cursor::decode(Kind::Prompts, &text), None);
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(after: u64) {
+            let cursor = Cursor { kind: Kind::Prompts, after };
+            prop_assert_eq!(Cursor::decode(Kind::Prompts, &cursor.encode()), Some(cursor));
+        }
+
+        #[test]
+        fn refuses_what_we_did_not_write(text in ".{0,40}") {
+            prop_assert_eq!(Cursor::decode(Kind::Tools, &text), None);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The table of methods: one line each. A request finds its line; the line says who answers.
+
+use std::sync::Arc;
+
+use bindpost_mcp_protocol::{Notification, Request, Revision, jsonrpc};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::call::Running;
+use crate::cursor::Kind;
+use crate::error::ProtocolError;
+use crate::peer::Peer;
+use crate::server::{Server, Shared};
+use crate::session::Session;
+use crate::transport::{Exchange, HeaderValues};
+use crate::{lifecycle, prompt, resource, subscriptions, tasks, tool};
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Dispatch {
+    /// It is answered.
+    Answer(Answer),
+    /// A handler works on it.
+    Running(Running),
+    /// It was `initialize`: a session is open.
+    Opened(Session, Answer),
+}
+
+/// A request with what came along.
+pub(crate) struct Inbound {
+    pub(crate) server: Arc<Shared>,
+    pub(crate) request: Request,
+    pub(crate) exchange: Exchange,
+}
+
+impl Inbound {
+    pub(crate) fn revision(&self) -> Revision {
+        self.exchange.peer.revision()
+    }
+
+    /// Answers with a complete result; it must serialise to an object.
+    pub(crate) fn answer(&self, result: impl Serialize) -> Dispatch {
+        let mut message = Vec::with_capacity(256);
+        jsonrpc::write_result_start(&mut message, &self.request.id);
+        self.server.write_complete(&mut message, self.revision(), &result, None, false);
+        message.push(jsonrpc::RESULT_END);
+        Dispatch::Answer(Answer::whole(message))
+    }
+
+    pub(crate) fn refuse(&self, error: &ProtocolError) -> Dispatch {
+        Dispatch::Answer(Answer::refused(&self.request.id, error, self.revision()))
+    }
+}
+
+/// One method.
+struct Line {
+    name: &'static str,
+    /// Revisions that have it.
+    has: fn(Revision) -> bool,
+    /// Servers that offer it.
+    offered: fn(&Shared) -> bool,
+    run: fn(Inbound, &dyn HeaderValues) -> Dispatch,
+}
+
+const fn line(
+    name: &'static str,
+    has: fn(Revision) -> bool,
+    offered: fn(&Shared) -> bool,
+    run: fn(Inbound, &dyn HeaderValues) -> Dispatch,
+) -> Line {
+    Line { name, has, offered, run }
+}
+
+/// Every method we answer.
+#[rustfmt::skip]
+const METHODS: &[Line] = &[
+    line("tools/call",               any,                     has_tools,       tool::call),
+    line("tools/list",               any,                     has_tools,       |i, _| list(i, Kind::Tools)),
+    line("resources/read",           any,                     has_resources,   resource::read),
+    line("resources/list",           any,                     has_resources,   |i, _| list(i, Kind::Resources)),
+    line("resources/templates/list", any,                     has_resources,   |i, _| list(i, Kind::Templates)),
+    line("resources/subscribe",      Revision::has_handshake, has_resources,   subscriptions::subscribe),
+    line("resources/unsubscribe",    Revision::has_handshake, has_resources,   subscriptions::unsubscribe),
+    line("prompts/get",              any,                     has_prompts,     prompt::get),
+    line("prompts/list",             any,                     has_prompts,     |i, _| list(i, Kind::Prompts)),
+    line("completion/complete",      any,                     has_completions, prompt::complete),
+    line("server/discover",          stands_alone,            always,          lifecycle::discover),
+    line("initialize",               Revision::has_handshake, always,          lifecycle::initialize),
+    line("ping",                     Revision::has_handshake, always,          |i, _| i.answer(json!({}))),
+    line("logging/setLevel",         Revision::has_handshake, always,          lifecycle::set_level),
+    line("subscriptions/listen",     stands_alone,            always,          subscriptions::listen),
+    line("tasks/get",                stands_alone,            has_tasks,       tasks::get),
+    line("tasks/update",             stands_alone,            has_tasks,       tasks::update),
+    line("tasks/cancel",             stands_alone,            has_tasks,       tasks::cancel),
+];
+
+fn any(_: Revision) -> bool {
+    true
+}
+fn stands_alone(revision: Revision) -> bool {
+    !revision.has_handshake()
+}
+fn always(_: &Shared) -> bool {
+    true
+}
+fn has_tools(server: &Shared) -> bool {
+    server.capabilities.tools.is_some()
+}
+fn has_resources(server: &Shared) -> bool {
+    server.capabilities.resources.is_some()
+}
+fn has_prompts(server: &Shared) -> bool {
+    server.capabilities.prompts.is_some()
+}
+fn has_completions(server: &Shared) -> bool {
+    server.capabilities.completions.is_some()
+}
+fn has_tasks(server: &Shared) -> bool {
+    server.tasks.is_some()
+}
+
+impl Server {
+    /// Answers a request, at once or by a call that has to be driven.
+    ///
+    /// `headers` are those of the request, for transports that repeat arguments there.
+    pub fn dispatch(&self, request: Request, exchange: Exchange, headers: &dyn HeaderValues) -> Dispatch {
+        let revision = exchange.peer.revision();
+        let inbound = Inbound { server: self.shared().clone(), request, exchange };
+        let method = inbound.request.method();
+        let line = METHODS
+            .iter()
+            .find(|line| line.name == method)
+            .filter(|line| (line.has)(revision) && (line.offered)(&inbound.server));
+        let Some(line) = line else {
+            let error = ProtocolError::UnknownMethod(method.to_owned());
+            return inbound.refuse(&error);
+        };
+        if !revision.has_handshake()
+            && let Err(error) = Peer::log_level_of(inbound.request.params())
+        {
+            return inbound.refuse(&error);
+        }
+        let dispatched = (line.run)(inbound, headers);
+        if let Dispatch::Answer(answer) = &dispatched {
+            let outcome = if answer.refusal().is_some() { "refused" } else { "ok" };
+            tracing::info!(method = line.name, revision = revision.as_str(), outcome, "request");
+        }
+        dispatched
+    }
+
+    /// Takes a notification. Those we do not know are ignored.
+    pub fn notify(&self, notification: &Notification, peer: &Peer) {
+        if notification.method() == "notifications/cancelled"
+            && let Some(session) = peer.session()
+            && let Some(id) = notification.params().get("requestId").and_then(|id| id.decode().ok())
+        {
+            session.cancel(&id);
+        }
+    }
+}
+
+/// The four lists.
+fn list(inbound: Inbound, kind: Kind) -> Dispatch {
+    match inbound.server.catalog.page(kind, inbound.revision(), inbound.request.params()) {
+        Ok(page) => Dispatch::Answer(Answer::shared(&inbound.request.id, page)),
+        Err(error) => inbound.refuse(&error),
+    }
+}

@@ -1,0 +1,184 @@
+//! Two kinds of failure: the tool ran and failed, or the request was wrong.
+
+use std::error::Error;
+use std::fmt;
+
+use bindpost_mcp_protocol::jsonrpc::{
+    HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+};
+use bindpost_mcp_protocol::{ErrorObject, Revision};
+use serde_json::{Value, json};
+
+use crate::answer::Refusal;
+
+/// The code of "try again later": outside the range JSON-RPC and MCP reserve.
+const BUSY: i64 = 429;
+
+/// The tool ran and failed. The model reads `shown` and may try again; the source goes to the log.
+#[derive(Debug)]
+pub struct ToolError(Failure);
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Shown to the model as a result with `isError`.
+    Shown { shown: String, source: Option<Box<dyn Error + Send + Sync>> },
+    /// Answered as a JSON-RPC error.
+    Protocol(ProtocolError),
+}
+
+impl ToolError {
+    /// A failure the model can read. Put no secret and no path in it.
+    pub fn new(shown: impl Into<String>) -> ToolError {
+        ToolError(Failure::Shown { shown: shown.into(), source: None })
+    }
+
+    /// The same with the cause, which goes to the log only.
+    pub fn with_source(
+        shown: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> ToolError {
+        ToolError(Failure::Shown { shown: shown.into(), source: Some(source.into()) })
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        self.0
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Failure::Shown { shown, .. } => f.write_str(shown),
+            Failure::Protocol(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ToolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            Failure::Shown { source, .. } => source.as_deref().map(|source| source as _),
+            Failure::Protocol(error) => Some(error),
+        }
+    }
+}
+
+impl From<ProtocolError> for ToolError {
+    fn from(error: ProtocolError) -> ToolError {
+        ToolError(Failure::Protocol(error))
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(shown: String) -> ToolError {
+        ToolError::new(shown)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(shown: &str) -> ToolError {
+        ToolError::new(shown)
+    }
+}
+
+/// The request was wrong, or cannot be served. The client gets a JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// No such method in this revision, or its capability is not offered.
+    #[error("method not found: {0}")]
+    UnknownMethod(String),
+    /// No tool of that name.
+    #[error("unknown tool: {0}")]
+    UnknownTool(String),
+    /// No prompt of that name.
+    #[error("unknown prompt: {0}")]
+    UnknownPrompt(String),
+    /// No resource or template for that URI.
+    #[error("resource not found: {0}")]
+    UnknownResource(String),
+    /// A parameter is missing or of the wrong kind.
+    #[error("invalid params for {method}: {reason}")]
+    InvalidParams {
+        /// The method.
+        method: String,
+        /// Which parameter, and what is wrong with it.
+        reason: String,
+    },
+    /// A request that stands alone lacks what it must carry in `_meta`.
+    #[error("invalid params: {0}")]
+    BrokenEnvelope(String),
+    /// The named revision is not served this way.
+    #[error("unsupported protocol version: {0}")]
+    UnsupportedVersion(String),
+    /// The client has not declared what this request needs.
+    #[error("this request needs a client capability that was not declared: {0}")]
+    MissingCapability(Value),
+    /// A header and the body disagree.
+    #[error("header mismatch: {0}")]
+    HeaderMismatch(String),
+    /// Too much to do; try again.
+    #[error("the server is busy; try again in {retry_after_seconds} s")]
+    Busy {
+        /// When.
+        retry_after_seconds: u32,
+    },
+    /// We failed. The reason is in the log.
+    #[error("internal error: {0}")]
+    Internal(String),
+    /// An error with a code of its own.
+    #[error("{0}")]
+    Other(ErrorObject),
+}
+
+impl ProtocolError {
+    /// A parameter is wrong.
+    pub fn invalid(method: &str, reason: impl Into<String>) -> ProtocolError {
+        ProtocolError::InvalidParams { method: method.to_owned(), reason: reason.into() }
+    }
+
+    /// As the wire says it to a client of this revision.
+    pub fn to_object(&self, revision: Revision) -> ErrorObject {
+        let message = self.to_string();
+        match self {
+            ProtocolError::UnknownMethod(_) => ErrorObject::new(METHOD_NOT_FOUND, message),
+            ProtocolError::UnknownResource(uri) => {
+                ErrorObject::new(revision.resource_not_found_code(), message).with_data(json!({"uri": uri}))
+            }
+            ProtocolError::UnknownTool(_)
+            | ProtocolError::UnknownPrompt(_)
+            | ProtocolError::InvalidParams { .. }
+            | ProtocolError::BrokenEnvelope(_) => ErrorObject::new(INVALID_PARAMS, message),
+            ProtocolError::UnsupportedVersion(requested) => {
+                let supported = Revision::DISCOVERABLE.map(Revision::as_str);
+                ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message)
+                    .with_data(json!({"supported": supported, "requested": requested}))
+            }
+            ProtocolError::MissingCapability(required) => {
+                ErrorObject::new(MISSING_CLIENT_CAPABILITY, message)
+                    .with_data(json!({"requiredCapabilities": required}))
+            }
+            ProtocolError::HeaderMismatch(_) => ErrorObject::new(HEADER_MISMATCH, message),
+            ProtocolError::Busy { retry_after_seconds } => ErrorObject::new(BUSY, message)
+                .with_data(json!({"retryAfterMs": u64::from(*retry_after_seconds) * 1000})),
+            ProtocolError::Internal(_) => ErrorObject::new(INTERNAL_ERROR, message),
+            ProtocolError::Other(object) => object.clone(),
+        }
+    }
+
+    /// What kind of refusal it is, for transports with status codes of their own.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self {
+            ProtocolError::UnknownMethod(_) => Refusal::UnknownMethod,
+            ProtocolError::BrokenEnvelope(_)
+            | ProtocolError::UnsupportedVersion(_)
+            | ProtocolError::MissingCapability(_)
+            | ProtocolError::HeaderMismatch(_) => Refusal::BadRequest,
+            ProtocolError::Busy { retry_after_seconds } => {
+                Refusal::Busy { retry_after_seconds: *retry_after_seconds }
+            }
+            _ => Refusal::InBand,
+        }
+    }
+}

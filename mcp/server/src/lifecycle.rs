@@ -1,0 +1,50 @@
+//! `initialize`, `server/discover`, `logging/setLevel`.
+
+use bindpost_mcp_protocol::Revision;
+use bindpost_mcp_protocol::lifecycle::{InitializeParams, LogLevel};
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::dispatch::{Dispatch, Inbound};
+use crate::error::ProtocolError;
+use crate::session::Session;
+use crate::transport::HeaderValues;
+
+pub(crate) fn initialize(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    let params: InitializeParams = match inbound.request.params().decode() {
+        Ok(params) => params,
+        Err(error) => return inbound.refuse(&ProtocolError::invalid("initialize", error.to_string())),
+    };
+    let revision = Revision::negotiate(&params.protocol_version);
+    let caller = inbound.exchange.caller.clone();
+    let session = match Session::open(revision, &params.client_info, &params.capabilities, caller) {
+        Ok(session) => session,
+        Err(error) => return inbound.refuse(&error),
+    };
+    tracing::info!(
+        client = params.client_info.name,
+        client_version = params.client_info.version,
+        revision = revision.as_str(),
+        "session opened"
+    );
+    let result = inbound.server.initialize_result(revision);
+    Dispatch::Opened(session, Answer::shared(&inbound.request.id, result))
+}
+
+pub(crate) fn discover(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    let result = inbound.server.discover_result(inbound.revision());
+    Dispatch::Answer(Answer::shared(&inbound.request.id, result))
+}
+
+pub(crate) fn set_level(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    let level: Option<LogLevel> = inbound.request.params().get("level").and_then(|level| level.decode().ok());
+    let Some(level) = level else {
+        let reason =
+            "`level` must be debug, info, notice, warning, error, critical, alert or emergency";
+        return inbound.refuse(&ProtocolError::invalid("logging/setLevel", reason));
+    };
+    if let Some(session) = inbound.exchange.peer.session() {
+        session.set_log_level(level);
+    }
+    inbound.answer(json!({}))
+}

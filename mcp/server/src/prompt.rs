@@ -1,0 +1,274 @@
+//! Prompts: the entry, the get, and how a return value becomes a result. Completion of arguments.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_protocol::lifecycle::{CompleteParams, Completion, CompletionReference, Icon};
+use bindpost_mcp_protocol::{GetPromptResult, Meta, Prompt, PromptArgument, PromptMessage};
+use serde_json::{Value, json};
+
+use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
+use crate::dispatch::{Dispatch, Inbound};
+use crate::error::{ProtocolError, ToolError};
+use crate::extract::{Handler, Parts};
+use crate::transport::HeaderValues;
+
+type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
+
+/// A prompt: its definition and its handler.
+#[derive(Clone)]
+pub struct PromptEntry {
+    pub(crate) definition: Prompt,
+    pub(crate) completers: Vec<(String, Completer)>,
+    timeout: Option<Option<Duration>>,
+    run: Arc<Run>,
+}
+
+impl std::fmt::Debug for PromptEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptEntry").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+impl PromptEntry {
+    /// A prompt with this name, served by an async function.
+    ///
+    /// A parameter [`Args<T>`](crate::Args) names the prompt's arguments by its type's fields.
+    pub fn new<M, R, H>(name: impl Into<String>, handler: H) -> PromptEntry
+    where
+        R: IntoPromptResult + 'static,
+        H: Handler<M, R>,
+    {
+        let arguments = H::schema().map(|schema| arguments_of(&schema)).unwrap_or_default();
+        let run = move |parts: Parts| -> HandlerFuture {
+            let handler = handler.clone();
+            Box::pin(async move { handler.run(parts).await?.into_prompt_result().map(Finished::Prompt) })
+        };
+        PromptEntry {
+            definition: Prompt { name: name.into(), arguments, ..Prompt::default() },
+            completers: Vec::new(),
+            timeout: None,
+            run: Arc::new(run),
+        }
+    }
+
+    /// What it is for.
+    pub fn description(mut self, description: impl Into<String>) -> PromptEntry {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Its name for people.
+    pub fn title(mut self, title: impl Into<String>) -> PromptEntry {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// One more argument.
+    pub fn argument(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        required: bool,
+    ) -> PromptEntry {
+        self.definition.arguments.push(PromptArgument {
+            name: name.into(),
+            description: Some(description.into()),
+            required,
+            ..PromptArgument::default()
+        });
+        self
+    }
+
+    /// Completes an argument from what the user typed so far.
+    pub fn complete(
+        mut self,
+        argument: impl Into<String>,
+        completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
+    ) -> PromptEntry {
+        self.completers.push((argument.into(), Completer::new(completer)));
+        self
+    }
+
+    /// Its pictures.
+    pub fn icons(mut self, icons: Vec<Icon>) -> PromptEntry {
+        self.definition.icons = icons;
+        self
+    }
+
+    /// Its `_meta`.
+    pub fn meta(mut self, meta: Meta) -> PromptEntry {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// How long a get may take, instead of the server's default.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> PromptEntry {
+        self.timeout = Some(timeout.into());
+        self
+    }
+
+    pub(crate) fn compile(&mut self) -> Result<(), String> {
+        if self.definition.name.is_empty() {
+            return Err("a prompt needs a name".to_owned());
+        }
+        let arguments = &self.definition.arguments;
+        for (index, argument) in arguments.iter().enumerate() {
+            if arguments[..index].iter().any(|other| other.name == argument.name) {
+                return Err(format!("argument {:?} appears twice", argument.name));
+            }
+        }
+        match self.completers.iter().find(|(name, _)| !arguments.iter().any(|a| a.name == *name)) {
+            Some((unknown, _)) => Err(format!("there is no argument {unknown:?} to complete")),
+            None => Ok(()),
+        }
+    }
+
+    /// The arguments a client gave; every mistake in one answer.
+    fn check(&self, given: Option<Value>) -> Result<BTreeMap<String, String>, String> {
+        let given = match given {
+            None | Some(Value::Null) => serde_json::Map::new(),
+            Some(Value::Object(given)) => given,
+            Some(_) => return Err("`arguments` must be an object".to_owned()),
+        };
+        let mut mistakes = Vec::new();
+        let mut checked = BTreeMap::new();
+        for (name, value) in given {
+            match value {
+                Value::String(text) => drop(checked.insert(name, text)),
+                _ => mistakes.push(format!("argument {name:?} must be a string")),
+            }
+        }
+        for argument in self.definition.arguments.iter().filter(|argument| argument.required) {
+            if !checked.contains_key(&argument.name) {
+                mistakes.push(format!("argument {:?} is required", argument.name));
+            }
+        }
+        if mistakes.is_empty() { Ok(checked) } else { Err(mistakes.join("; ")) }
+    }
+}
+
+/// The arguments that a type's schema describes.
+fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties
+        .map(|(name, property)| PromptArgument {
+            name: name.clone(),
+            title: property["title"].as_str().map(str::to_owned),
+            description: property["description"].as_str().map(str::to_owned),
+            required: required.contains(&name.as_str()),
+            ..PromptArgument::default()
+        })
+        .collect()
+}
+
+/// `prompts/get`
+pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    const METHOD: &str = "prompts/get";
+    let params = inbound.request.params();
+    let Some(name) = params.text("name") else {
+        return inbound.refuse(&ProtocolError::invalid(METHOD, "`name` must be a string"));
+    };
+    let Some(entry) = inbound.server.catalog.snapshot().prompt(&name) else {
+        let error = ProtocolError::UnknownPrompt(name.into_owned());
+        return inbound.refuse(&error);
+    };
+    let given = params.get("arguments").and_then(|raw| raw.decode().ok());
+    let arguments = match entry.check(given) {
+        Ok(arguments) => json!(arguments),
+        Err(mistakes) => return inbound.refuse(&ProtocolError::invalid(METHOD, mistakes)),
+    };
+    let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
+    let call = Call::new(inbound, Subject::Prompt(entry.definition.name.clone()));
+    Running::start(call, METHOD, timeout, false, |context| {
+        (entry.run)(Parts { context, arguments: Some(arguments) })
+    })
+}
+
+/// Suggests values for an argument.
+#[derive(Clone)]
+pub(crate) struct Completer(Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>);
+
+impl Completer {
+    pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Completer {
+        Completer(Arc::new(completer))
+    }
+
+    /// At most as many as one answer may hold, and whether there are more.
+    pub(crate) fn run(&self, typed: &str) -> Completion {
+        let mut values = (self.0)(typed);
+        let total = values.len();
+        values.truncate(Completion::MOST);
+        Completion { values, total: Some(total), has_more: Some(total > Completion::MOST) }
+    }
+}
+
+/// `completion/complete`
+pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    const METHOD: &str = "completion/complete";
+    let params: CompleteParams = match inbound.request.params().decode() {
+        Ok(params) => params,
+        Err(error) => return inbound.refuse(&ProtocolError::invalid(METHOD, error.to_string())),
+    };
+    let snapshot = inbound.server.catalog.snapshot();
+    let typed = &params.argument.value;
+    let completion = match &params.reference {
+        CompletionReference::Prompt { name } => match snapshot.prompt(name) {
+            None => return inbound.refuse(&ProtocolError::UnknownPrompt(name.clone())),
+            Some(entry) => entry
+                .completers
+                .iter()
+                .find(|(argument, _)| *argument == params.argument.name)
+                .map(|(_, completer)| completer.run(typed)),
+        },
+        CompletionReference::Resource { uri } => match snapshot.template(uri) {
+            None => return inbound.refuse(&ProtocolError::UnknownResource(uri.clone())),
+            Some(entry) => entry.completion(&params.argument.name, typed),
+        },
+    };
+    inbound.answer(json!({"completion": completion.unwrap_or_default()}))
+}
+
+/// Can be the return value of a prompt's handler.
+pub trait IntoPromptResult: Send {
+    /// The result it stands for.
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError>;
+}
+
+impl IntoPromptResult for GetPromptResult {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoPromptResult for Vec<PromptMessage> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        Ok(GetPromptResult { messages: self, ..GetPromptResult::default() })
+    }
+}
+
+impl IntoPromptResult for PromptMessage {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        vec![self].into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for String {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for &'static str {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl<T: IntoPromptResult, E: Into<ToolError> + Send> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, ToolError> {
+        self.map_err(Into::into)?.into_prompt_result()
+    }
+}

@@ -1,0 +1,123 @@
+//! Sealed states: what a client carries for us between two rounds of one request.
+//!
+//! A state is encrypted and authenticated, expires, is good for one use, and opens only together
+//! with what it was sealed for: the caller, the method and the parameters.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+const NONCE: usize = 24;
+/// States that were used are remembered until they expire; past this many, the oldest are forgotten first.
+const MAX_REMEMBERED: usize = 100_000;
+
+/// Seals and opens states.
+pub(crate) struct Sealer {
+    cipher: XChaCha20Poly1305,
+    lifetime: Duration,
+    used: Mutex<HashMap<[u8; NONCE], u64>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    /// When it expires, in seconds since 1970.
+    until: u64,
+    /// What the client answered in earlier rounds.
+    answers: Map<String, Value>,
+}
+
+impl Sealer {
+    pub(crate) fn new(key: &[u8; 32], lifetime: Duration) -> Sealer {
+        Sealer { cipher: XChaCha20Poly1305::new(key.into()), lifetime, used: Mutex::default() }
+    }
+
+    /// Seals answers for a next round; opens only with the same `bound`.
+    pub(crate) fn seal(&self, answers: &Map<String, Value>, bound: &[u8]) -> Option<String> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).ok()?;
+        let state = State { until: now() + self.lifetime.as_secs(), answers: answers.clone() };
+        let state = serde_json::to_vec(&state).ok()?;
+        let payload = Payload { msg: &state, aad: bound };
+        let mut sealed = nonce.to_vec();
+        sealed.extend(self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?);
+        Some(URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// The answers of earlier rounds; `None` if the state was altered, is expired or was used, or
+    /// belongs to another request or caller.
+    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Map<String, Value>> {
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
+        let nonce: [u8; NONCE] = nonce.try_into().ok()?;
+        let payload = Payload { msg: sealed, aad: bound };
+        let state = self.cipher.decrypt(&XNonce::from(nonce), payload).ok()?;
+        let state: State = serde_json::from_slice(&state).ok()?;
+        if state.until < now() || !self.first_use(nonce, state.until) {
+            return None;
+        }
+        Some(state.answers)
+    }
+
+    fn first_use(&self, nonce: [u8; NONCE], until: u64) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() >= MAX_REMEMBERED {
+            let now = now();
+            used.retain(|_, until| *until >= now);
+            if used.len() >= MAX_REMEMBERED
+                && let Some(oldest) = used.iter().min_by_key(|(_, until)| **until).map(|(nonce, _)| *nonce)
+            {
+                used.remove(&oldest);
+            }
+        }
+        used.insert(nonce, until).is_none()
+    }
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer")
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answers() -> Map<String, Value> {
+        json!({"name": {"action": "accept"}}).as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn opens_once_and_only_for_what_it_was_sealed_for() {
+        let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
+        let sealed = sealer.seal(&answers(), b"alice call").unwrap();
+        assert_eq!(sealer.open(&sealed, b"bob call"), None);
+        assert_eq!(sealer.open(&sealed, b"alice call"), Some(answers()));
+        assert_eq!(sealer.open(&sealed, b"alice call"), None);
+    }
+
+    #[test]
+    fn refuses_an_altered_or_foreign_state() {
+        let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
+        let sealed = sealer.seal(&answers(), b"").unwrap();
+        for at in [0, 10, sealed.len() - 1] {
+            let mut altered: Vec<char> = sealed.chars().collect();
+            altered[at] = if altered[at] == 'A' { 'B' } else { 'A' };
+            assert_eq!(sealer.open(&altered.into_iter().collect::<String>(), b""), None);
+        }
+        assert_eq!(sealer.open("", b""), None);
+        assert_eq!(Sealer::new(&[8; 32], Duration::from_secs(60)).open(&sealed, b""), None);
+    }
+}

@@ -1,0 +1,521 @@
+//! [`Server`]: the builder users start from, and what all calls share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bindpost_mcp_protocol::jsonrpc::write_json;
+use bindpost_mcp_protocol::lifecycle::{
+    DiscoverResult, Icon, Implementation, InitializeResult, ListCapability, ResourcesCapability,
+    ServerCapabilities,
+};
+use bindpost_mcp_protocol::{Meta, Revision, Shape, meta};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::catalog::{Catalog, CatalogError, Snapshot};
+use crate::prompt::PromptEntry;
+use crate::resource::{ResourceEntry, TemplateEntry};
+use crate::seal::Sealer;
+use crate::session::Session;
+use crate::stream::{Stream, StreamLimits};
+use crate::subscriptions::{Change, Hub};
+use crate::tasks::{TaskLimits, Tasks};
+use crate::tool::ToolEntry;
+
+/// How much a server does at once, and for how long.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long a call may take, unless its entry says otherwise; `None` for as long as it likes.
+    pub call_timeout: Option<Duration>,
+    /// Calls that run at once.
+    pub running_calls: usize,
+    /// Calls that wait for their turn; more are refused.
+    pub waiting_calls: usize,
+    /// Calls of one session that are under way at once.
+    pub calls_per_session: usize,
+    /// How much a stream holds.
+    pub stream: StreamLimits,
+    /// How long a client may take between two rounds of one request.
+    pub state_lifetime: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            call_timeout: Some(Duration::from_secs(60)),
+            running_calls: 100,
+            waiting_calls: 200,
+            calls_per_session: 16,
+            stream: StreamLimits::default(),
+            state_lifetime: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Who may keep a list or a resource, and share it (2026-07-28).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheScope {
+    /// Everybody gets the same.
+    Public,
+    /// For this caller only.
+    Private,
+}
+
+/// An MCP server: a catalog and everything needed to answer requests. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) catalog: Catalog,
+    pub(crate) capabilities: ServerCapabilities,
+    pub(crate) limits: Limits,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) sealer: Sealer,
+    pub(crate) tasks: Option<Arc<Tasks>>,
+    pub(crate) running: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+    stamp: Arc<Stamp>,
+    opening: Opening,
+    shutdown: watch::Sender<bool>,
+}
+
+/// The answers to `initialize` and `server/discover`, encoded once.
+#[derive(Debug)]
+struct Opening {
+    initialize: [Bytes; Revision::ALL.len()],
+    discover: Bytes,
+}
+
+impl Server {
+    /// Starts a server with this name and version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(Implementation::new(name, version))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Server {
+        Server { shared }
+    }
+
+    /// The tools, resources and prompts; they can change while the server serves.
+    pub fn catalog(&self) -> &Catalog {
+        &self.shared.catalog
+    }
+
+    /// Tells everybody who subscribed to a resource that it has changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.shared.hub.announce(&Change::Resource(uri));
+    }
+
+    /// Makes a stream the place where a session hears of changes.
+    pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
+        session.set_unsolicited(stream.clone());
+        self.shared.hub.add_session(session, stream);
+    }
+
+    /// How much a stream holds.
+    pub fn stream_limits(&self) -> StreamLimits {
+        self.shared.limits.stream
+    }
+
+    /// Ends what would never end by itself: listeners get their last message.
+    pub fn shut_down(&self) {
+        self.shared.shutdown.send_replace(true);
+    }
+}
+
+impl Shared {
+    /// A place among those who wait; `None` if too many do.
+    pub(crate) fn wait_for_turn(
+        &self,
+    ) -> Option<impl Future<Output = Option<OwnedSemaphorePermit>> + Send + 'static> {
+        let place = Place::take(&self.waiting, self.limits.waiting_calls)?;
+        let running = self.running.clone();
+        Some(async move {
+            let permit = running.acquire_owned().await.ok();
+            drop(place);
+            permit
+        })
+    }
+
+    pub(crate) async fn until_shutdown(&self) {
+        let mut shutdown = self.shutdown.subscribe();
+        let _ = shutdown.wait_for(|down| *down).await;
+    }
+
+    pub(crate) fn initialize_result(&self, revision: Revision) -> Bytes {
+        self.opening.initialize[revision.index()].clone()
+    }
+
+    pub(crate) fn discover_result(&self, _revision: Revision) -> Bytes {
+        self.opening.discover.clone()
+    }
+
+    pub(crate) fn write_complete(
+        &self,
+        out: &mut Vec<u8>,
+        revision: Revision,
+        result: &impl Serialize,
+        own_meta: Option<Meta>,
+        cacheable: bool,
+    ) {
+        self.stamp.write_complete(out, revision, result, own_meta, cacheable);
+    }
+
+    pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
+        self.stamp.write_typed(out, result_type, result);
+    }
+}
+
+/// A place among the waiting calls.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(waiting: &Arc<AtomicUsize>, most: usize) -> Option<Place> {
+        let add = |count: usize| (count < most).then_some(count + 1);
+        waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
+        Some(Place(waiting.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What every result of 2026-07-28 carries besides its own members, encoded once.
+#[derive(Debug)]
+pub(crate) struct Stamp {
+    server_info: Value,
+    /// `"resultType":"complete","_meta":{…}`
+    complete: Vec<u8>,
+    /// `,"ttlMs":…,"cacheScope":…`
+    cache: Vec<u8>,
+}
+
+impl Stamp {
+    fn new(implementation: &Implementation, ttl: Duration, scope: CacheScope) -> Stamp {
+        let server_info = json!(implementation);
+        let mut complete = b"\"resultType\":\"complete\",\"_meta\":".to_vec();
+        write_json(&mut complete, &json!({meta::SERVER_INFO: server_info}));
+        let scope = match scope {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
+        };
+        let cache = format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", ttl.as_millis()).into_bytes();
+        Stamp { server_info, complete, cache }
+    }
+
+    /// Appends a complete result as its revision writes it. `result` must serialise to an object
+    /// without `_meta`; that is `own_meta`.
+    pub(crate) fn write_complete(
+        &self,
+        out: &mut Vec<u8>,
+        revision: Revision,
+        result: &impl Serialize,
+        own_meta: Option<Meta>,
+        cacheable: bool,
+    ) {
+        write_json(out, result);
+        if !revision.has_result_types() {
+            if let Some(meta) = own_meta {
+                reopen(out);
+                out.extend_from_slice(b"\"_meta\":");
+                write_json(out, &meta);
+                out.push(b'}');
+            }
+            return;
+        }
+        reopen(out);
+        match own_meta {
+            None => out.extend_from_slice(&self.complete),
+            Some(mut meta) => {
+                meta.insert(meta::SERVER_INFO.to_owned(), self.server_info.clone());
+                out.extend_from_slice(b"\"resultType\":\"complete\",\"_meta\":");
+                write_json(out, &meta);
+            }
+        }
+        if cacheable {
+            out.extend_from_slice(&self.cache);
+        }
+        out.push(b'}');
+    }
+
+    /// Appends a result of another type than `complete`.
+    pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
+        write_json(out, result);
+        reopen(out);
+        out.extend_from_slice(b"\"resultType\":");
+        write_json(out, &result_type);
+        out.extend_from_slice(b",\"_meta\":");
+        write_json(out, &json!({meta::SERVER_INFO: self.server_info}));
+        out.push(b'}');
+    }
+}
+
+/// Makes room for more members in the object that was just written.
+fn reopen(out: &mut Vec<u8>) {
+    out.pop();
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}
+
+/// Builds a [`Server`].
+#[derive(Debug)]
+pub struct ServerBuilder {
+    implementation: Implementation,
+    instructions: Option<String>,
+    snapshot: Snapshot,
+    mistakes: Vec<CatalogError>,
+    limits: Limits,
+    page_size: usize,
+    cache: (Duration, CacheScope),
+    tasks: Option<TaskLimits>,
+    state_key: Option<[u8; 32]>,
+    extensions: Map<String, Value>,
+    declares: Declares,
+}
+
+#[derive(Debug, Default)]
+struct Declares {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+}
+
+impl ServerBuilder {
+    fn new(implementation: Implementation) -> ServerBuilder {
+        ServerBuilder {
+            implementation,
+            instructions: None,
+            snapshot: Snapshot::default(),
+            mistakes: Vec::new(),
+            limits: Limits::default(),
+            page_size: 1_000,
+            cache: (Duration::ZERO, CacheScope::Private),
+            tasks: None,
+            state_key: None,
+            extensions: Map::new(),
+            declares: Declares::default(),
+        }
+    }
+
+    /// Its name for people.
+    pub fn title(mut self, title: impl Into<String>) -> ServerBuilder {
+        self.implementation.title = Some(title.into());
+        self
+    }
+
+    /// What it is for.
+    pub fn description(mut self, description: impl Into<String>) -> ServerBuilder {
+        self.implementation.description = Some(description.into());
+        self
+    }
+
+    /// Its home on the web.
+    pub fn website_url(mut self, url: impl Into<String>) -> ServerBuilder {
+        self.implementation.website_url = Some(url.into());
+        self
+    }
+
+    /// Its pictures.
+    pub fn icons(mut self, icons: Vec<Icon>) -> ServerBuilder {
+        self.implementation.icons = icons;
+        self
+    }
+
+    /// How to use it, for the model.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> ServerBuilder {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    fn add(mut self, add: impl FnOnce(&mut Snapshot) -> Result<(), CatalogError>) -> ServerBuilder {
+        if let Err(mistake) = add(&mut self.snapshot) {
+            self.mistakes.push(mistake);
+        }
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(self, entry: ToolEntry) -> ServerBuilder {
+        self.add(|snapshot| snapshot.add_tool(entry))
+    }
+
+    /// Adds a resource.
+    pub fn resource(self, entry: ResourceEntry) -> ServerBuilder {
+        self.add(|snapshot| snapshot.add_resource(entry))
+    }
+
+    /// Adds a resource template.
+    pub fn template(self, entry: TemplateEntry) -> ServerBuilder {
+        self.add(|snapshot| snapshot.add_template(entry))
+    }
+
+    /// Adds a prompt.
+    pub fn prompt(self, entry: PromptEntry) -> ServerBuilder {
+        self.add(|snapshot| snapshot.add_prompt(entry))
+    }
+
+    /// Offers tools, resources and prompts even while there are none yet.
+    pub fn offer_all(mut self) -> ServerBuilder {
+        self.declares = Declares { tools: true, resources: true, prompts: true };
+        self
+    }
+
+    /// How much it does at once, and for how long.
+    pub fn limits(mut self, limits: Limits) -> ServerBuilder {
+        self.limits = limits;
+        self
+    }
+
+    /// How many entries one page of a list shows; 1,000 unless told.
+    pub fn page_size(mut self, size: usize) -> ServerBuilder {
+        self.page_size = size.max(1);
+        self
+    }
+
+    /// How long, and for whom, lists and resources may be kept (2026-07-28); not at all unless told.
+    pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> ServerBuilder {
+        self.cache = (ttl, scope);
+        self
+    }
+
+    /// Turns on the tasks extension.
+    pub fn tasks(mut self, limits: TaskLimits) -> ServerBuilder {
+        self.tasks = Some(limits);
+        self
+    }
+
+    /// Declares an extension that the entries serve by themselves.
+    pub fn extension(mut self, name: impl Into<String>, settings: Value) -> ServerBuilder {
+        self.extensions.insert(name.into(), settings);
+        self
+    }
+
+    /// The key that seals states between two rounds of a request. Servers that share work share it;
+    /// without one, a key is made at start.
+    pub fn state_key(mut self, key: [u8; 32]) -> ServerBuilder {
+        self.state_key = Some(key);
+        self
+    }
+
+    /// The server, or every mistake in its entries.
+    pub fn build(self) -> Result<Server, BuildError> {
+        if !self.mistakes.is_empty() {
+            return Err(BuildError(self.mistakes));
+        }
+        let hub = Arc::new(Hub::default());
+        let capabilities = self.capabilities();
+        let (ttl, scope) = self.cache;
+        let stamp = Arc::new(Stamp::new(&self.implementation, ttl, scope));
+        let opening = Opening::new(&self, &capabilities, &stamp);
+        let state_key = self.state_key.unwrap_or_else(|| {
+            let mut key = [0; 32];
+            if getrandom::fill(&mut key).is_err() {
+                tracing::error!("no randomness: requests that ask the client will fail");
+            }
+            key
+        });
+        let shared = Shared {
+            catalog: Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone()),
+            capabilities,
+            sealer: Sealer::new(&state_key, self.limits.state_lifetime),
+            tasks: self.tasks.map(|limits| Arc::new(Tasks::new(limits, hub.clone()))),
+            hub,
+            running: Arc::new(Semaphore::new(self.limits.running_calls)),
+            waiting: Arc::default(),
+            limits: self.limits,
+            stamp,
+            opening,
+            shutdown: watch::Sender::new(false),
+        };
+        Ok(Server { shared: Arc::new(shared) })
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let snapshot = &self.snapshot;
+        let tools = self.declares.tools || !snapshot.tools.is_empty();
+        let resources =
+            self.declares.resources || !snapshot.resources.is_empty() || !snapshot.templates.is_empty();
+        let prompts = self.declares.prompts || !snapshot.prompts.is_empty();
+        let completes = snapshot.prompts.iter().any(|entry| !entry.completers.is_empty())
+            || snapshot.templates.iter().any(|entry| !entry.completers.is_empty());
+        let mut extensions = self.extensions.clone();
+        if self.tasks.is_some() {
+            extensions.insert(meta::TASKS_EXTENSION.to_owned(), json!({}));
+        }
+        ServerCapabilities {
+            tools: tools.then_some(ListCapability { list_changed: true }),
+            resources: resources.then_some(ResourcesCapability { list_changed: true, subscribe: true }),
+            prompts: prompts.then_some(ListCapability { list_changed: true }),
+            completions: completes.then(Map::new),
+            logging: Some(Map::new()),
+            extensions,
+            experimental: Map::new(),
+        }
+    }
+}
+
+impl Opening {
+    fn new(builder: &ServerBuilder, capabilities: &ServerCapabilities, stamp: &Stamp) -> Opening {
+        let initialize = Revision::ALL.map(|revision| {
+            let mut result = InitializeResult {
+                protocol_version: revision.as_str().to_owned(),
+                capabilities: capabilities.clone(),
+                server_info: builder.implementation.clone(),
+                instructions: builder.instructions.clone(),
+            };
+            result.capabilities.shape(revision);
+            result.server_info.shape(revision);
+            let mut out = Vec::new();
+            write_json(&mut out, &result);
+            Bytes::from(out)
+        });
+        let result = DiscoverResult {
+            supported_versions: Revision::DISCOVERABLE.map(|revision| revision.as_str().to_owned()).to_vec(),
+            capabilities: capabilities.clone(),
+            instructions: builder.instructions.clone(),
+        };
+        let mut discover = Vec::new();
+        let revision = Revision::DISCOVERABLE[0];
+        stamp.write_complete(&mut discover, revision, &result, None, true);
+        Opening { initialize, discover: discover.into() }
+    }
+}
+
+/// Every mistake in a server's entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildError(pub Vec<CatalogError>);
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// An unguessable id: 128 bits.
+pub(crate) fn random_id() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness an id must not be handed out; the process cannot serve securely at all.
+    #[expect(clippy::expect_used, reason = "the operating system's randomness is a precondition")]
+    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
+    URL_SAFE_NO_PAD.encode(bytes)
+}

@@ -1,0 +1,233 @@
+//! [`Session`]: the conversation a handshake opened.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
+use bindpost_mcp_protocol::{ErrorObject, RequestId, Response, Revision};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::auth::Caller;
+use crate::call::Call;
+use crate::error::ProtocolError;
+use crate::stream::Stream;
+
+/// The most that is remembered of what a client says about itself.
+const MAX_CLIENT_BYTES: usize = 8 * 1024;
+/// The most resources one session subscribes to.
+const MAX_SUBSCRIPTIONS: usize = 1_000;
+
+/// The conversation a handshake opened. An idle one is small: what it rarely needs is made when needed.
+#[derive(Debug)]
+pub struct Session {
+    revision: Revision,
+    /// `clientInfo` and `capabilities` as JSON text.
+    client: Box<str>,
+    caller: Caller,
+    log_level: AtomicU8,
+    live: Mutex<Option<Box<Live>>>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    subscriptions: HashSet<String>,
+    /// Our requests that the client has not answered yet.
+    asked: HashMap<RequestId, oneshot::Sender<Result<Bytes, ErrorObject>>>,
+    last_id: i64,
+    running: Vec<Weak<Call>>,
+    /// Where messages go that belong to no call.
+    unsolicited: Option<Arc<Stream>>,
+    closed: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct ClientSays {
+    #[serde(default)]
+    client_info: Implementation,
+    #[serde(default)]
+    capabilities: ClientCapabilities,
+}
+
+impl Session {
+    /// A session of this revision, from the parameters of `initialize`.
+    pub(crate) fn open(
+        revision: Revision,
+        client_info: &Implementation,
+        capabilities: &ClientCapabilities,
+        caller: Caller,
+    ) -> Result<Session, ProtocolError> {
+        let mut client_info = client_info.clone();
+        client_info.icons.clear();
+        client_info.extra.clear();
+        let client = serde_json::json!({"clientInfo": client_info, "capabilities": capabilities}).to_string();
+        if client.len() > MAX_CLIENT_BYTES {
+            let reason = format!("clientInfo and capabilities are larger than {MAX_CLIENT_BYTES} bytes");
+            return Err(ProtocolError::invalid("initialize", reason));
+        }
+        Ok(Session {
+            revision,
+            client: client.into(),
+            caller,
+            log_level: AtomicU8::new(LogLevel::Info as u8),
+            live: Mutex::new(None),
+        })
+    }
+
+    /// The revision the handshake settled on.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Who opened it. Nobody else may use it.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Who the client says it is.
+    pub fn client_info(&self) -> Implementation {
+        self.client_says().client_info
+    }
+
+    /// What the client says it can do.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.client_says().capabilities
+    }
+
+    fn client_says(&self) -> ClientSays {
+        serde_json::from_str(&self.client).unwrap_or_default()
+    }
+
+    /// The least severe log message the client wants.
+    pub fn log_level(&self) -> LogLevel {
+        let level = self.log_level.load(Ordering::Relaxed);
+        LogLevel::ALL.get(usize::from(level)).copied().unwrap_or(LogLevel::Info)
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.log_level.store(level as u8, Ordering::Relaxed);
+    }
+
+    fn live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        change(live.get_or_insert_default())
+    }
+
+    fn live_if_any<T: Default>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.as_deref_mut().map(change).unwrap_or_default()
+    }
+
+    pub(crate) fn subscribe(&self, uri: &str) -> Result<(), ProtocolError> {
+        self.live(|live| {
+            if live.subscriptions.len() >= MAX_SUBSCRIPTIONS && !live.subscriptions.contains(uri) {
+                let reason = format!("a session subscribes to at most {MAX_SUBSCRIPTIONS} resources");
+                return Err(ProtocolError::invalid("resources/subscribe", reason));
+            }
+            live.subscriptions.insert(uri.to_owned());
+            Ok(())
+        })
+    }
+
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        self.live_if_any(|live| {
+            live.subscriptions.remove(uri);
+        });
+    }
+
+    pub(crate) fn subscribes_to(&self, uri: &str) -> bool {
+        self.live_if_any(|live| live.subscriptions.contains(uri))
+    }
+
+    /// Makes a stream the place for messages that belong to no call.
+    pub fn set_unsolicited(&self, stream: Arc<Stream>) {
+        self.live(|live| live.unsolicited = Some(stream));
+    }
+
+    /// Where messages go that belong to no call.
+    pub fn unsolicited(&self) -> Option<Arc<Stream>> {
+        self.live_if_any(|live| live.unsolicited.clone())
+    }
+
+    /// Registers a question to the client; its answer comes to the receiver.
+    pub(crate) fn ask(&self) -> (RequestId, oneshot::Receiver<Result<Bytes, ErrorObject>>) {
+        let (sender, receiver) = oneshot::channel();
+        let id = self.live(|live| {
+            live.last_id += 1;
+            let id = RequestId::from(live.last_id);
+            if !live.closed {
+                live.asked.insert(id.clone(), sender);
+            }
+            id
+        });
+        (id, receiver)
+    }
+
+    pub(crate) fn forget_ask(&self, id: &RequestId) {
+        self.live_if_any(|live| {
+            live.asked.remove(id);
+        });
+    }
+
+    /// Takes the client's answer to a question of ours; one we did not ask is ignored.
+    pub fn answered(&self, response: Response) {
+        if let Some(sender) = self.live_if_any(|live| live.asked.remove(&response.id)) {
+            let _ = sender.send(response.outcome);
+        }
+    }
+
+    /// How many calls run.
+    pub fn running(&self) -> usize {
+        self.live_if_any(|live| {
+            live.running.retain(|call| call.strong_count() > 0);
+            live.running.len()
+        })
+    }
+
+    pub(crate) fn note_running(&self, call: &Arc<Call>) {
+        self.live(|live| {
+            live.running.retain(|call| call.strong_count() > 0);
+            live.running.push(Arc::downgrade(call));
+        });
+    }
+
+    /// Cancels the call with this id, if it still runs.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        let call = self.live_if_any(|live| {
+            live.running.iter().filter_map(Weak::upgrade).find(|call| call.id() == id)
+        });
+        if let Some(call) = call {
+            call.cancel();
+        }
+    }
+
+    /// Ends the session: cancels what runs, fails open questions, ends its stream.
+    pub fn close(&self) {
+        let (running, unsolicited) = self.live(|live| {
+            live.closed = true;
+            live.asked.clear();
+            (std::mem::take(&mut live.running), live.unsolicited.take())
+        });
+        running.iter().filter_map(Weak::upgrade).for_each(|call| call.cancel());
+        if let Some(stream) = unsolicited {
+            stream.end();
+        }
+    }
+
+    /// No answer to a question can come any more, though calls may still end by themselves.
+    pub fn stop_asking(&self) {
+        self.live(|live| {
+            live.closed = true;
+            live.asked.clear();
+        });
+    }
+}
+
+/// Whether a client declares an extension.
+pub(crate) fn declares_extension(capabilities: &ClientCapabilities, name: &str) -> bool {
+    capabilities.extensions.get(name).is_some_and(Value::is_object)
+}

@@ -1,0 +1,375 @@
+//! [`Stream`]: a bounded queue of messages to a client, with one reader at a time.
+//!
+//! The writing side waits while the reader is behind; a reader that stays behind is given up. A
+//! stream that keeps what it delivered can be read again from any message on: that is how a client
+//! whose connection was cut gets the rest.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::sync::Notify;
+
+/// How much a stream holds.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamLimits {
+    /// Messages that wait for the reader.
+    pub unread_messages: usize,
+    /// Their bytes.
+    pub unread_bytes: usize,
+    /// Messages kept for reading again, or parked while nobody reads.
+    pub kept_messages: usize,
+    /// Their bytes.
+    pub kept_bytes: usize,
+    /// How long a writer waits for a reader that is behind.
+    pub blocked: Duration,
+}
+
+impl Default for StreamLimits {
+    fn default() -> StreamLimits {
+        StreamLimits {
+            unread_messages: 256,
+            unread_bytes: 1024 * 1024,
+            kept_messages: 1_000,
+            kept_bytes: 4 * 1024 * 1024,
+            blocked: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A queue of encoded messages to a client.
+#[derive(Debug)]
+pub struct Stream {
+    limits: StreamLimits,
+    keeps: bool,
+    state: Mutex<State>,
+    reader: AtomicWaker,
+    room: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    messages: VecDeque<Bytes>,
+    /// The number of `messages[0]`.
+    first: u64,
+    /// The number of the next message to deliver.
+    next: u64,
+    unread_bytes: usize,
+    kept_bytes: usize,
+    /// Nothing more will be written.
+    ended: bool,
+    hang_up: bool,
+    /// Counts readers; only the newest one reads.
+    reader: u64,
+    attached: bool,
+    touched: Instant,
+}
+
+/// What a reader gets.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Popped {
+    /// The next message, with its number.
+    Message {
+        /// Counts from 1.
+        number: u64,
+        /// Encoded.
+        message: Bytes,
+    },
+    /// Nothing more will come.
+    End,
+    /// Go away and come back: the rest will be here.
+    HangUp,
+    /// Another reader has taken over.
+    Replaced,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, PartialEq, Eq)]
+enum Refused {
+    Full,
+    Ended,
+}
+
+impl Stream {
+    /// A stream whose messages are gone once read.
+    pub fn new(limits: StreamLimits) -> Stream {
+        Stream::with(limits, false)
+    }
+
+    /// A stream that keeps what it delivered, so that it can be read again.
+    pub fn keeping(limits: StreamLimits) -> Stream {
+        Stream::with(limits, true)
+    }
+
+    fn with(limits: StreamLimits, keeps: bool) -> Stream {
+        let state = State {
+            messages: VecDeque::new(),
+            first: 1,
+            next: 1,
+            unread_bytes: 0,
+            kept_bytes: 0,
+            ended: false,
+            hang_up: false,
+            reader: 0,
+            attached: false,
+            touched: Instant::now(),
+        };
+        Stream {
+            limits,
+            keeps,
+            state: Mutex::new(state),
+            reader: AtomicWaker::new(),
+            room: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is plain data and every change to it is complete before the lock is let go.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a message, waiting while the reader is behind. `false`: the stream has ended, or the
+    /// reader was given up.
+    pub async fn send(&self, message: Bytes) -> bool {
+        match self.push(&message, false) {
+            Ok(()) => return true,
+            Err(Refused::Ended) => return false,
+            Err(Refused::Full) => {}
+        }
+        let until = tokio::time::Instant::now() + self.limits.blocked;
+        loop {
+            let room = self.room.notified();
+            match self.push(&message, false) {
+                Ok(()) => return true,
+                Err(Refused::Ended) => return false,
+                Err(Refused::Full) => {}
+            }
+            if tokio::time::timeout_at(until, room).await.is_err() {
+                self.give_up_reader();
+                return self.push(&message, false).is_ok();
+            }
+        }
+    }
+
+    /// Writes a message if there is room now.
+    pub fn offer(&self, message: Bytes) -> bool {
+        self.push(&message, false).is_ok()
+    }
+
+    /// Writes the last message, whatever the limits say, and ends the stream.
+    pub fn finish(&self, message: Bytes) {
+        let _ = self.push(&message, true);
+        self.end();
+    }
+
+    /// Ends the stream: the reader gets what is there and then the end.
+    pub fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.touched = Instant::now();
+        drop(state);
+        self.reader.wake();
+        self.room.notify_waiters();
+    }
+
+    /// Asks the reader to go away and come back later.
+    pub fn hang_up(&self) {
+        self.lock().hang_up = true;
+        self.reader.wake();
+    }
+
+    /// Whether nothing more will be written.
+    pub fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// Whether there is something for a reader: a message, the end, a hang-up.
+    pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.reader.register(context.waker());
+        let state = self.lock();
+        let unread = state.first + state.messages.len() as u64 > state.next;
+        if unread || state.ended || state.hang_up { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// How long nothing has been written or read, when nobody reads.
+    pub fn abandoned_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        (!state.attached).then(|| state.touched.elapsed())
+    }
+
+    /// Becomes the reader, from the message after `after` on. `None` if that one is not known (any more).
+    pub fn attach(&self, after: Option<u64>) -> Option<u64> {
+        let mut state = self.lock();
+        if let Some(after) = after {
+            let end = state.first + state.messages.len() as u64;
+            if after + 1 < state.first || after >= end {
+                return None;
+            }
+            state.next = after + 1;
+            let skip = (state.next - state.first) as usize;
+            state.unread_bytes = state.messages.iter().skip(skip).map(Bytes::len).sum();
+        }
+        state.reader += 1;
+        state.attached = true;
+        state.hang_up = false;
+        state.touched = Instant::now();
+        let reader = state.reader;
+        drop(state);
+        // The reader before this one wakes up to learn that it was replaced.
+        self.reader.wake();
+        Some(reader)
+    }
+
+    /// Stops reading.
+    pub fn detach(&self, reader: u64) {
+        let mut state = self.lock();
+        if state.reader == reader {
+            state.attached = false;
+            state.touched = Instant::now();
+        }
+        drop(state);
+        self.room.notify_waiters();
+    }
+
+    /// The next message for this reader.
+    pub fn poll_pop(&self, context: &mut Context<'_>, reader: u64) -> Poll<Popped> {
+        let mut state = self.lock();
+        if state.reader != reader {
+            return Poll::Ready(Popped::Replaced);
+        }
+        self.reader.register(context.waker());
+        let index = (state.next - state.first) as usize;
+        let Some(message) = state.messages.get(index).cloned() else {
+            return match (state.ended, state.hang_up) {
+                (true, _) => Poll::Ready(Popped::End),
+                (false, true) => Poll::Ready(Popped::HangUp),
+                (false, false) => Poll::Pending,
+            };
+        };
+        let number = state.next;
+        state.next += 1;
+        state.unread_bytes -= message.len();
+        state.touched = Instant::now();
+        if !self.keeps {
+            state.drop_first();
+        }
+        drop(state);
+        self.room.notify_waiters();
+        Poll::Ready(Popped::Message { number, message })
+    }
+
+    fn push(&self, message: &Bytes, last: bool) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.ended {
+            return Err(Refused::Ended);
+        }
+        let parked = self.keeps && !state.attached;
+        let unread = state.first + state.messages.len() as u64 - state.next;
+        let full = unread as usize >= self.limits.unread_messages
+            || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;
+        if full && !parked && !last {
+            return Err(Refused::Full);
+        }
+        state.unread_bytes += message.len();
+        state.kept_bytes += message.len();
+        state.messages.push_back(message.clone());
+        while state.messages.len() > self.limits.kept_messages
+            || state.messages.len() > 1 && state.kept_bytes > self.limits.kept_bytes
+        {
+            if !parked && state.next == state.first {
+                // A reader is on its way to this one; the unread limits bound the rest.
+                break;
+            }
+            state.drop_first();
+        }
+        state.touched = Instant::now();
+        drop(state);
+        self.reader.wake();
+        Ok(())
+    }
+
+    /// The reader is too slow: park what follows, or end.
+    fn give_up_reader(&self) {
+        let mut state = self.lock();
+        state.attached = false;
+        state.reader += 1;
+        if !self.keeps {
+            state.ended = true;
+        }
+        drop(state);
+        self.reader.wake();
+    }
+}
+
+impl State {
+    fn drop_first(&mut self) {
+        if let Some(message) = self.messages.pop_front() {
+            self.kept_bytes -= message.len();
+            if self.next == self.first {
+                self.unread_bytes -= message.len();
+                self.next += 1;
+            }
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    async fn pop(stream: &Stream, reader: u64) -> Popped {
+        poll_fn(|context| stream.poll_pop(context, reader)).await
+    }
+
+    fn message(number: u64, text: &'static str) -> Popped {
+        Popped::Message { number, message: Bytes::from_static(text.as_bytes()) }
+    }
+
+    #[tokio::test]
+    async fn a_kept_stream_can_be_read_again_from_any_message_on() {
+        let stream = Stream::keeping(StreamLimits::default());
+        let first = stream.attach(None).unwrap();
+        for text in ["a", "b", "c"] {
+            assert!(stream.send(text.into()).await);
+        }
+        assert_eq!(pop(&stream, first).await, message(1, "a"));
+        assert_eq!(pop(&stream, first).await, message(2, "b"));
+        let second = stream.attach(Some(1)).unwrap();
+        assert_eq!(pop(&stream, first).await, Popped::Replaced);
+        assert_eq!(pop(&stream, second).await, message(2, "b"));
+        stream.finish("d".into());
+        assert_eq!(pop(&stream, second).await, message(3, "c"));
+        assert_eq!(pop(&stream, second).await, message(4, "d"));
+        assert_eq!(pop(&stream, second).await, Popped::End);
+        assert_eq!(stream.attach(Some(9)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_waits_for_a_slow_reader_and_then_gives_it_up() {
+        let limits = StreamLimits { unread_messages: 2, ..StreamLimits::default() };
+        let stream = Stream::new(limits);
+        let reader = stream.attach(None).unwrap();
+        assert!(stream.send("a".into()).await && stream.send("b".into()).await);
+        assert!(!stream.offer("c".into()));
+        assert!(!stream.send("c".into()).await);
+        assert_eq!(pop(&stream, reader).await, Popped::Replaced);
+        assert!(stream.has_ended());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
+        let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
+        let stream = Stream::keeping(limits);
+        for text in ["a", "b", "c", "d", "e"] {
+            assert!(stream.send(text.into()).await);
+        }
+        let reader = stream.attach(None).unwrap();
+        assert_eq!(pop(&stream, reader).await, message(3, "c"));
+        assert_eq!(stream.attach(Some(1)), None);
+    }
+}

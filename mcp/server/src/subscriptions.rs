@@ -1,0 +1,245 @@
+//! Who wants to hear of changes: sessions by their stream, listeners by their filter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bindpost_mcp_protocol::lifecycle::SubscriptionFilter;
+use bindpost_mcp_protocol::tasks::Task;
+use bindpost_mcp_protocol::{RequestId, jsonrpc, meta};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::call::{Call, Finished, Running, Subject};
+use crate::dispatch::{Dispatch, Inbound};
+use crate::error::ProtocolError;
+use crate::session::{Session, declares_extension};
+use crate::stream::Stream;
+use crate::transport::HeaderValues;
+
+/// The most resources or tasks one listener names.
+const MAX_NAMED: usize = 1_000;
+
+/// What changed.
+#[derive(Debug)]
+pub(crate) enum Change<'a> {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(&'a str),
+    Task(&'a Task),
+}
+
+impl Change<'_> {
+    fn method(&self) -> &'static str {
+        match self {
+            Change::Tools => "notifications/tools/list_changed",
+            Change::Prompts => "notifications/prompts/list_changed",
+            Change::Resources => "notifications/resources/list_changed",
+            Change::Resource(_) => "notifications/resources/updated",
+            Change::Task(_) => "notifications/tasks",
+        }
+    }
+
+    fn params(&self) -> Map<String, Value> {
+        let params = match self {
+            Change::Tools | Change::Prompts | Change::Resources => json!({}),
+            Change::Resource(uri) => json!({"uri": uri}),
+            Change::Task(task) => json!(task),
+        };
+        match params {
+            Value::Object(params) => params,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// Everybody who wants to hear of changes.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    listeners: Mutex<Vec<Listener>>,
+    last: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Listener {
+    number: u64,
+    who: Who,
+    stream: Weak<Stream>,
+}
+
+#[derive(Debug)]
+enum Who {
+    Session(Weak<Session>),
+    Request { id: RequestId, filter: SubscriptionFilter },
+}
+
+impl Hub {
+    /// Tells everybody who wants to know. One who is behind misses it: the next list shows it anyway.
+    pub(crate) fn announce(&self, change: &Change<'_>) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let Some(stream) = listener.stream.upgrade().filter(|stream| !stream.has_ended()) else {
+                return false;
+            };
+            if let Some(message) = listener.who.message(change) {
+                stream.offer(message);
+            }
+            true
+        });
+    }
+
+    /// A session's stream hears of what the session wants.
+    pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
+        self.add(Who::Session(Arc::downgrade(session)), stream);
+    }
+
+    fn add(&self, who: Who, stream: &Arc<Stream>) -> u64 {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let listener = Listener { number, who, stream: Arc::downgrade(stream) };
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.stream.strong_count() > 0);
+        listeners.push(listener);
+        number
+    }
+
+    fn remove(&self, number: u64) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.number != number);
+    }
+}
+
+impl Who {
+    /// The message for this listener, if it wants to hear of the change.
+    fn message(&self, change: &Change<'_>) -> Option<Bytes> {
+        match self {
+            Who::Session(session) => {
+                let wanted = match change {
+                    Change::Tools | Change::Prompts | Change::Resources => true,
+                    Change::Resource(uri) => session.upgrade()?.subscribes_to(uri),
+                    Change::Task(_) => false,
+                };
+                let params = change.params();
+                let params = (!params.is_empty()).then_some(&params);
+                wanted.then(|| jsonrpc::encode_notification(change.method(), params).into())
+            }
+            Who::Request { id, filter } => {
+                let wanted = match change {
+                    Change::Tools => filter.tools_list_changed,
+                    Change::Prompts => filter.prompts_list_changed,
+                    Change::Resources => filter.resources_list_changed,
+                    Change::Resource(uri) => filter.resource_subscriptions.iter().any(|wanted| wanted == uri),
+                    Change::Task(task) => filter.task_ids.contains(&task.task_id),
+                };
+                let mut params = change.params();
+                params.insert("_meta".to_owned(), json!({meta::SUBSCRIPTION_ID: id}));
+                wanted.then(|| jsonrpc::encode_notification(change.method(), Some(&params)).into())
+            }
+        }
+    }
+}
+
+/// `resources/subscribe`
+pub(crate) fn subscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    const METHOD: &str = "resources/subscribe";
+    let Some(uri) = inbound.request.params().text("uri") else {
+        return inbound.refuse(&ProtocolError::invalid(METHOD, "`uri` must be a string"));
+    };
+    if !inbound.server.catalog.snapshot().has_resource(&uri) {
+        let error = ProtocolError::UnknownResource(uri.into_owned());
+        return inbound.refuse(&error);
+    }
+    let subscribed = match inbound.exchange.peer.session() {
+        Some(session) => session.subscribe(&uri),
+        None => Err(ProtocolError::invalid(METHOD, "subscriptions need a session")),
+    };
+    match subscribed {
+        Ok(()) => inbound.answer(json!({})),
+        Err(error) => inbound.refuse(&error),
+    }
+}
+
+/// `resources/unsubscribe`
+pub(crate) fn unsubscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    let Some(uri) = inbound.request.params().text("uri") else {
+        let error = ProtocolError::invalid("resources/unsubscribe", "`uri` must be a string");
+        return inbound.refuse(&error);
+    };
+    if let Some(session) = inbound.exchange.peer.session() {
+        session.unsubscribe(&uri);
+    }
+    inbound.answer(json!({}))
+}
+
+/// `subscriptions/listen`: a request that is answered when the listening ends.
+pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    const METHOD: &str = "subscriptions/listen";
+    let params = inbound.request.params();
+    let filter: SubscriptionFilter = match params.get("notifications").map(|raw| raw.decode()) {
+        Some(Ok(filter)) => filter,
+        Some(Err(error)) => {
+            let reason = format!("`notifications`: {error}");
+            return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+        }
+        None => {
+            let reason = "`notifications` must say what to listen for";
+            return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+        }
+    };
+    if filter.resource_subscriptions.len() > MAX_NAMED || filter.task_ids.len() > MAX_NAMED {
+        let reason = format!("a listener names at most {MAX_NAMED} resources and {MAX_NAMED} tasks");
+        return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+    }
+    let call = Call::new(inbound, Subject::Changes);
+    if !filter.task_ids.is_empty() && !declares_extension(&call.capabilities(), meta::TASKS_EXTENSION) {
+        let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
+        return call.refuse(&ProtocolError::MissingCapability(required));
+    }
+    let filter = call.honoured(filter);
+    Running::start_listener(call, METHOD, |call| {
+        Box::pin(async move {
+            let tag = json!({meta::SUBSCRIPTION_ID: call.id()});
+            let acknowledged = json!({"_meta": tag, "notifications": filter});
+            let method = "notifications/subscriptions/acknowledged";
+            let message = jsonrpc::encode_notification(method, Some(&acknowledged));
+            if call.send(message.into()).await
+                && let Some(stream) = call.stream()
+            {
+                let hub = call.server().hub.clone();
+                let number = hub.add(Who::Request { id: call.id().clone(), filter }, stream);
+                let _registered = Registered { hub, number };
+                call.server().until_shutdown().await;
+            }
+            let Value::Object(tag) = tag else { return Ok(Finished::Listened(Map::new())) };
+            Ok(Finished::Listened(tag))
+        })
+    })
+}
+
+impl Call {
+    /// The part of a filter that this server can honour for this caller.
+    fn honoured(&self, mut filter: SubscriptionFilter) -> SubscriptionFilter {
+        let server = self.server();
+        filter.tools_list_changed &= server.capabilities.tools.is_some();
+        filter.prompts_list_changed &= server.capabilities.prompts.is_some();
+        filter.resources_list_changed &= server.capabilities.resources.is_some();
+        let snapshot = server.catalog.snapshot();
+        filter.resource_subscriptions.retain(|uri| snapshot.has_resource(uri));
+        match &server.tasks {
+            Some(tasks) => filter.task_ids.retain(|id| tasks.belongs_to(id, self.caller())),
+            None => filter.task_ids.clear(),
+        }
+        filter
+    }
+}
+
+/// Takes a listener out of the hub when its request ends, whichever way.
+struct Registered {
+    hub: Arc<Hub>,
+    number: u64,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.hub.remove(self.number);
+    }
+}

@@ -1,0 +1,295 @@
+//! The tasks extension: calls that outlive their request, in a bounded store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bindpost_mcp_protocol::tasks::{Task, TaskStatus};
+use bindpost_mcp_protocol::{ErrorObject, meta};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use crate::auth::Caller;
+use crate::call::Call;
+use crate::dispatch::{Dispatch, Inbound};
+use crate::error::ProtocolError;
+use crate::session::declares_extension;
+use crate::subscriptions::{Change, Hub};
+use crate::transport::HeaderValues;
+
+/// How many tasks are kept, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskLimits {
+    /// Tasks kept at once.
+    pub tasks: usize,
+    /// Of one caller.
+    pub tasks_per_caller: usize,
+    /// How long a task is kept from its creation on.
+    pub lifetime: Duration,
+    /// How often a client should ask.
+    pub poll_interval: Duration,
+}
+
+impl Default for TaskLimits {
+    fn default() -> TaskLimits {
+        TaskLimits {
+            tasks: 1_000,
+            tasks_per_caller: 100,
+            lifetime: Duration::from_secs(600),
+            poll_interval: Duration::from_millis(500),
+        }
+    }
+}
+
+/// The tasks of a server.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    limits: TaskLimits,
+    hub: Arc<Hub>,
+    kept: Mutex<HashMap<String, Arc<TaskState>>>,
+}
+
+/// One task.
+#[derive(Debug)]
+pub(crate) struct TaskState {
+    caller: Caller,
+    hub: Arc<Hub>,
+    call: Weak<Call>,
+    born: Instant,
+    lifetime: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    shown: Task,
+    waiting: HashMap<String, oneshot::Sender<Value>>,
+}
+
+impl Tasks {
+    pub(crate) fn new(limits: TaskLimits, hub: Arc<Hub>) -> Tasks {
+        Tasks { limits, hub, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<String, Arc<TaskState>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a task of a call. A full store forgets what has expired, never what is still owed.
+    pub(crate) fn make(&self, call: &Arc<Call>) -> Result<Arc<TaskState>, ProtocolError> {
+        let now = timestamp();
+        let shown = Task {
+            task_id: crate::server::random_id(),
+            status: TaskStatus::Working,
+            status_message: None,
+            created_at: now.clone(),
+            last_updated_at: now,
+            ttl_ms: Some(self.limits.lifetime.as_millis() as u64),
+            poll_interval_ms: Some(self.limits.poll_interval.as_millis() as u64),
+            input_requests: Map::new(),
+            result: None,
+            error: None,
+        };
+        let id = shown.task_id.clone();
+        let task = Arc::new(TaskState {
+            caller: call.caller().clone(),
+            hub: self.hub.clone(),
+            call: Arc::downgrade(call),
+            born: Instant::now(),
+            lifetime: self.limits.lifetime,
+            state: Mutex::new(State { shown, waiting: HashMap::new() }),
+        });
+        let mut kept = self.kept();
+        kept.retain(|_, task| !task.has_expired());
+        let of_caller = kept.values().filter(|other| other.caller == task.caller).count();
+        if kept.len() >= self.limits.tasks || of_caller >= self.limits.tasks_per_caller {
+            return Err(ProtocolError::Busy { retry_after_seconds: 5 });
+        }
+        kept.insert(id, task.clone());
+        Ok(task)
+    }
+
+    /// The task with this id, if it is this caller's.
+    fn find(&self, id: &str, caller: &Caller) -> Option<Arc<TaskState>> {
+        let task = self.kept().get(id).cloned()?;
+        (task.caller == *caller && !task.has_expired()).then_some(task)
+    }
+
+    pub(crate) fn belongs_to(&self, id: &str, caller: &Caller) -> bool {
+        self.find(id, caller).is_some()
+    }
+}
+
+impl TaskState {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_expired(&self) -> bool {
+        self.born.elapsed() > self.lifetime
+    }
+
+    pub(crate) fn show(&self) -> Task {
+        self.state().shown.clone()
+    }
+
+    /// Changes the task unless it has ended, and tells who listens.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let shown = {
+            let mut state = self.state();
+            if state.shown.status.is_terminal() {
+                return;
+            }
+            change(&mut state);
+            state.shown.last_updated_at = timestamp();
+            state.shown.clone()
+        };
+        self.hub.announce(&Change::Task(&shown));
+    }
+
+    /// Asks the client and waits for `tasks/update`; `None` when the task ends first.
+    pub(crate) async fn ask(&self, key: &str, method: &'static str, question: &Value) -> Option<Value> {
+        let (sender, answer) = oneshot::channel();
+        self.change(|state| {
+            state.waiting.insert(key.to_owned(), sender);
+            let request = json!({"method": method, "params": question});
+            state.shown.input_requests.insert(key.to_owned(), request);
+            state.shown.status = TaskStatus::InputRequired;
+        });
+        answer.await.ok()
+    }
+
+    /// Takes answers; keys nobody waits for are ignored.
+    fn update(&self, answers: Map<String, Value>) {
+        self.change(|state| {
+            for (key, answer) in answers {
+                if let Some(sender) = state.waiting.remove(&key) {
+                    state.shown.input_requests.remove(&key);
+                    let _ = sender.send(answer);
+                }
+            }
+            if state.waiting.is_empty() && state.shown.status == TaskStatus::InputRequired {
+                state.shown.status = TaskStatus::Working;
+            }
+        });
+    }
+
+    pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>) {
+        self.change(|state| {
+            state.waiting.clear();
+            state.shown.input_requests.clear();
+            match outcome {
+                Ok(result) => {
+                    state.shown.status = TaskStatus::Completed;
+                    state.shown.result = Some(result);
+                }
+                Err(error) => {
+                    state.shown.status = TaskStatus::Failed;
+                    state.shown.status_message = Some(error.message.clone());
+                    state.shown.error = Some(error);
+                }
+            }
+        });
+    }
+
+    pub(crate) fn cancelled(&self) {
+        self.change(|state| {
+            state.waiting.clear();
+            state.shown.input_requests.clear();
+            state.shown.status = TaskStatus::Cancelled;
+        });
+    }
+}
+
+/// Finds the task a request names, after the checks all three methods share.
+fn named(inbound: &Inbound, method: &str) -> Result<Arc<TaskState>, ProtocolError> {
+    let params = inbound.request.params();
+    let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
+    if !declares_extension(&capabilities.unwrap_or_default(), meta::TASKS_EXTENSION) {
+        let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
+        return Err(ProtocolError::MissingCapability(required));
+    }
+    let Some(id) = params.text("taskId") else {
+        return Err(ProtocolError::invalid(method, "`taskId` must be a string"));
+    };
+    let tasks = inbound.server.tasks.as_ref();
+    let task = tasks.and_then(|tasks| tasks.find(&id, &inbound.exchange.caller));
+    task.ok_or_else(|| ProtocolError::invalid(method, format!("unknown task: {id}")))
+}
+
+/// `tasks/get`
+pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    match named(&inbound, "tasks/get") {
+        Ok(task) => inbound.answer(task.show()),
+        Err(error) => inbound.refuse(&error),
+    }
+}
+
+/// `tasks/update`
+pub(crate) fn update(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    let task = match named(&inbound, "tasks/update") {
+        Ok(task) => task,
+        Err(error) => return inbound.refuse(&error),
+    };
+    match inbound.request.params().get("inputResponses").map(|raw| raw.decode()) {
+        Some(Ok(answers)) => {
+            task.update(answers);
+            inbound.answer(json!({}))
+        }
+        _ => {
+            let reason = "`inputResponses` must be an object with one answer per key";
+            inbound.refuse(&ProtocolError::invalid("tasks/update", reason))
+        }
+    }
+}
+
+/// `tasks/cancel`
+pub(crate) fn cancel(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+    match named(&inbound, "tasks/cancel") {
+        Ok(task) => {
+            task.cancelled();
+            if let Some(call) = task.call.upgrade() {
+                call.cancel();
+            }
+            inbound.answer(json!({}))
+        }
+        Err(error) => inbound.refuse(&error),
+    }
+}
+
+/// Now, as RFC 3339 with milliseconds.
+fn timestamp() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format_timestamp(since.as_secs(), since.subsec_millis())
+}
+
+fn format_timestamp(seconds: u64, millis: u32) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 1970-03-01 in the proleptic Gregorian calendar, counted from March so that the leap
+    // day is the last of its year.
+    let shifted = days as i64 + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_dates() {
+        assert_eq!(format_timestamp(0, 0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_timestamp(951_782_399, 7), "2000-02-28T23:59:59.007Z");
+        assert_eq!(format_timestamp(951_782_400, 0), "2000-02-29T00:00:00.000Z");
+        assert_eq!(format_timestamp(1_785_196_800, 0), "2026-07-28T00:00:00.000Z");
+    }
+}

@@ -1,0 +1,234 @@
+//! [`UriTemplate`]: which URIs a template covers, and what its variables hold.
+//!
+//! Matching takes one pass without backtracking: a variable ends at the first occurrence of the
+//! literal that follows it.
+
+use percent::decode;
+
+/// The longest template and the longest URI that is looked at.
+const MAX_LENGTH: usize = 8 * 1024;
+const MAX_VARIABLES: usize = 256;
+
+/// An RFC 6570 template, matched in reverse: URI in, variables out.
+///
+/// `{id}` holds one path segment, `{+path}` may hold several, `{?q,page}` are query parameters in any
+/// order, each of them optional.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UriTemplate {
+    parts: Vec<Part>,
+    query: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    /// One segment: no `/`, not even an encoded one.
+    Segment(String),
+    /// Anything.
+    Reserved(String),
+}
+
+impl UriTemplate {
+    /// Parses a template.
+    pub fn parse(template: &str) -> Result<UriTemplate, String> {
+        if template.len() > MAX_LENGTH {
+            return Err(format!("the template is longer than {MAX_LENGTH} bytes"));
+        }
+        let mut parts = Vec::new();
+        let mut query = Vec::new();
+        let mut rest = template;
+        while !rest.is_empty() {
+            let Some((literal, after)) = rest.split_once('{') else {
+                if !query.is_empty() {
+                    return Err("nothing may follow the query variables".to_owned());
+                }
+                parts.push(Part::Literal(rest.to_owned()));
+                break;
+            };
+            if literal.contains('}') {
+                return Err("`}` without `{`".to_owned());
+            }
+            if !query.is_empty() {
+                return Err("nothing may follow the query variables".to_owned());
+            }
+            if !literal.is_empty() {
+                parts.push(Part::Literal(literal.to_owned()));
+            }
+            let Some((expression, after)) = after.split_once('}') else {
+                return Err("`{` without `}`".to_owned());
+            };
+            rest = after;
+            if let Some(names) = expression.strip_prefix('?') {
+                query = names.split(',').map(name).collect::<Result<_, _>>()?;
+                continue;
+            }
+            if matches!(parts.last(), Some(Part::Segment(_) | Part::Reserved(_))) {
+                return Err(format!("`{{{expression}}}` must not follow another variable directly"));
+            }
+            parts.push(match expression.strip_prefix('+') {
+                Some(path) => Part::Reserved(name(path)?),
+                None => Part::Segment(name(expression)?),
+            });
+        }
+        let template = UriTemplate { parts, query };
+        let names: Vec<&str> = template.variables().collect();
+        if names.len() > MAX_VARIABLES {
+            return Err(format!("more than {MAX_VARIABLES} variables"));
+        }
+        for (index, name) in names.iter().enumerate() {
+            if names[..index].contains(name) {
+                return Err(format!("variable {name:?} appears twice"));
+            }
+        }
+        Ok(template)
+    }
+
+    /// The variables' names, in order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let in_path = self.parts.iter().filter_map(|part| match part {
+            Part::Literal(_) => None,
+            Part::Segment(name) | Part::Reserved(name) => Some(name.as_str()),
+        });
+        in_path.chain(self.query.iter().map(String::as_str))
+    }
+
+    /// The variables of a URI that the template covers, decoded; `None` for any other URI.
+    ///
+    /// A segment that decodes to a path (`..`, or with a slash, a backslash or a NUL in it) is not
+    /// covered: what a handler gets as one segment is one segment.
+    pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
+        if uri.len() > MAX_LENGTH {
+            return None;
+        }
+        let (mut rest, query) = match uri.split_once('?') {
+            Some((path, query)) if !self.query.is_empty() => (path, Some(query)),
+            _ => (uri, None),
+        };
+        let mut variables = Vec::new();
+        let mut parts = self.parts.iter().peekable();
+        while let Some(part) = parts.next() {
+            match part {
+                Part::Literal(literal) => rest = rest.strip_prefix(literal.as_str())?,
+                Part::Segment(name) | Part::Reserved(name) => {
+                    let end = match parts.peek() {
+                        Some(Part::Literal(next)) => rest.find(next.as_str())?,
+                        _ => rest.len(),
+                    };
+                    let (value, after) = rest.split_at(end);
+                    let one_segment = matches!(part, Part::Segment(_));
+                    if value.is_empty() || one_segment && value.contains('/') {
+                        return None;
+                    }
+                    let value = decode(value)?;
+                    if one_segment && !is_one_segment(&value) {
+                        return None;
+                    }
+                    variables.push((name.clone(), value));
+                    rest = after;
+                }
+            }
+        }
+        if !rest.is_empty() {
+            return None;
+        }
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name)?;
+            let known = self.query.contains(&name);
+            if !known || variables.iter().any(|(seen, _)| *seen == name) {
+                return None;
+            }
+            variables.push((name, decode(value)?));
+        }
+        Some(variables)
+    }
+}
+
+fn name(name: &str) -> Result<String, String> {
+    let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    if fits {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("{name:?} is no variable name; letters, digits, `_`, `.` and `-` make one"))
+    }
+}
+
+fn is_one_segment(value: &str) -> bool {
+    value != "." && value != ".." && !value.contains(['/', '\\', '\0'])
+}
+
+mod percent {
+    /// Percent-decoding; `None` if the escapes are broken or the bytes are no UTF-8.
+    pub(super) fn decode(text: &str) -> Option<String> {
+        if !text.contains('%') {
+            return Some(text.to_owned());
+        }
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.bytes();
+        while let Some(byte) = rest.next() {
+            if byte == b'%' {
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
+                bytes.push((high << 4 | low) as u8);
+            } else {
+                bytes.push(byte);
+            }
+        }
+        String::from_utf8(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn variables(template: &str, uri: &str) -> Option<String> {
+        let found = UriTemplate::parse(template).unwrap().matches(uri)?;
+        Some(found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn finds_variables() {
+        assert_eq!(variables("test://template/{id}/data", "test://template/123/data").unwrap(), "id=123");
+        assert_eq!(variables("a://{x}/{y}", "a://1/%C3%A9").unwrap(), "x=1 y=é");
+        assert_eq!(variables("file:///{+path}", "file:///a/b/c").unwrap(), "path=a/b/c");
+        assert_eq!(variables("s://find{?q,page}", "s://find?page=2&q=a%20b").unwrap(), "page=2 q=a b");
+        assert_eq!(variables("s://find{?q}", "s://find").unwrap(), "");
+    }
+
+    #[test]
+    fn covers_nothing_else() {
+        for (template, uri) in [
+            ("a://{x}", "a://"),
+            ("a://{x}", "a://1/2"),
+            ("a://{x}", "a://1%2F2"),
+            ("a://{x}", "a://.."),
+            ("a://{x}", "a://%2e%2e"),
+            ("a://{x}", "a://%00"),
+            ("a://{x}", "a://%zz"),
+            ("a://{x}", "a://%ff"),
+            ("a://{x}/b", "a://1/c"),
+            ("s://find{?q}", "s://find?z=1"),
+            ("s://find{?q}", "s://find?q=1&q=2"),
+        ] {
+            assert_eq!(variables(template, uri), None, "{template} {uri}");
+        }
+    }
+
+    #[test]
+    fn refuses_templates_it_cannot_match() {
+        for bad in ["{", "}", "a{x}{y}", "{x}/{x}", "{}", "{?a}b", "{x y}", "a}b{c}"] {
+            assert!(UriTemplate::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(template in "[a{}+?/,%]{0,20}", uri in "[a/?%&=.]{0,20}") {
+            if let Ok(template) = UriTemplate::parse(&template) {
+                let _ = template.matches(&uri);
+            }
+        }
+    }
+}
