@@ -1,2 +1,65 @@
-//! Starts here.
-fn main() {}
+//! The server the official conformance suite runs against.
+//!
+//!     cargo run --release -p conformance -- --port 3000      # http://127.0.0.1:3000/mcp
+//!     cargo run --release -p conformance -- --stdio
+//!
+//! Names, texts and behaviour of the entries are what the suite asks for.
+
+mod media;
+mod prompts;
+mod resources;
+mod tasks;
+mod tools;
+
+use anyhow::{Context as _, bail};
+use bindpost::http::{self, Settings};
+use bindpost::{Server, TaskLimits, stdio};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .init();
+    let options = Options::parse(std::env::args().skip(1))?;
+    let server = server()?;
+    if options.stdio {
+        return Ok(stdio::serve_stdio(&server).await?);
+    }
+    let bound = http::bind(("127.0.0.1", options.port)).await?;
+    eprintln!("listening on http://{}/mcp", bound.local_addr());
+    Ok(bound.serve(server, Settings::default()).await?)
+}
+
+fn server() -> anyhow::Result<Server> {
+    let server = Server::builder("bindpost-conformance", env!("CARGO_PKG_VERSION"))
+        .title("bindpost conformance server")
+        .instructions("Every entry is a fixture of the conformance suite.")
+        .tasks(TaskLimits::default());
+    let server = tools::add(server);
+    let server = tasks::add(server);
+    let server = resources::add(server);
+    Ok(prompts::add(server).build()?)
+}
+
+struct Options {
+    port: u16,
+    stdio: bool,
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Options> {
+        let mut options = Options { port: 3000, stdio: false };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--stdio" => options.stdio = true,
+                "--port" => {
+                    let port = words.next().context("--port needs a number")?;
+                    options.port = port.parse().with_context(|| format!("--port {port}: not a port"))?;
+                }
+                other => bail!("unknown option {other}; use --port N or --stdio"),
+            }
+        }
+        Ok(options)
+    }
+}

@@ -82,6 +82,8 @@ pub(crate) struct Call {
     subject: Subject,
     own_stream: OnceLock<Arc<Stream>>,
     cancelled: AtomicBool,
+    /// A listener is asked to come to its graceful end.
+    ending: AtomicBool,
     cancel_signal: Notify,
     driver: AtomicWaker,
     asks: Mutex<Asks>,
@@ -103,6 +105,7 @@ impl Call {
             subject,
             own_stream: OnceLock::new(),
             cancelled: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
             cancel_signal: Notify::new(),
             driver: AtomicWaker::new(),
             asks: Mutex::default(),
@@ -216,6 +219,16 @@ impl Call {
         }
     }
 
+    /// Waits until the listener should come to its graceful end.
+    pub(crate) async fn until_ending(&self) {
+        let signal = self.cancel_signal.notified();
+        tokio::pin!(signal);
+        signal.as_mut().enable();
+        if !self.ending.load(Ordering::Acquire) {
+            signal.await;
+        }
+    }
+
     pub(crate) fn release_permit(&self) {
         let permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(permit);
@@ -266,6 +279,13 @@ impl Call {
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => match error.into_failure() {
+                Failure::Protocol(error @ ProtocolError::MissingCapability(_)) if revision.has_handshake() => {
+                    // The code for this is newer than the revision; the model can read why.
+                    match self.subject {
+                        Subject::Tool(_) => Finished::Tool(CallToolResult::error(error.to_string())),
+                        _ => return Err(ProtocolError::Internal(error.to_string())),
+                    }
+                }
                 Failure::Protocol(error) => return Err(error),
                 Failure::Shown { shown, source } => {
                     if let Some(source) = source {
@@ -632,6 +652,16 @@ impl Canceller {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Brings it to its graceful end if it is a listener; anything else goes on.
+    pub fn end_listening(&self) {
+        if let Some(call) = self.0.upgrade() {
+            call.ending.store(true, Ordering::Release);
+            if matches!(call.subject, Subject::Changes) {
+                call.cancel_signal.notify_waiters();
+            }
         }
     }
 

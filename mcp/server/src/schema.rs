@@ -39,7 +39,7 @@ impl Schema {
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(10_000))
             .build(schema)
             .map(|validator| Schema { validator })
-            .map_err(|error| error.to_string())
+            .map_err(|error| format!("{}: {error}", error.instance_path()))
     }
 
     /// Every violation with its path, one line each; `Ok` if there is none.

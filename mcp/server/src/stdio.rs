@@ -1,27 +1,20 @@
 //! MCP over a pipe: one message a line on stdin, one message a line on stdout, nothing else there.
 //!
-//! Both eras share the pipe: `initialize` opens a session for what follows without an envelope, and a
-//! request with an envelope stands alone, before or after.
+//! Reading and writing lines is here; what the messages do is in [`Pipe`].
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
-use bindpost_mcp_protocol::{ErrorObject, Incoming, Message, Notification, Request, Revision};
+use bindpost_mcp_protocol::ErrorObject;
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::task::JoinSet;
 
-use crate::answer::Answer;
 use crate::auth::Caller;
-use crate::call::Canceller;
-use crate::dispatch::Dispatch;
-use crate::peer::Peer;
+use crate::pipe::Pipe;
 use crate::server::Server;
-use crate::session::Session;
 use crate::stream::{Popped, Stream};
-use crate::transport::{Delivery, Exchange, NoHeaders};
 
 /// The longest line that is read, and how long calls may go on after the client has hung up.
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +45,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let out = Arc::new(Stream::new(server.stream_limits()));
     let writer = tokio::spawn(write_all(out.clone(), output));
-    let mut pipe = Pipe {
-        server: server.clone(),
-        out: out.clone(),
-        session: None,
-        running: JoinSet::new(),
-        cancellers: Vec::new(),
-    };
+    let mut pipe = Pipe::new(server.clone(), out.clone(), Caller::ANONYMOUS);
     let mut input = BufReader::new(input);
     loop {
         match read_line(&mut input, limits.line).await? {
@@ -130,168 +117,4 @@ async fn write_all(out: Arc<Stream>, mut output: impl AsyncWrite + Unpin) -> io:
         }
     }
     Ok(())
-}
-
-/// One client at the other end of a pipe.
-struct Pipe {
-    server: Server,
-    out: Arc<Stream>,
-    session: Option<Arc<Session>>,
-    running: JoinSet<()>,
-    cancellers: Vec<Canceller>,
-}
-
-impl Pipe {
-    async fn take(&mut self, line: Bytes) {
-        match jsonrpc::decode(line) {
-            Ok(Incoming::One(message)) => self.take_message(message).await,
-            Ok(Incoming::Batch(batch)) => self.take_batch(batch).await,
-            Err(error) => {
-                self.out.send(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()).await;
-            }
-        }
-    }
-
-    async fn take_message(&mut self, message: Message) {
-        match message {
-            Message::Request(request) => {
-                let out = self.out.clone();
-                match self.start(request) {
-                    Started::Answer(answer) => drop(out.send(answer.into_bytes()).await),
-                    Started::Running(running) => {
-                        self.running.spawn(async move {
-                            if let Some(answer) = running.await {
-                                out.send(answer.into_bytes()).await;
-                            }
-                        });
-                    }
-                }
-            }
-            Message::Notification(notification) => self.notify(&notification),
-            Message::Response(response) => {
-                if let Some(session) = &self.session {
-                    session.answered(response);
-                }
-            }
-        }
-    }
-
-    /// A batch of 2025-03-26: one array with all answers, when all are there.
-    async fn take_batch(
-        &mut self,
-        batch: Vec<Result<Message, bindpost_mcp_protocol::DecodeError>>,
-    ) {
-        if !self.peer().revision().allows_batches() || self.session.is_none() {
-            let reason = "invalid request: batches belong to revision 2025-03-26 only";
-            return self.refuse(&ErrorObject::new(INVALID_REQUEST, reason)).await;
-        }
-        let mut answers = Vec::new();
-        let mut later = Vec::new();
-        for message in batch {
-            match message {
-                Ok(Message::Request(request)) => match self.start(request) {
-                    Started::Answer(answer) => answers.push(answer.into_bytes()),
-                    Started::Running(running) => later.push(running),
-                },
-                Ok(message) => Box::pin(self.take_message(message)).await,
-                Err(error) => {
-                    answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into());
-                }
-            }
-        }
-        let out = self.out.clone();
-        self.running.spawn(async move {
-            for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
-                answers.push(answer.into_bytes());
-            }
-            if !answers.is_empty() {
-                out.send(join_batch(&answers)).await;
-            }
-        });
-    }
-
-    fn start(&mut self, request: Request) -> Started {
-        let alone = Peer::has_envelope(request.params()) || request.method() == "server/discover";
-        let peer = if alone {
-            match Peer::from_envelope(request.params()) {
-                Ok(peer) => peer,
-                Err(error) => {
-                    let revision = Revision::DISCOVERABLE[0];
-                    return Started::Answer(Answer::refused(&request.id, &error, revision));
-                }
-            }
-        } else {
-            self.peer()
-        };
-        let exchange =
-            Exchange { peer, caller: Caller::ANONYMOUS, delivery: Delivery::Shared(self.out.clone()) };
-        match self.server.dispatch(request, exchange, &NoHeaders) {
-            Dispatch::Answer(answer) => Started::Answer(answer),
-            Dispatch::Opened(session, answer) => {
-                let session = Arc::new(session);
-                self.server.attach_stream(&session, &self.out);
-                self.session = Some(session);
-                Started::Answer(answer)
-            }
-            Dispatch::Running(running) => {
-                self.cancellers.retain(|canceller| !canceller.is_over());
-                self.cancellers.push(running.canceller());
-                Started::Running(running)
-            }
-        }
-    }
-
-    /// What follows without an envelope belongs to the session; before there is one, we know nothing.
-    fn peer(&self) -> Peer {
-        match &self.session {
-            Some(session) => Peer::Session(session.clone()),
-            None => Peer::Alone(Revision::LATEST_WITH_HANDSHAKE),
-        }
-    }
-
-    fn notify(&mut self, notification: &Notification) {
-        if notification.method() == "notifications/cancelled"
-            && let Some(id) = notification.params().get("requestId").and_then(|id| id.decode().ok())
-        {
-            self.cancellers.iter().any(|canceller| canceller.cancel_if(&id));
-        }
-        self.server.notify(notification, &self.peer());
-    }
-
-    async fn refuse(&self, error: &ErrorObject) {
-        self.out.send(jsonrpc::encode_error(None, error).into()).await;
-    }
-
-    /// The input has ended: nobody answers questions any more, listeners end, calls may finish.
-    async fn drain(&mut self, most: Duration) {
-        if let Some(session) = &self.session {
-            session.stop_asking();
-        }
-        self.server.shut_down();
-        let all = async { while self.running.join_next().await.is_some() {} };
-        if tokio::time::timeout(most, all).await.is_err() {
-            tracing::warn!("calls were still running {} s after the input ended", most.as_secs());
-            self.running.abort_all();
-        }
-    }
-}
-
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment")]
-enum Started {
-    Answer(Answer),
-    Running(crate::call::Running),
-}
-
-/// Several answers as one JSON array.
-pub fn join_batch(answers: &[Bytes]) -> Bytes {
-    let mut joined = Vec::with_capacity(answers.iter().map(|answer| answer.len() + 1).sum::<usize>() + 1);
-    joined.push(b'[');
-    for (index, answer) in answers.iter().enumerate() {
-        if index > 0 {
-            joined.push(b',');
-        }
-        joined.extend_from_slice(answer);
-    }
-    joined.push(b']');
-    joined.into()
 }

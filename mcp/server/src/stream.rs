@@ -181,6 +181,19 @@ impl Stream {
         self.reader.wake();
     }
 
+    /// Whether the reader is asked to go away.
+    pub fn is_hung_up(&self) -> bool {
+        self.lock().hang_up
+    }
+
+    /// The only message of a stream that has ended, unread (`Some(None)` if it ended without one);
+    /// `None` if there is more to it than that.
+    pub fn take_only(&self) -> Option<Option<Bytes>> {
+        let mut state = self.lock();
+        let untouched = state.ended && state.next == 1 && state.messages.len() <= 1 && !state.hang_up;
+        untouched.then(|| state.messages.pop_front())
+    }
+
     /// Whether nothing more will be written.
     pub fn has_ended(&self) -> bool {
         self.lock().ended

@@ -207,7 +207,10 @@ pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch 
                 let hub = call.server().hub.clone();
                 let number = hub.add(Who::Request { id: call.id().clone(), filter }, stream);
                 let _registered = Registered { hub, number };
-                call.server().until_shutdown().await;
+                tokio::select! {
+                    () = call.server().until_shutdown() => {}
+                    () = call.until_ending() => {}
+                }
             }
             let Value::Object(tag) = tag else { return Ok(Finished::Listened(Map::new())) };
             Ok(Finished::Listened(tag))

@@ -42,6 +42,9 @@ impl UriTemplate {
                 if !query.is_empty() {
                     return Err("nothing may follow the query variables".to_owned());
                 }
+                if rest.contains('}') {
+                    return Err("`}` without `{`".to_owned());
+                }
                 parts.push(Part::Literal(rest.to_owned()));
                 break;
             };

@@ -1,0 +1,695 @@
+//! [`Endpoint`]: POST, GET, DELETE; one message in, one reply out.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, SESSION_NOT_FOUND};
+use bindpost_mcp_protocol::{
+    DecodeError, ErrorObject, Incoming as Decoded, Message, Notification, Request, RequestId, Revision,
+};
+use bindpost_mcp_server::{
+    Answer, Caller, Delivery, Dispatch, Exchange, Peer, ProtocolError, Refusal, Running, Server, Stream,
+    join_batch,
+};
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use hyper::body::Incoming;
+
+use crate::body::{self, ReplyBody, Unread};
+use crate::events::{self, Events};
+use crate::guard::Guard;
+use crate::headers::{McpHeaders, SESSION_ID, Version};
+use crate::pipes::Pipes;
+use crate::sessions::{Entry, Sessions};
+use crate::settings::{SessionMode, Settings};
+
+/// An answer.
+pub(crate) type Reply = Response<ReplyBody>;
+
+/// An MCP server behind HTTP.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(crate) server: Server,
+    pub(crate) settings: Settings,
+    guard: Guard,
+    pub(crate) sessions: Sessions,
+    pub(crate) pipes: Pipes,
+}
+
+/// What an accepted message belongs to.
+enum Era {
+    /// It stands alone, as 2026-07-28 defines it.
+    Alone(Peer),
+    /// It belongs to a session.
+    Session(Arc<Entry>),
+    /// It is of a revision with a handshake, but there is no session.
+    Sessionless(Revision),
+}
+
+impl Endpoint {
+    /// Serves `server` this way.
+    pub fn new(server: Server, settings: Settings) -> Arc<Endpoint> {
+        Arc::new(Endpoint {
+            guard: Guard::new(&settings.allowed_hosts, &settings.allowed_origins),
+            sessions: Sessions::new(settings.session_limits.clone()),
+            pipes: Pipes::default(),
+            server,
+            settings,
+        })
+    }
+
+    /// Looks for expired sessions now and then; runs until it is dropped.
+    pub async fn sweep(&self) {
+        let mut ticks = tokio::time::interval(self.settings.session_limits.sweep);
+        loop {
+            ticks.tick().await;
+            self.sessions.sweep();
+        }
+    }
+
+    /// Ends what would stay open for ever: streams without a call, listeners.
+    pub fn drain(&self) {
+        self.server.shut_down();
+        self.sessions.end_streams();
+        self.pipes.end();
+    }
+
+    /// Answers one HTTP request.
+    pub async fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> Reply {
+        let (parts, body) = request.into_parts();
+        if let Some(reason) = self.guard.refuses(&parts) {
+            return refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason);
+        }
+        let mut reply = match self.route(&parts) {
+            Route::Mcp => match parts.method {
+                Method::POST => self.post(&parts, body).await,
+                Method::GET => self.get(&parts),
+                Method::DELETE => self.delete(&parts),
+                Method::OPTIONS => return self.options(&parts, "GET, POST, DELETE, OPTIONS"),
+                _ => not_allowed("GET, POST, DELETE, OPTIONS"),
+            },
+            Route::Sse => match parts.method {
+                Method::GET => self.open_pipe(&parts),
+                Method::OPTIONS => return self.options(&parts, "GET, OPTIONS"),
+                _ => not_allowed("GET, OPTIONS"),
+            },
+            Route::SseMessage => match parts.method {
+                Method::POST => Box::pin(self.post_to_pipe(&parts, body)).await,
+                Method::OPTIONS => return self.options(&parts, "POST, OPTIONS"),
+                _ => not_allowed("POST, OPTIONS"),
+            },
+            Route::Unknown => {
+                let reason = format!("nothing is served here; MCP is at {}", self.settings.path);
+                refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
+            }
+        };
+        self.guard.add_cors(&parts.headers, reply.headers_mut());
+        reply
+    }
+
+    fn route(&self, parts: &Parts) -> Route {
+        let path = parts.uri.path();
+        let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
+        if path == self.settings.path {
+            return Route::Mcp;
+        }
+        match &self.settings.sse_paths {
+            Some((sse, _)) if path == sse => Route::Sse,
+            Some((_, message)) if path == message => Route::SseMessage,
+            _ => Route::Unknown,
+        }
+    }
+
+    fn options(&self, parts: &Parts, allow: &'static str) -> Reply {
+        let mut reply = empty(StatusCode::NO_CONTENT);
+        let headers = reply.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static(allow));
+        self.guard.add_cors(&parts.headers, headers);
+        self.guard.add_preflight(&parts.headers, headers);
+        reply
+    }
+
+    pub(crate) fn caller(&self, parts: &Parts) -> Caller {
+        match &self.settings.identify {
+            None => Caller::ANONYMOUS,
+            Some(identify) => identify(parts),
+        }
+    }
+
+    /// Reads the body of a POST after the checks that need none.
+    pub(crate) async fn read(&self, parts: &Parts, body: Incoming) -> Result<Bytes, Reply> {
+        let headers = McpHeaders::new(&parts.headers);
+        let unsupported = |reason| Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason));
+        if !headers.has_json() {
+            return unsupported("the Content-Type must be application/json");
+        }
+        if headers.is_encoded() {
+            return unsupported("compressed bodies are not read; send the JSON as it is");
+        }
+        body::read(body, self.settings.max_body, self.settings.body_timeout).await.map_err(|unread| {
+            let (status, reason) = match unread {
+                Unread::TooLarge => (
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("the body is larger than {} bytes", self.settings.max_body),
+                ),
+                Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
+                Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+            };
+            let mut reply = refuse(status, None, INVALID_REQUEST, reason);
+            // What is left of the body would be taken for the next request.
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            reply
+        })
+    }
+
+    async fn post(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Reply {
+        let body = match self.read(parts, body).await {
+            Ok(body) => body,
+            Err(reply) => return reply,
+        };
+        let headers = McpHeaders::new(&parts.headers);
+        match jsonrpc::decode(body) {
+            Ok(Decoded::One(Message::Request(request))) => {
+                let (started, era) = match self.start(parts, headers, request) {
+                    Ok(started) => started,
+                    Err(reply) => return reply,
+                };
+                match started {
+                    Started::Answer(answer) => self.json(answer, era.stands_alone()),
+                    Started::Running(running) => match run_once(running).await {
+                        Ok(answer) => self.json(answer, era.stands_alone()),
+                        Err(running) => Box::pin(self.stream(running, era, headers.accepts_streams())).await,
+                    },
+                    Started::Opened(reply) => reply,
+                }
+            }
+            Ok(Decoded::One(Message::Notification(notification))) => {
+                self.take_notification(parts, headers, &notification)
+            }
+            Ok(Decoded::One(Message::Response(response))) => match self.session_of(parts, headers) {
+                Ok(Some(entry)) => {
+                    entry.session.answered(response);
+                    empty(StatusCode::ACCEPTED)
+                }
+                Ok(None) => {
+                    let reason = "a response belongs to a session; none is named";
+                    refuse(StatusCode::BAD_REQUEST, Some(&response.id), INVALID_REQUEST, reason)
+                }
+                Err(reply) => reply,
+            },
+            Ok(Decoded::Batch(batch)) => Box::pin(self.take_batch(parts, headers, batch)).await,
+            Err(error) => refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
+        }
+    }
+
+    /// Finds out what a request belongs to and dispatches it.
+    fn start(
+        self: &Arc<Self>,
+        parts: &Parts,
+        headers: McpHeaders<'_>,
+        request: Request,
+    ) -> Result<(Started, Era), Reply> {
+        let era = self.era(parts, headers, &request)?;
+        let caller = self.caller(parts);
+        let peer = match &era {
+            Era::Alone(peer) => peer.clone(),
+            Era::Session(entry) => Peer::Session(entry.session.clone()),
+            Era::Sessionless(revision) => Peer::Alone(*revision),
+        };
+        let delivery = if self.settings.json_only || !headers.accepts_streams() {
+            Delivery::None
+        } else {
+            Delivery::OnDemand { keeps: matches!(era, Era::Session(_)) }
+        };
+        let id_of_refused = request.id.clone();
+        let started = match self.server.dispatch(request, Exchange { peer, caller, delivery }, &headers) {
+            Dispatch::Answer(answer) => Started::Answer(answer),
+            Dispatch::Running(running) => Started::Running(running),
+            Dispatch::Opened(session, answer) => {
+                let mut reply = json_reply(StatusCode::OK, ReplyBody::answer(answer));
+                if self.settings.sessions != SessionMode::Off {
+                    let Ok(id) = self.sessions.add(session) else {
+                        return Err(too_many_sessions(Some(&id_of_refused)));
+                    };
+                    if let Ok(id) = HeaderValue::try_from(id) {
+                        reply.headers_mut().insert(SESSION_ID, id);
+                    }
+                }
+                Started::Opened(reply)
+            }
+        };
+        Ok((started, era))
+    }
+
+    /// Tells the eras apart, and checks what each demands before dispatch.
+    fn era(&self, parts: &Parts, headers: McpHeaders<'_>, request: &Request) -> Result<Era, Reply> {
+        let version = headers.version();
+        let claims_to_stand_alone = Peer::has_envelope(request.params())
+            || request.method() == "server/discover"
+            || request.method() != "initialize" && claims_new_revision(version, headers);
+        if claims_to_stand_alone {
+            let refuse = |error: &ProtocolError| {
+                let answer = Answer::refused(&request.id, error, Revision::DISCOVERABLE[0]);
+                self.json(answer, true)
+            };
+            if Peer::has_envelope(request.params()) {
+                headers.check_version(request).map_err(|error| refuse(&error))?;
+            }
+            let peer = Peer::from_envelope(request.params()).map_err(|error| refuse(&error))?;
+            headers.check_method(request).map_err(|error| refuse(&error))?;
+            return Ok(Era::Alone(peer));
+        }
+        // Negotiation happens in the body; a client that comes back with an old session id starts anew.
+        if request.method() == "initialize" {
+            return Ok(Era::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
+        }
+        match self.session_of(parts, headers)? {
+            Some(entry) => Ok(Era::Session(entry)),
+            None => self.sessionless(headers, Some(&request.id)).map(Era::Sessionless),
+        }
+    }
+
+    /// The revision of a message without a session, where that is allowed.
+    fn sessionless(&self, headers: McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, Reply> {
+        if self.settings.sessions == SessionMode::Required {
+            let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
+            return Err(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason));
+        }
+        match headers.version() {
+            Version::Known(revision) if revision.has_handshake() => Ok(revision),
+            _ => Ok(Revision::WITHOUT_HEADER),
+        }
+    }
+
+    /// The session the headers name; `None` if they name none.
+    fn session_of(&self, parts: &Parts, headers: McpHeaders<'_>) -> Result<Option<Arc<Entry>>, Reply> {
+        if self.settings.sessions == SessionMode::Off {
+            return Ok(None);
+        }
+        let Some(id) = headers.session_id() else { return Ok(None) };
+        let Some(entry) = self.sessions.find(id, &self.caller(parts)) else {
+            let reason = "unknown or expired session; send `initialize` again";
+            return Err(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason));
+        };
+        match headers.version() {
+            Version::Unknown(version) => {
+                let known = Revision::ALL.map(Revision::as_str).join(", ");
+                let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
+                Err(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason))
+            }
+            _ => Ok(Some(entry)),
+        }
+    }
+
+    fn take_notification(
+        &self,
+        parts: &Parts,
+        headers: McpHeaders<'_>,
+        notification: &Notification,
+    ) -> Reply {
+        // Nothing of 2026-07-28 is left to say by notification over HTTP: a closed connection cancels.
+        if Peer::has_envelope(notification.params()) || claims_new_revision(headers.version(), headers) {
+            return empty(StatusCode::ACCEPTED);
+        }
+        match self.session_of(parts, headers) {
+            Ok(Some(entry)) => self.server.notify(notification, &Peer::Session(entry.session.clone())),
+            Ok(None) => {
+                if let Err(reply) = self.sessionless(headers, None) {
+                    return reply;
+                }
+            }
+            Err(reply) => return reply,
+        }
+        empty(StatusCode::ACCEPTED)
+    }
+
+    /// A batch of 2025-03-26: one array with all answers.
+    async fn take_batch(
+        self: &Arc<Self>,
+        parts: &Parts,
+        headers: McpHeaders<'_>,
+        batch: Vec<Result<Message, DecodeError>>,
+    ) -> Reply {
+        let refuse = |reason: &str| refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason);
+        let entry = match self.session_of(parts, headers) {
+            Ok(entry) => entry,
+            Err(reply) => return reply,
+        };
+        let revision = match (&entry, self.sessionless(headers, None)) {
+            (Some(entry), _) => entry.session.revision(),
+            (None, Ok(revision)) => revision,
+            (None, Err(_)) => Revision::LATEST_WITH_HANDSHAKE,
+        };
+        let stands_alone = |message: &Result<Message, DecodeError>| match message {
+            Ok(Message::Request(request)) => Peer::has_envelope(request.params()),
+            _ => false,
+        };
+        let opens = |message: &Result<Message, DecodeError>| match message {
+            Ok(Message::Request(request)) => request.method() == "initialize",
+            _ => false,
+        };
+        if !revision.allows_batches() || batch.iter().any(stands_alone) {
+            return refuse("batches belong to revision 2025-03-26 only");
+        }
+        if batch.iter().any(opens) {
+            return refuse("`initialize` must not be part of a batch");
+        }
+        let mut answers: Vec<Bytes> = Vec::new();
+        let mut later = Vec::new();
+        for message in batch {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let peer = match &entry {
+                        Some(entry) => Peer::Session(entry.session.clone()),
+                        None => Peer::Alone(revision),
+                    };
+                    // One array is the whole answer, so nothing can be sent before it.
+                    let exchange =
+                        Exchange { peer, caller: self.caller(parts), delivery: Delivery::None };
+                    match self.server.dispatch(request, exchange, &headers) {
+                        Dispatch::Answer(answer) | Dispatch::Opened(_, answer) => {
+                            answers.push(answer.into_bytes());
+                        }
+                        Dispatch::Running(running) => later.push(running),
+                    }
+                }
+                Ok(Message::Notification(notification)) => {
+                    if let Some(entry) = &entry {
+                        self.server.notify(&notification, &Peer::Session(entry.session.clone()));
+                    }
+                }
+                Ok(Message::Response(response)) => {
+                    if let Some(entry) = &entry {
+                        entry.session.answered(response);
+                    }
+                }
+                Err(error) => answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()),
+            }
+        }
+        for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
+            answers.push(answer.into_bytes());
+        }
+        if answers.is_empty() {
+            return empty(StatusCode::ACCEPTED);
+        }
+        json_reply(StatusCode::OK, ReplyBody::once(join_batch(&answers)))
+    }
+
+    /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
+    async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts_streams: bool) -> Reply {
+        if self.settings.json_only || !accepts_streams {
+            return match running.await {
+                Some(answer) => self.json(answer, era.stands_alone()),
+                None => empty(StatusCode::ACCEPTED),
+            };
+        }
+        match era {
+            Era::Session(entry) => self.stream_in_session(running, &entry).await,
+            Era::Alone(_) | Era::Sessionless(_) => self.stream_alone(running, era.stands_alone()).await,
+        }
+    }
+
+    /// The call lives and dies with the connection.
+    async fn stream_alone(&self, mut running: Running, stands_alone: bool) -> Reply {
+        let mut patience = Box::pin(tokio::time::sleep(self.settings.stream_after));
+        let ended = poll_fn(|context| {
+            let polled = Pin::new(&mut running).poll(context);
+            if running.stream().is_some() {
+                // The answer, if it is there already, follows the messages.
+                return Poll::Ready(Some(polled));
+            }
+            match polled {
+                Poll::Ready(answer) => Poll::Ready(Some(Poll::Ready(answer))),
+                Poll::Pending => patience.as_mut().poll(context).map(|()| None),
+            }
+        })
+        .await;
+        match (ended, running.stream().cloned()) {
+            (Some(Poll::Ready(Some(answer))), None) => self.json(answer, stands_alone),
+            (Some(Poll::Ready(None)), None) => empty(StatusCode::ACCEPTED),
+            (Some(Poll::Ready(answer)), Some(stream)) => {
+                match answer {
+                    Some(answer) => stream.finish(answer.into_bytes()),
+                    None => stream.end(),
+                }
+                self.events(Events::attach(stream, None, self.settings.keep_alive))
+            }
+            (Some(Poll::Pending) | None, _) => {
+                let stream = running.open_stream().cloned();
+                let events = stream.and_then(|stream| Events::attach(stream, None, self.settings.keep_alive));
+                self.events(events.map(|events| events.driving(running)))
+            }
+        }
+    }
+
+    /// The call goes on without the connection; whoever comes back gets the rest.
+    async fn stream_in_session(&self, running: Running, entry: &Arc<Entry>) -> Reply {
+        let Some(stream) = running.open_stream().cloned() else {
+            return empty(StatusCode::ACCEPTED);
+        };
+        let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
+            let error = ProtocolError::Busy { retry_after_seconds: 1 };
+            let answer = Answer::refused(running.id(), &error, entry.session.revision());
+            return self.json(answer, false);
+        };
+        let answered = stream.clone();
+        tokio::spawn(async move {
+            match running.await {
+                Some(answer) => answered.finish(answer.into_bytes()),
+                None => answered.end(),
+            }
+        });
+        let ready = poll_fn(|context| stream.poll_ready(context));
+        let _ = tokio::time::timeout(self.settings.stream_after, ready).await;
+        if let Some(only) = stream.take_only() {
+            entry.forget_stream(number);
+            return match only {
+                Some(answer) => json_reply(StatusCode::OK, ReplyBody::once(answer)),
+                None => empty(StatusCode::ACCEPTED),
+            };
+        }
+        self.session_events(entry, &stream, number, None)
+    }
+
+    /// A stream of a session as an answer.
+    fn session_events(
+        &self,
+        entry: &Entry,
+        stream: &Arc<Stream>,
+        number: u32,
+        after: Option<u64>,
+    ) -> Reply {
+        let hung_up = stream.is_hung_up();
+        let events = Events::attach(stream.clone(), after, self.settings.keep_alive);
+        if hung_up {
+            // Attaching begins a new visit; the call asked for the visit before to end.
+            stream.hang_up();
+        }
+        self.events(events.map(|events| {
+            let events = events.with_ids(number);
+            match after {
+                None if entry.session.revision().primes_streams() => {
+                    events.opening(events::priming(number, self.settings.retry))
+                }
+                _ => events,
+            }
+        }))
+    }
+
+    pub(crate) fn events(&self, events: Option<Events>) -> Reply {
+        let Some(events) = events else {
+            let reason = "the event id is not known (any more)";
+            return refuse(StatusCode::BAD_REQUEST, None, INVALID_PARAMS, reason);
+        };
+        let mut reply = Response::new(ReplyBody::events(events));
+        let headers = reply.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        reply
+    }
+
+    /// The stream of a session for what belongs to no call, or a cut stream from where it was cut.
+    fn get(self: &Arc<Self>, parts: &Parts) -> Reply {
+        let headers = McpHeaders::new(&parts.headers);
+        if self.settings.json_only
+            || self.settings.sessions == SessionMode::Off
+            || claims_new_revision(headers.version(), headers)
+        {
+            return not_allowed(if self.settings.sessions == SessionMode::Off {
+                "POST, OPTIONS"
+            } else {
+                "POST, DELETE, OPTIONS"
+            });
+        }
+        let entry = match self.session_of(parts, headers) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => {
+                let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
+                return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason);
+            }
+            Err(reply) => return reply,
+        };
+        if !headers.accepts_streams() {
+            let reason = "GET answers with text/event-stream; accept it";
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
+        }
+        if let Some(id) = headers.last_event_id() {
+            let found = events::parse_event_id(id).and_then(|(number, after)| {
+                entry.stream(number).map(|stream| (number, stream, after))
+            });
+            let Some((number, stream, after)) = found else { return self.events(None) };
+            return self.session_events(&entry, &stream, number, Some(after));
+        }
+        let stream = entry.session.unsolicited().filter(|stream| !stream.has_ended());
+        let (stream, number) = match stream {
+            Some(stream) => {
+                let number = entry.number_of(&stream).unwrap_or_default();
+                (stream, number)
+            }
+            None => {
+                let stream = Arc::new(Stream::keeping(self.server.stream_limits()));
+                let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
+                    return busy(None);
+                };
+                self.server.attach_stream(&entry.session, &stream);
+                (stream, number)
+            }
+        };
+        self.session_events(&entry, &stream, number, None)
+    }
+
+    /// Ends a session.
+    fn delete(&self, parts: &Parts) -> Reply {
+        let headers = McpHeaders::new(&parts.headers);
+        if self.settings.sessions == SessionMode::Off || claims_new_revision(headers.version(), headers) {
+            return not_allowed("POST, OPTIONS");
+        }
+        match self.session_of(parts, headers) {
+            Ok(Some(entry)) => {
+                self.sessions.remove(&entry);
+                empty(StatusCode::NO_CONTENT)
+            }
+            Ok(None) => {
+                let reason = "the Mcp-Session-Id header is missing";
+                refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    fn json(&self, answer: Answer, stands_alone: bool) -> Reply {
+        let status = match answer.refusal() {
+            None | Some(Refusal::InBand) => StatusCode::OK,
+            Some(Refusal::BadRequest) => StatusCode::BAD_REQUEST,
+            // From 2026-07-28 on the status tells; before, clients look at the body only.
+            Some(Refusal::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
+            Some(Refusal::UnknownMethod) => StatusCode::OK,
+            Some(Refusal::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
+        };
+        let retry_after = match answer.refusal() {
+            Some(Refusal::Busy { retry_after_seconds }) => Some(retry_after_seconds),
+            _ => None,
+        };
+        let mut reply = json_reply(status, ReplyBody::answer(answer));
+        if let Some(seconds) = retry_after {
+            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        reply
+    }
+}
+
+enum Route {
+    Mcp,
+    Sse,
+    SseMessage,
+    Unknown,
+}
+
+#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment")]
+enum Started {
+    Answer(Answer),
+    Running(Running),
+    Opened(Reply),
+}
+
+impl Era {
+    fn stands_alone(&self) -> bool {
+        matches!(self, Era::Alone(_))
+    }
+}
+
+/// Whether the version header names a revision without a handshake, or one nobody knows and no session.
+fn claims_new_revision(version: Version<'_>, headers: McpHeaders<'_>) -> bool {
+    match version {
+        Version::Absent => false,
+        Version::Known(revision) => !revision.has_handshake(),
+        Version::Unknown(_) => headers.session_id().is_none(),
+    }
+}
+
+/// Polls a call once: most are done by then, and have said nothing before.
+async fn run_once(mut running: Running) -> Result<Answer, Running> {
+    let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut running).poll(context))).await;
+    match polled {
+        Poll::Ready(Some(answer)) => match running.stream() {
+            None => Ok(answer),
+            Some(stream) => {
+                stream.finish(answer.into_bytes());
+                Err(running)
+            }
+        },
+        _ => Err(running),
+    }
+}
+
+fn json_reply(status: StatusCode, body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(ReplyBody::empty());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// An error with a JSON-RPC body.
+pub(crate) fn refuse(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    code: i64,
+    reason: impl Into<String>,
+) -> Reply {
+    refuse_object(status, id, &ErrorObject::new(code, reason))
+}
+
+fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
+    json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error).into()))
+}
+
+fn not_allowed(allow: &'static str) -> Reply {
+    let reason = format!("this method is not served here; use {allow}");
+    let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, None, INVALID_REQUEST, reason);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    reply
+}
+
+fn busy(id: Option<&RequestId>) -> Reply {
+    let mut reply = refuse(StatusCode::TOO_MANY_REQUESTS, id, 429, "too many streams in this session");
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    reply
+}
+
+pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
+    let reason = "too many sessions are open; try again later";
+    let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, id, 503, reason);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    reply
+}

@@ -1,0 +1,190 @@
+//! SSE: a stream of messages as the body of an answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bindpost_mcp_server::{Popped, Running, Stream};
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, Sleep};
+
+use crate::pipes::PipeGuard;
+
+/// Events are gathered up to this size and written at once.
+const GATHER: usize = 64 * 1024;
+
+/// The events of one stream, read by one connection.
+#[derive(Debug)]
+pub(crate) struct Events {
+    stream: Arc<Stream>,
+    reader: u64,
+    /// The stream's number in its session; its events carry ids then.
+    number: Option<u32>,
+    /// What is written before anything else.
+    opening: Option<Bytes>,
+    /// The call whose messages these are, when it lives and dies with this connection.
+    call: Option<Running>,
+    /// Closed with the connection.
+    pipe: Option<PipeGuard>,
+    over: bool,
+    every: Duration,
+    keep_alive: Pin<Box<Sleep>>,
+}
+
+impl Events {
+    /// Reads a stream, after the message with this number if one is given. `None` if that message is
+    /// not known (any more).
+    pub(crate) fn attach(stream: Arc<Stream>, after: Option<u64>, keep_alive: Duration) -> Option<Events> {
+        let reader = stream.attach(after)?;
+        Some(Events {
+            stream,
+            reader,
+            number: None,
+            opening: None,
+            call: None,
+            pipe: None,
+            over: false,
+            every: keep_alive,
+            keep_alive: Box::pin(tokio::time::sleep(keep_alive)),
+        })
+    }
+
+    /// Gives the events ids that reveal the stream.
+    pub(crate) fn with_ids(mut self, number: u32) -> Events {
+        self.number = Some(number);
+        self
+    }
+
+    /// Starts with these bytes.
+    pub(crate) fn opening(mut self, opening: Bytes) -> Events {
+        self.opening = Some(opening);
+        self
+    }
+
+    /// Drives this call; its answer is the last event. Dropping the body cancels it.
+    pub(crate) fn driving(mut self, call: Running) -> Events {
+        self.call = Some(call);
+        self
+    }
+
+    /// Closes this pipe when the connection goes.
+    pub(crate) fn guarding(mut self, pipe: PipeGuard) -> Events {
+        self.pipe = Some(pipe);
+        self
+    }
+
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening));
+        }
+        if self.over {
+            self.pipe = None;
+            return Poll::Ready(None);
+        }
+        if let Some(call) = &mut self.call
+            && let Poll::Ready(answer) = Pin::new(call).poll(context)
+        {
+            self.call = None;
+            match answer {
+                Some(answer) => self.stream.finish(answer.into_bytes()),
+                None => self.stream.end(),
+            }
+        }
+        let mut gathered = BytesMut::new();
+        while gathered.len() < GATHER {
+            match self.stream.poll_pop(context, self.reader) {
+                Poll::Ready(Popped::Message { number, message }) => {
+                    let id = self.number.map(|stream| (stream, number));
+                    write_event(&mut gathered, id, &message);
+                }
+                Poll::Ready(Popped::End | Popped::HangUp | Popped::Replaced) => {
+                    self.over = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        if !gathered.is_empty() {
+            self.rest();
+            return Poll::Ready(Some(gathered.freeze()));
+        }
+        if self.over {
+            return Poll::Ready(None);
+        }
+        if self.keep_alive.as_mut().poll(context).is_ready() {
+            self.rest();
+            // Polled once more at the next call: the timer must be armed by then.
+            let _ = self.keep_alive.as_mut().poll(context);
+            return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
+        }
+        Poll::Pending
+    }
+
+    fn rest(&mut self) {
+        let next = Instant::now() + self.every;
+        self.keep_alive.as_mut().reset(next);
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.stream.detach(self.reader);
+    }
+}
+
+/// The event that opens a stream of 2025-11-25: an id to come back with, when to come back, no data.
+pub(crate) fn priming(stream: u32, retry: Duration) -> Bytes {
+    format!("id: {stream}::0\nretry: {}\ndata: \n\n", retry.as_millis()).into()
+}
+
+/// What an event id says: the stream and the message.
+pub(crate) fn parse_event_id(id: &str) -> Option<(u32, u64)> {
+    let (stream, message) = id.split_once("::")?;
+    Some((stream.parse().ok()?, message.parse().ok()?))
+}
+
+/// One message as one event.
+pub fn encode_event(message: &[u8]) -> Bytes {
+    let mut out = BytesMut::new();
+    write_event(&mut out, None, message);
+    out.freeze()
+}
+
+fn write_event(out: &mut BytesMut, id: Option<(u32, u64)>, message: &[u8]) {
+    out.reserve(message.len() + 64);
+    if let Some((stream, number)) = id {
+        out.extend_from_slice(format!("id: {stream}::{number}\n").as_bytes());
+    }
+    out.extend_from_slice(b"event: message\n");
+    // JSON may hold line breaks between its tokens. Each line gets a `data` field, or what follows a
+    // break would be read as a field of its own.
+    for line in message.split(|&byte| byte == b'\n' || byte == b'\r') {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line);
+        out.extend_from_slice(b"\n");
+    }
+    out.extend_from_slice(b"\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_break_never_starts_a_field() {
+        let event = encode_event(b"{\n\"a\":\r1,\r\n\"b\":2}");
+        assert_eq!(
+            event,
+            "event: message\ndata: {\ndata: \"a\":\ndata: 1,\ndata: \ndata: \"b\":2}\n\n".as_bytes()
+        );
+    }
+
+    #[test]
+    fn event_ids_are_read_strictly() {
+        assert_eq!(parse_event_id("3::7"), Some((3, 7)));
+        for bad in ["", "3", "::", "3::", "::7", "-1::7", "3::7::1", "3::x", "99999999999::1"] {
+            assert_eq!(parse_event_id(bad), None, "{bad}");
+        }
+    }
+}

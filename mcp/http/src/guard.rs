@@ -1,0 +1,166 @@
+//! Refuse early: Host and Origin, before anything is parsed. CORS for the origins that are listed.
+//!
+//! A page on any web site can make a browser send requests to a server on this machine, and a name
+//! that resolves to this machine makes them same-origin. Checking both headers stops both.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The request headers a web page may send.
+const ALLOWED_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
+                               mcp-session-id, last-event-id";
+
+/// Who may talk to us.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    any_host: bool,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Guard {
+    pub(crate) fn new(hosts: &[String], origins: &[String]) -> Guard {
+        Guard {
+            any_host: hosts.iter().any(|host| host == "*"),
+            hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
+        }
+    }
+
+    /// Why this request is refused, if it is.
+    pub(crate) fn refuses(&self, parts: &Parts) -> Option<&'static str> {
+        let host = match parts.uri.authority() {
+            // HTTP/2, or an absolute URI.
+            Some(authority) => Some(authority.as_str().as_bytes()),
+            None => parts.headers.get(HOST).map(HeaderValue::as_bytes),
+        };
+        if !host.is_some_and(|host| self.knows_host(host)) {
+            return Some("the Host header names a host that is not served here; add it to the allowed hosts");
+        }
+        match parts.headers.get(ORIGIN) {
+            Some(origin) if !self.knows_origin(origin.as_bytes()) => {
+                Some("the Origin header names a web page that may not call; add it to the allowed origins")
+            }
+            _ => None,
+        }
+    }
+
+    fn knows_host(&self, host: &[u8]) -> bool {
+        let name = without_port(host);
+        self.any_host
+            || LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
+            || self.hosts.iter().any(|known| {
+                host.eq_ignore_ascii_case(known.as_bytes()) || name.eq_ignore_ascii_case(known.as_bytes())
+            })
+    }
+
+    fn knows_origin(&self, origin: &[u8]) -> bool {
+        if self.lists_origin(origin) {
+            return true;
+        }
+        let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+        host.is_some_and(|host| {
+            let name = without_port(host);
+            LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
+        })
+    }
+
+    fn lists_origin(&self, origin: &[u8]) -> bool {
+        self.origins.iter().any(|known| origin.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
+    /// Adds what a browser needs to hand an answer to a page of a listed origin.
+    pub(crate) fn add_cors(&self, request: &HeaderMap, answer: &mut HeaderMap) {
+        if self.origins.is_empty() {
+            return;
+        }
+        answer.insert(VARY, HeaderValue::from_static("origin"));
+        if let Some(origin) = request.get(ORIGIN).filter(|origin| self.lists_origin(origin.as_bytes())) {
+            answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            let exposed = HeaderValue::from_static("mcp-session-id, www-authenticate");
+            answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        }
+    }
+
+    /// Adds what answers a browser's preflight request.
+    pub(crate) fn add_preflight(&self, request: &HeaderMap, answer: &mut HeaderMap) {
+        if !answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+            return;
+        }
+        let mut allowed = ALLOWED_HEADERS.to_owned();
+        // There is no wildcard for a prefix, so each `Mcp-Param-…` that is asked for is named.
+        let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+        for name in asked.unwrap_or_default().split(',').map(|name| name.trim().to_ascii_lowercase()) {
+            let is_param = name.starts_with(bindpost_mcp_protocol::header::PARAM_PREFIX);
+            if is_param && http::HeaderName::try_from(name.as_str()).is_ok() {
+                allowed = format!("{allowed}, {name}");
+            }
+        }
+        if let Ok(allowed) = HeaderValue::try_from(allowed) {
+            answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+        }
+        let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        answer.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+        answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    }
+}
+
+/// A host without its port; the brackets of an IPv6 address stay.
+fn without_port(host: &[u8]) -> &[u8] {
+    let end = match host.iter().rposition(|&byte| byte == b':') {
+        Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => colon,
+        _ => host.len(),
+    };
+    &host[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuses(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
+        let mut request = http::Request::builder().uri("/mcp").header("host", host);
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        guard.refuses(&request.body(()).unwrap().into_parts().0).is_some()
+    }
+
+    #[test]
+    fn only_the_loopback_and_what_is_listed_may_talk_to_us() {
+        let guard = Guard::new(&["api.example.com".into()], &["https://app.example.com/".into()]);
+        for (host, origin, refused) in [
+            ("localhost:7071", None, false),
+            ("127.0.0.1", None, false),
+            ("[::1]:80", None, false),
+            ("LOCALHOST", None, false),
+            ("api.example.com:8443", None, false),
+            ("evil.example.com", None, true),
+            ("localhost.evil.example.com", None, true),
+            ("127.0.0.1.evil.example.com", None, true),
+            ("", None, true),
+            ("localhost", Some("http://localhost:3000"), false),
+            ("localhost", Some("http://[::1]:3000"), false),
+            ("localhost", Some("https://app.example.com"), false),
+            ("localhost", Some("https://app.example.com.evil.com"), true),
+            ("localhost", Some("http://evil.example.com"), true),
+            ("localhost", Some("null"), true),
+            ("localhost", Some(""), true),
+            ("localhost", Some("file://localhost"), true),
+        ] {
+            assert_eq!(refuses(&guard, host, origin), refused, "{host} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_host_is_refused() {
+        let parts = http::Request::builder().uri("/mcp").body(()).unwrap().into_parts().0;
+        assert!(Guard::new(&[], &[]).refuses(&parts).is_some());
+    }
+}

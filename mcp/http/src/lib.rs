@@ -1,0 +1,23 @@
+//! Streamable HTTP and HTTP+SSE for bindpost, on hyper.
+//!
+//! [`Endpoint`] turns HTTP requests into messages and back; [`listener`] keeps the connections;
+//! [`serve`] puts the two together.
+
+mod body;
+mod endpoint;
+mod events;
+mod guard;
+mod headers;
+mod pipes;
+mod serve;
+mod sessions;
+mod settings;
+
+pub mod listener;
+
+pub use body::ReplyBody;
+pub use endpoint::Endpoint;
+pub use events::encode_event;
+pub use headers::McpHeaders;
+pub use serve::{Bound, bind};
+pub use settings::{Identify, SessionLimits, SessionMode, Settings};

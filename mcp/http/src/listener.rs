@@ -1,0 +1,4 @@
+//! stub
+/// Limits
+#[derive(Clone, Debug, Default)]
+pub struct Limits {}

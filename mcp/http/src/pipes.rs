@@ -1,0 +1,105 @@
+//! HTTP+SSE, the transport of 2024-11-05: one stream down, posts up, a pipe between them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
+use bindpost_mcp_server::{Caller, Pipe, Stream};
+use bytes::Bytes;
+use http::StatusCode;
+use http::request::Parts;
+use hyper::body::Incoming;
+
+use crate::endpoint::{Endpoint, Reply, empty, refuse};
+use crate::events::Events;
+
+/// The pipes that are open. A pipe lives as long as its stream is read.
+#[derive(Debug, Default)]
+pub(crate) struct Pipes {
+    open: Mutex<HashMap<String, OpenPipe>>,
+}
+
+#[derive(Debug, Clone)]
+struct OpenPipe {
+    caller: Caller,
+    out: Arc<Stream>,
+    pipe: Arc<tokio::sync::Mutex<Pipe>>,
+}
+
+impl Pipes {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, OpenPipe>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every pipe: the server goes away.
+    pub(crate) fn end(&self) {
+        self.lock().values().for_each(|pipe| pipe.out.end());
+    }
+}
+
+/// Closes the pipe when its stream is not read any more.
+#[derive(Debug)]
+pub(crate) struct PipeGuard {
+    endpoint: Arc<Endpoint>,
+    id: String,
+}
+
+impl Drop for PipeGuard {
+    fn drop(&mut self) {
+        self.endpoint.pipes.lock().remove(&self.id);
+    }
+}
+
+impl Endpoint {
+    /// `GET /sse`: a new pipe; the first event says where to post.
+    pub(crate) fn open_pipe(self: &Arc<Self>, parts: &Parts) -> Reply {
+        let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
+        let caller = self.caller(parts);
+        let mut bytes = [0; 16];
+        if getrandom::fill(&mut bytes).is_err() {
+            return empty(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let id = URL_SAFE_NO_PAD.encode(bytes);
+        let out = Arc::new(Stream::new(self.server.stream_limits()));
+        let pipe = Pipe::new(self.server.clone(), out.clone(), caller.clone());
+        let pipe = OpenPipe { caller, out: out.clone(), pipe: Arc::new(tokio::sync::Mutex::new(pipe)) };
+        {
+            let mut open = self.pipes.lock();
+            let limits = &self.settings.session_limits;
+            let most = if pipe.caller.id().is_some() { limits.per_caller } else { limits.anonymous };
+            let of_caller = || open.values().filter(|other| other.caller == pipe.caller).count();
+            if open.len() >= limits.total || open.len() >= most && of_caller() >= most {
+                return crate::endpoint::too_many_sessions(None);
+            }
+            open.insert(id.clone(), pipe);
+        }
+        let opening = format!("event: endpoint\ndata: {message_path}?sessionId={id}\n\n");
+        let guard = PipeGuard { endpoint: self.clone(), id };
+        let events = Events::attach(out, None, self.settings.keep_alive);
+        self.events(events.map(|events| events.opening(Bytes::from(opening)).guarding(guard)))
+    }
+
+    /// `POST /message?sessionId=…`: into the pipe; the answer comes out of the stream.
+    pub(crate) async fn post_to_pipe(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Reply {
+        let query = parts.uri.query().unwrap_or_default();
+        let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
+        let Some(id) = id else {
+            let reason = "the parameter sessionId is missing; open the stream first and post where it says";
+            return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason);
+        };
+        let pipe = self.pipes.lock().get(id).cloned();
+        let Some(pipe) = pipe.filter(|pipe| pipe.caller == self.caller(parts)) else {
+            let reason = "unknown or closed stream; open it again";
+            return refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason);
+        };
+        match self.read(parts, body).await {
+            Ok(body) => {
+                pipe.pipe.lock().await.take(body).await;
+                empty(StatusCode::ACCEPTED)
+            }
+            Err(reply) => reply,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The sessions of an endpoint: found by id, capped, expired.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bindpost_mcp_server::{Caller, Session, Stream};
+
+use crate::settings::SessionLimits;
+
+/// A session with what HTTP adds: when it was used, and its streams.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    key: u128,
+    pub(crate) session: Arc<Session>,
+    opened: u32,
+    seen: AtomicU32,
+    /// Whether anything came after `initialize`.
+    established: AtomicBool,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    last: u32,
+    kept: Vec<(u32, Arc<Stream>)>,
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    limits: SessionLimits,
+    entries: RwLock<HashMap<u128, Arc<Entry>>>,
+    started: Instant,
+    /// Seconds since the start, as of the last sweep: near enough, and free to read.
+    now: AtomicU32,
+}
+
+/// There are too many sessions.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Sessions {
+    pub(crate) fn new(limits: SessionLimits) -> Sessions {
+        Sessions { limits, entries: RwLock::default(), started: Instant::now(), now: AtomicU32::new(0) }
+    }
+
+    fn now(&self) -> u32 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a session; its id is what the client will name.
+    pub(crate) fn add(&self, session: Session) -> Result<String, Full> {
+        let mut bytes = [0; 16];
+        if getrandom::fill(&mut bytes).is_err() {
+            return Err(Full);
+        }
+        let key = u128::from_be_bytes(bytes);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= self.limits.total {
+            return Err(Full);
+        }
+        let most = match session.caller().id() {
+            None => self.limits.anonymous,
+            Some(_) => self.limits.per_caller,
+        };
+        // Counting is only needed where a caller can be at its limit.
+        if entries.len() >= most {
+            let same = |entry: &&Arc<Entry>| entry.session.caller() == session.caller();
+            if entries.values().filter(same).count() >= most {
+                return Err(Full);
+            }
+        }
+        let now = self.now();
+        let entry = Entry {
+            key,
+            session: Arc::new(session),
+            opened: now,
+            seen: AtomicU32::new(now),
+            established: AtomicBool::new(false),
+            streams: Mutex::default(),
+        };
+        entries.insert(key, Arc::new(entry));
+        Ok(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// The session with this id, if it is this caller's.
+    pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Entry>> {
+        let key = parse_id(id)?;
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(&key).filter(|entry| entry.session.caller() == caller)?;
+        entry.seen.store(self.now(), Ordering::Relaxed);
+        entry.established.store(true, Ordering::Relaxed);
+        Some(entry.clone())
+    }
+
+    /// Ends a session.
+    pub(crate) fn remove(&self, entry: &Entry) {
+        let removed = self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(&entry.key);
+        if let Some(entry) = removed {
+            entry.close();
+        }
+    }
+
+    /// Ends what has expired. A session with a call or a reader is in use, however old its last request.
+    pub(crate) fn sweep(&self) {
+        let now = self.started.elapsed().as_secs() as u32;
+        self.now.store(now, Ordering::Relaxed);
+        let mut expired = Vec::new();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| {
+            entry.forget_streams(&self.limits);
+            let keep = !entry.has_expired(now, &self.limits);
+            if !keep {
+                expired.push(entry.clone());
+            }
+            keep
+        });
+        if entries.capacity() > 4 * entries.len().max(1_000) {
+            entries.shrink_to_fit();
+        }
+        drop(entries);
+        expired.iter().for_each(|entry| entry.close());
+    }
+
+    /// Ends the streams that would stay open: the server goes away.
+    pub(crate) fn end_streams(&self) {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        for stream in entries.values().filter_map(|entry| entry.session.unsolicited()) {
+            stream.end();
+        }
+    }
+}
+
+fn parse_id(id: &str) -> Option<u128> {
+    let mut bytes = [0; 18];
+    let length = URL_SAFE_NO_PAD.decode_slice(id, &mut bytes).ok()?;
+    let bytes: [u8; 16] = bytes.get(..length)?.try_into().ok()?;
+    Some(u128::from_be_bytes(bytes))
+}
+
+impl Entry {
+    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a stream that can be taken up again; its number names it. The oldest one that has ended
+    /// makes room; `None` if there is none.
+    pub(crate) fn keep_stream(&self, stream: &Arc<Stream>, most: usize) -> Option<u32> {
+        let mut streams = self.streams();
+        if streams.kept.len() >= most {
+            let ended = streams.kept.iter().position(|(_, stream)| stream.has_ended())?;
+            streams.kept.remove(ended);
+        }
+        streams.last += 1;
+        let number = streams.last;
+        streams.kept.push((number, stream.clone()));
+        Some(number)
+    }
+
+    pub(crate) fn stream(&self, number: u32) -> Option<Arc<Stream>> {
+        self.streams().kept.iter().find(|(kept, _)| *kept == number).map(|(_, stream)| stream.clone())
+    }
+
+    pub(crate) fn number_of(&self, stream: &Arc<Stream>) -> Option<u32> {
+        self.streams().kept.iter().find(|(_, kept)| Arc::ptr_eq(kept, stream)).map(|(number, _)| *number)
+    }
+
+    pub(crate) fn forget_stream(&self, number: u32) {
+        self.streams().kept.retain(|(kept, _)| *kept != number);
+    }
+
+    fn forget_streams(&self, limits: &SessionLimits) {
+        let mut streams = self.streams();
+        if streams.kept.is_empty() {
+            return;
+        }
+        streams.kept.retain(|(_, stream)| {
+            !stream.has_ended() || stream.abandoned_for().is_none_or(|idle| idle < limits.stream_kept)
+        });
+        streams.kept.shrink_to_fit();
+    }
+
+    fn has_expired(&self, now: u32, limits: &SessionLimits) -> bool {
+        let age = |since: u32| u64::from(now.saturating_sub(since));
+        let in_use = || {
+            self.session.running() > 0
+                || self.streams().kept.iter().any(|(_, stream)| stream.abandoned_for().is_none())
+        };
+        if age(self.opened) >= limits.absolute.as_secs() {
+            return self.session.running() == 0;
+        }
+        let idle = age(self.seen.load(Ordering::Relaxed));
+        let most = if self.established.load(Ordering::Relaxed) { limits.idle } else { limits.opening };
+        idle >= most.as_secs() && !in_use()
+    }
+
+    fn close(&self) {
+        self.session.close();
+        for (_, stream) in std::mem::take(&mut self.streams().kept) {
+            stream.end();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What an endpoint allows, and its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_server::Caller;
+use http::request::Parts;
+
+use crate::listener;
+
+/// How an [`Endpoint`](crate::Endpoint) behaves. The defaults are safe on a laptop and behind a proxy
+/// that names its hosts.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where MCP is served; the same path with a slash behind it works too.
+    pub path: String,
+    /// Where HTTP+SSE (2024-11-05) is served: the stream, and where its client posts. `None` turns it off.
+    pub sse_paths: Option<(String, String)>,
+    /// Host names that are served besides those of the loopback: `example.com` for any port,
+    /// `example.com:8443` for one, `*` for all (only behind a proxy that checks).
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call, besides those of the loopback: `https://example.com`. They
+    /// get CORS headers; pages from the loopback get them only if listed.
+    pub allowed_origins: Vec<String>,
+    /// Whether revisions with a handshake get sessions.
+    pub sessions: SessionMode,
+    /// How many sessions, for how long.
+    pub session_limits: SessionLimits,
+    /// Answers are JSON only: no streams, no GET, no questions to the client.
+    pub json_only: bool,
+    /// The largest body, in bytes.
+    pub max_body: usize,
+    /// How long a body may take in all.
+    pub body_timeout: Duration,
+    /// A call that has not ended by then is answered by a stream, so that the connection stays alive.
+    pub stream_after: Duration,
+    /// How often a stream that has nothing to say says so.
+    pub keep_alive: Duration,
+    /// When a client should come back to a stream that was cut.
+    pub retry: Duration,
+    /// Who a request comes from, as something in front of this endpoint has established.
+    pub identify: Option<Identify>,
+    /// Connections: timeouts and caps.
+    pub connections: listener::Limits,
+}
+
+/// Tells who a request comes from.
+pub type Identify = Arc<dyn Fn(&Parts) -> Caller + Send + Sync>;
+
+/// Whether revisions with a handshake get sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionMode {
+    /// `initialize` opens one, and every request names it.
+    Required,
+    /// As `Required`, but a request that names none is served alone.
+    Optional,
+    /// No session ids: every request is served alone.
+    Off,
+}
+
+/// How many sessions are kept, and for how long.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    /// At once.
+    pub total: usize,
+    /// Of one caller.
+    pub per_caller: usize,
+    /// Of callers we do not know.
+    pub anonymous: usize,
+    /// Without a request.
+    pub idle: Duration,
+    /// In all.
+    pub absolute: Duration,
+    /// Between `initialize` and the first message that follows it.
+    pub opening: Duration,
+    /// Streams of one session that are open or can be taken up again.
+    pub streams: usize,
+    /// How long a stream that nobody reads can be taken up again.
+    pub stream_kept: Duration,
+    /// How often expired sessions are looked for.
+    pub sweep: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> SessionLimits {
+        SessionLimits {
+            total: 10_000,
+            per_caller: 100,
+            anonymous: 1_000,
+            idle: Duration::from_secs(30 * 60),
+            absolute: Duration::from_secs(24 * 60 * 60),
+            opening: Duration::from_secs(60),
+            streams: 20,
+            stream_kept: Duration::from_secs(10 * 60),
+            sweep: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            path: "/mcp".to_owned(),
+            sse_paths: Some(("/sse".to_owned(), "/message".to_owned())),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            sessions: SessionMode::Required,
+            session_limits: SessionLimits::default(),
+            json_only: false,
+            max_body: 4 * 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            stream_after: Duration::from_secs(2),
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(3),
+            identify: None,
+            connections: listener::Limits::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("path", &self.path).finish_non_exhaustive()
+    }
+}

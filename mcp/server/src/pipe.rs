@@ -1,0 +1,201 @@
+//! [`Pipe`]: one client at the other end of anything that carries messages both ways.
+//!
+//! stdin and stdout, HTTP+SSE and the in-memory client of the tests are pipes. Both eras share one:
+//! `initialize` opens a session for what follows without an envelope, and a request with an envelope
+//! stands alone, before or after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::{DecodeError, ErrorObject, Incoming, Message, Notification, Request, Revision};
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use crate::answer::Answer;
+use crate::auth::Caller;
+use crate::call::{Canceller, Running};
+use crate::dispatch::Dispatch;
+use crate::peer::Peer;
+use crate::server::Server;
+use crate::session::Session;
+use crate::stream::Stream;
+use crate::transport::{Delivery, Exchange, NoHeaders};
+
+/// One client at the other end of a pipe.
+#[derive(Debug)]
+pub struct Pipe {
+    server: Server,
+    out: Arc<Stream>,
+    caller: Caller,
+    session: Option<Arc<Session>>,
+    running: JoinSet<()>,
+    cancellers: Vec<Canceller>,
+}
+
+impl Pipe {
+    /// A pipe whose answers and other messages go to `out`.
+    pub fn new(server: Server, out: Arc<Stream>, caller: Caller) -> Pipe {
+        Pipe { server, out, caller, session: None, running: JoinSet::new(), cancellers: Vec::new() }
+    }
+
+    /// Takes one message, or a batch where the revision has them.
+    pub async fn take(&mut self, line: Bytes) {
+        match jsonrpc::decode(line) {
+            Ok(Incoming::One(message)) => self.take_message(message).await,
+            Ok(Incoming::Batch(batch)) => self.take_batch(batch).await,
+            Err(error) => {
+                self.out.send(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()).await;
+            }
+        }
+    }
+
+    async fn take_message(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => {
+                let out = self.out.clone();
+                match self.start(request) {
+                    Started::Answer(answer) => drop(out.send(answer.into_bytes()).await),
+                    Started::Running(running) => {
+                        self.running.spawn(async move {
+                            if let Some(answer) = running.await {
+                                out.send(answer.into_bytes()).await;
+                            }
+                        });
+                    }
+                }
+            }
+            Message::Notification(notification) => self.notify(&notification),
+            Message::Response(response) => {
+                if let Some(session) = &self.session {
+                    session.answered(response);
+                }
+            }
+        }
+    }
+
+    /// A batch of 2025-03-26: one array with all answers, when all are there.
+    async fn take_batch(&mut self, batch: Vec<Result<Message, DecodeError>>) {
+        if !self.peer().revision().allows_batches() || self.session.is_none() {
+            let reason = "invalid request: batches belong to revision 2025-03-26 only";
+            return self.refuse(&ErrorObject::new(INVALID_REQUEST, reason)).await;
+        }
+        let mut answers = Vec::new();
+        let mut later = Vec::new();
+        for message in batch {
+            match message {
+                Ok(Message::Request(request)) => match self.start(request) {
+                    Started::Answer(answer) => answers.push(answer.into_bytes()),
+                    Started::Running(running) => later.push(running),
+                },
+                Ok(message) => Box::pin(self.take_message(message)).await,
+                Err(error) => {
+                    answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into());
+                }
+            }
+        }
+        let out = self.out.clone();
+        self.running.spawn(async move {
+            for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
+                answers.push(answer.into_bytes());
+            }
+            if !answers.is_empty() {
+                out.send(join_batch(&answers)).await;
+            }
+        });
+    }
+
+    fn start(&mut self, request: Request) -> Started {
+        let alone = Peer::has_envelope(request.params()) || request.method() == "server/discover";
+        let peer = if alone {
+            match Peer::from_envelope(request.params()) {
+                Ok(peer) => peer,
+                Err(error) => {
+                    let revision = Revision::DISCOVERABLE[0];
+                    return Started::Answer(Answer::refused(&request.id, &error, revision));
+                }
+            }
+        } else {
+            self.peer()
+        };
+        let exchange =
+            Exchange { peer, caller: self.caller.clone(), delivery: Delivery::Shared(self.out.clone()) };
+        match self.server.dispatch(request, exchange, &NoHeaders) {
+            Dispatch::Answer(answer) => Started::Answer(answer),
+            Dispatch::Opened(session, answer) => {
+                let session = Arc::new(session);
+                self.server.attach_stream(&session, &self.out);
+                self.session = Some(session);
+                Started::Answer(answer)
+            }
+            Dispatch::Running(running) => {
+                self.cancellers.retain(|canceller| !canceller.is_over());
+                self.cancellers.push(running.canceller());
+                Started::Running(running)
+            }
+        }
+    }
+
+    /// What follows without an envelope belongs to the session; before there is one, we know nothing.
+    fn peer(&self) -> Peer {
+        match &self.session {
+            Some(session) => Peer::Session(session.clone()),
+            None => Peer::Alone(Revision::LATEST_WITH_HANDSHAKE),
+        }
+    }
+
+    fn notify(&mut self, notification: &Notification) {
+        if notification.method() == "notifications/cancelled"
+            && let Some(id) = notification.params().get("requestId").and_then(|id| id.decode().ok())
+        {
+            self.cancellers.iter().any(|canceller| canceller.cancel_if(&id));
+        }
+        self.server.notify(notification, &self.peer());
+    }
+
+    /// Sends an error that answers no request.
+    pub async fn refuse(&self, error: &ErrorObject) {
+        self.out.send(jsonrpc::encode_error(None, error).into()).await;
+    }
+
+    /// The input has ended: nobody answers questions any more, listeners end, calls may finish.
+    pub async fn drain(&mut self, most: Duration) {
+        if let Some(session) = &self.session {
+            session.stop_asking();
+        }
+        self.cancellers.iter().for_each(Canceller::end_listening);
+        let all = async { while self.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(most, all).await.is_err() {
+            tracing::warn!("calls were still running {} s after the input ended", most.as_secs());
+            self.running.abort_all();
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.close();
+        }
+    }
+}
+
+#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment")]
+enum Started {
+    Answer(Answer),
+    Running(Running),
+}
+
+/// Several answers as one JSON array.
+pub fn join_batch(answers: &[Bytes]) -> Bytes {
+    let mut joined = Vec::with_capacity(answers.iter().map(|answer| answer.len() + 1).sum::<usize>() + 1);
+    joined.push(b'[');
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            joined.push(b',');
+        }
+        joined.extend_from_slice(answer);
+    }
+    joined.push(b']');
+    joined.into()
+}

@@ -1,0 +1,67 @@
+//! `cargo xtask bench`: our server against the limit and the peers, by `bench/run.py`, and a verdict on the result.
+
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{self, cargo};
+
+/// The limit, the two quickest peers, and us: enough for a verdict.
+const QUICK: &str = "limit hyper-parse,rmcp,turbomcp,bindpost";
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let (ours, theirs) = match args.iter().position(|arg| arg == "--") {
+        Some(at) => (&args[..at], Some(&args[at + 1..])),
+        None => (args, None),
+    };
+    let (mut all, mut only_verdict) = (false, false);
+    for arg in ours {
+        match arg.as_str() {
+            "--all" => all = true,
+            "--verdict" => only_verdict = true,
+            other => bail!(
+                "no such option: {other} (there are --all, --verdict, and -- followed by arguments of run.py)"
+            ),
+        }
+    }
+
+    if !only_verdict {
+        workspace::run(&mut cargo(&["build", "--release", "--package", "bench-server"]))?;
+        match theirs {
+            Some(arguments) => workspace::run(run_py().args(arguments))?,
+            None => every_step(all)?,
+        }
+    }
+    // Somebody who asks for one step gets one step.
+    if theirs.is_none() { verdict::print(&folder().join("out")) } else { Ok(()) }
+}
+
+fn every_step(all: bool) -> Result<()> {
+    for step in ["build", "check", "bench", "instr", "syscalls", "sessions", "table"] {
+        println!("\n━━ bench/run.py {step} ━━");
+        let mut command = run_py();
+        command.arg(step);
+        if !all {
+            command.args(["--only", QUICK, "--rounds", "2", "--secs", "0.8"]);
+        }
+        if step == "syscalls" {
+            command.args(["--ops", "echo"]);
+        }
+        workspace::run(&mut command)?;
+    }
+    Ok(())
+}
+
+fn run_py() -> Command {
+    let mut command = Command::new("python3");
+    command.arg("run.py").current_dir(folder());
+    command.env("BINDPOST_BENCH_SERVER", workspace::target().join("release/bench-server"));
+    command
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("bench")
+}

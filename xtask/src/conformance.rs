@@ -1,0 +1,258 @@
+//! `cargo xtask conformance`: the official suite against `examples/conformance`.
+//!
+//! Three sets, none with a list of expected failures: what a revision requires (and the extensions and pending
+//! scenarios the suite runs along), and the suite's last release for handshake revisions only.
+
+mod results;
+mod server;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::results::{Check, Status};
+use self::server::Server;
+use crate::{node, table, workspace};
+
+/// One run of one release of the suite, and what we ask of it beyond "nothing failed".
+struct Set {
+    name: &'static str,
+    release: &'static str,
+    /// How the suite selects the whole set, and how it selects one scenario of it.
+    whole: &'static [&'static str],
+    single: &'static [&'static str],
+    /// The suite's command that lists the scenarios of this set.
+    list: &'static [&'static str],
+    /// Fewer passed checks mean that scenarios were left out.
+    passed: usize,
+    /// Warnings and skipped checks count as failures.
+    strict: bool,
+}
+
+static SETS: [Set; 3] = [
+    Set {
+        name: "2026-07-28",
+        release: "0.2.0-alpha.12",
+        whole: &["--requirements", "2026-07-28"],
+        single: &["--spec-version", "2026-07-28", "--force"],
+        list: &["list", "--requirements", "2026-07-28"],
+        passed: 196,
+        strict: true,
+    },
+    Set {
+        name: "2025-11-25",
+        release: "0.2.0-alpha.12",
+        whole: &["--requirements", "2025-11-25"],
+        single: &["--spec-version", "2025-11-25", "--force"],
+        list: &["list", "--requirements", "2025-11-25"],
+        passed: 84,
+        strict: false,
+    },
+    Set {
+        name: "0.1.16",
+        release: "0.1.16",
+        whole: &["--suite", "all"],
+        single: &[],
+        list: &["list", "--server"],
+        passed: 1,
+        strict: false,
+    },
+];
+
+/// The suite skips this scenario itself, whatever the server does: its harness awaits a rewrite.
+const ALWAYS_SKIPPED: &str = "tasks-status-notifications";
+
+/// A set takes seconds; the suite's own limit is 30 s per scenario, and its older release has none.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    let node = node::node()?;
+    let sets = options.sets(&node)?;
+    let server = match options.url {
+        Some(_) => None,
+        None => Some(Server::start()?),
+    };
+    let url = options.url.as_deref().or(server.as_ref().map(Server::url)).unwrap_or_default();
+
+    let folder = workspace::target().join("conformance/results");
+    let (mut rows, mut complaints) = (Vec::new(), Vec::new());
+    for set in sets {
+        println!("conformance: {} (suite {}) at {url}", set.name, set.release);
+        let (checks, status) = set.run(&node, url, options.scenario.as_deref(), &folder.join(set.name))?;
+        print_noteworthy(&checks);
+        complaints.extend(set.complaints(&checks, status, options.scenario.is_none()));
+        let count = |status| results::count(&checks, status).to_string();
+        let counts = [Status::Success, Status::Failure, Status::Warning, Status::Skipped].map(count);
+        rows.push(std::iter::once(set.name.to_owned()).chain(counts).collect());
+    }
+    complaints.extend(server.and_then(Server::stop));
+
+    println!();
+    table::print(&["set", "passed", "failed", "warnings", "skipped"], &rows);
+    if options.keep {
+        println!("\nresults are kept in {}", folder.display());
+    } else {
+        fs::remove_dir_all(&folder).with_context(|| format!("could not remove {}", folder.display()))?;
+    }
+    ensure!(complaints.is_empty(), "{}", complaints.join("; "));
+    Ok(())
+}
+
+impl Set {
+    /// Runs the suite and reads the results it wrote.
+    fn run(
+        &self,
+        node: &Path,
+        url: &str,
+        scenario: Option<&str>,
+        folder: &Path,
+    ) -> Result<(Vec<Check>, ExitStatus)> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        let log = folder.with_extension("log");
+        let mut suite = self.suite(node)?;
+        suite.args(["server", "--url", url, "--output-dir"]).arg(folder);
+        match scenario {
+            None => suite.args(self.whole),
+            Some(scenario) => suite.args(["--scenario", scenario]).args(self.single),
+        };
+        let output = File::create(&log)?;
+        let status = wait(suite.stdout(output.try_clone()?).stderr(output))?;
+        let log = fs::read_to_string(&log)?;
+        let checks = results::read(folder, &log)?;
+        if scenario.is_some() {
+            println!("{log}");
+        }
+        Ok((checks, status))
+    }
+
+    /// What is not good enough about these checks, in a few words each.
+    fn complaints(&self, checks: &[Check], status: ExitStatus, whole: bool) -> Vec<String> {
+        let count = |status| results::count(checks, status);
+        let mut complaints = Vec::new();
+        let mut complain = |text: String| complaints.push(format!("{}: {text}", self.name));
+        if count(Status::Failure) > 0 {
+            complain(format!("{} checks failed", count(Status::Failure)));
+        } else if !status.success() {
+            complain(format!(
+                "the suite reported no failure, yet ended with {status}; see its log with --keep"
+            ));
+        }
+        if whole && count(Status::Success) < self.passed {
+            complain(format!("{} checks passed, at least {} must", count(Status::Success), self.passed));
+        }
+        if self.strict && count(Status::Warning) > 0 {
+            complain(format!("{} checks warned", count(Status::Warning)));
+        }
+        let skipped =
+            checks.iter().filter(|c| c.status == Status::Skipped && c.scenario != ALWAYS_SKIPPED).count();
+        if self.strict && skipped > 0 {
+            complain(format!("{skipped} checks were skipped"));
+        }
+        complaints
+    }
+
+    fn suite(&self, node: &Path) -> Result<Command> {
+        let package = "@modelcontextprotocol/conformance";
+        let folder = node::install(
+            &format!("conformance-{}", self.release),
+            &[&format!("{package}@{}", self.release)],
+        )?;
+        let mut command = Command::new(node);
+        command.arg(folder.join("node_modules").join(package).join("dist/index.js"));
+        Ok(command)
+    }
+
+    fn has(&self, node: &Path, scenario: &str) -> Result<bool> {
+        let list = workspace::output(self.suite(node)?.args(self.list))?;
+        Ok(list.split_whitespace().any(|word| word == scenario))
+    }
+}
+
+/// What the developer typed.
+#[derive(Default)]
+struct Options {
+    set: Option<String>,
+    scenario: Option<String>,
+    url: Option<String>,
+    keep: bool,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().cloned().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--set" => options.set = Some(value()?),
+                "--scenario" => options.scenario = Some(value()?),
+                "--url" => options.url = Some(value()?),
+                "--keep" => options.keep = true,
+                other => bail!("no such option: {other} (there are --set, --scenario, --url and --keep)"),
+            }
+        }
+        let names: Vec<&str> = SETS.iter().map(|set| set.name).collect();
+        if let Some(set) = options.set.as_deref() {
+            ensure!(names.contains(&set), "no such set: {set} (there are {})", names.join(", "));
+        }
+        Ok(options)
+    }
+
+    /// The set that was asked for, else those that have the scenario, else all.
+    fn sets(&self, node: &Path) -> Result<Vec<&'static Set>> {
+        let mut sets: Vec<&Set> =
+            SETS.iter().filter(|s| self.set.as_deref().is_none_or(|set| set == s.name)).collect();
+        if let (None, Some(scenario)) = (&self.set, &self.scenario) {
+            let has = sets.iter().map(|set| set.has(node, scenario)).collect::<Result<Vec<_>>>()?;
+            // Extensions that no revision knows (skills) run on the newest wire.
+            let outside = !has.contains(&true);
+            sets = sets.into_iter().zip(has).filter(|(_, has)| *has).map(|(set, _)| set).collect();
+            if outside {
+                sets.push(&SETS[0]);
+            }
+        }
+        Ok(sets)
+    }
+}
+
+/// Everything that is neither passed nor mere information, with the suite's reason.
+fn print_noteworthy(checks: &[Check]) {
+    for check in checks {
+        let word = match check.status {
+            Status::Failure => "FAILED",
+            Status::Warning => "WARNED",
+            Status::Skipped => "skipped",
+            Status::Success | Status::Info => continue,
+        };
+        println!("  {word:<8}{} / {}: {}", check.scenario, check.id, check.description);
+        for line in check.message.lines().filter(|line| *line != check.description) {
+            // Some messages quote whole images; --keep leaves them in full.
+            let short: String = line.chars().take(600).collect();
+            println!("          {short}{}", if short.len() < line.len() { "…" } else { "" });
+        }
+    }
+}
+
+fn wait(suite: &mut Command) -> Result<ExitStatus> {
+    let begin = Instant::now();
+    let mut child = suite.spawn().context("could not start the suite")?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if begin.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            bail!("the suite did not end within {} s; the server may hang", PATIENCE.as_secs());
+        }
+        sleep(Duration::from_millis(50));
+    }
+}

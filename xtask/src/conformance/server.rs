@@ -1,0 +1,100 @@
+//! The server under test: `examples/conformance`, built and started by us.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{self, cargo};
+
+/// A running server; it ends when this value goes away.
+pub(super) struct Server {
+    child: Child,
+    url: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Builds the server in the dev profile, so that CI compiles it once, and waits until it listens.
+    pub(super) fn start() -> Result<Self> {
+        workspace::run(&mut cargo(&["build", "--package", "conformance"]))?;
+        let program = workspace::target().join("debug/conformance");
+        let log = workspace::target().join("conformance/server.log");
+        fs::create_dir_all(workspace::target().join("conformance"))?;
+        let mut copy = File::create(&log)?;
+
+        let mut child = Command::new(&program)
+            .args(["--port", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("could not start {}", program.display()))?;
+        let stderr = child.stderr.take().context("the server has no stderr")?;
+        let (sender, receiver) = mpsc::channel();
+        // Reads until the server ends: a full pipe would stop it.
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = writeln!(copy, "{line}");
+                if let Some(url) = announced_url(&line) {
+                    let _ = sender.send(url);
+                }
+            }
+        });
+
+        let mut server = Self { child, url: String::new(), log };
+        match receiver.recv_timeout(Duration::from_secs(20)) {
+            Ok(url) => server.url = url,
+            Err(_) => bail!(
+                "{} did not print `listening on http://…`; it printed:\n{}",
+                program.display(),
+                fs::read_to_string(&server.log)?
+            ),
+        }
+        Ok(server)
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends the server; a complaint when it had ended before.
+    pub(super) fn stop(mut self) -> Option<String> {
+        match self.child.try_wait() {
+            Ok(Some(status)) => {
+                Some(format!("the server ended by itself ({status}); see {}", self.log.display()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in the server's first words. The suite insists on the name localhost.
+fn announced_url(line: &str) -> Option<String> {
+    let address = line.split_once("listening on http://")?.1.split_whitespace().next()?;
+    Some(format!("http://{}", address.replace("127.0.0.1", "localhost")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::announced_url;
+
+    #[test]
+    fn finds_the_address_the_server_announces() {
+        let line = "INFO listening on http://127.0.0.1:41234/mcp (7 tools)";
+        assert_eq!(announced_url(line).as_deref(), Some("http://localhost:41234/mcp"));
+        assert_eq!(announced_url("starting"), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask`: the chores of this repository, one file per command.
+#![allow(clippy::print_stdout, reason = "what a chore prints is for the developer who started it")]
+
+mod bench;
+mod conformance;
+mod interop;
+mod test;
+mod tidy;
+
+mod node;
+mod table;
+mod workspace;
+
+use std::process::ExitCode;
+
+type Run = fn(&[String]) -> anyhow::Result<()>;
+
+const COMMANDS: &[(&str, &str, Run)] = &[
+    ("test", "everything CI runs, in order  [--only STEP,…] [--skip STEP,…]", test::run),
+    ("tidy", "rules about this repository that no compiler checks", tidy::run),
+    ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
+    ("interop", "real clients, each from its package, against ours", |_| interop::run()),
+    ("bench", "against the limit and the peers  [--all] [--verdict] [-- run.py arguments]", bench::run),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) =
+        args.split_first().filter(|(name, _)| !["help", "--help", "-h"].contains(&name.as_str()))
+    else {
+        print_help();
+        return ExitCode::SUCCESS;
+    };
+    let Some((_, _, run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
+        eprintln!("no such command: {name}\n");
+        print_help();
+        return ExitCode::FAILURE;
+    };
+    match run(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\ncargo xtask {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_help() {
+    println!("cargo xtask COMMAND [OPTIONS]\n");
+    for (name, about, _) in COMMANDS {
+        println!("  {name:<12} {about}");
+    }
+}

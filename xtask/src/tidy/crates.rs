@@ -1,0 +1,128 @@
+//! Rules about the members of the workspace.
+
+use super::manifest::{self, Origin};
+use super::{Crate, Finding, Repository};
+
+/// Dependencies point up the page only: `cli → azure → mcp`.
+pub(super) fn layers(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for krate in &repository.crates {
+        let allowed: &[&str] = match layer(&krate.folder) {
+            "mcp" => &["mcp"],
+            "azure" => &["mcp", "azure"],
+            _ => continue,
+        };
+        for target in krate.depends_on.iter().filter(|target| !allowed.contains(&layer(target))) {
+            findings.push(Finding::error(
+                format!("{}/Cargo.toml", krate.folder),
+                format!(
+                    "{} depends on {target}; this layer may use only {}",
+                    krate.name,
+                    allowed.join(" and ")
+                ),
+                "move the code that needs it up a layer, or pass it in through a trait",
+            ));
+        }
+    }
+    findings
+}
+
+/// Crates are named after their path.
+pub(super) fn names(repository: &Repository) -> Vec<Finding> {
+    let wrong = repository.crates.iter().filter(|krate| krate.name != name_for(&krate.folder));
+    wrong
+        .map(|krate| {
+            let Crate { name, folder, .. } = krate;
+            Finding::error(
+                format!("{folder}/Cargo.toml"),
+                format!("the crate in {folder} is called {name}"),
+                format!("call it {}, or move it", name_for(folder)),
+            )
+        })
+        .collect()
+}
+
+pub(super) fn descriptions(repository: &Repository) -> Vec<Finding> {
+    let silent = repository.crates.iter().filter(|krate| krate.description.trim().is_empty());
+    silent
+        .map(|krate| {
+            Finding::error(
+                format!("{}/Cargo.toml", krate.folder),
+                format!("{} has no description", krate.name),
+                "add `description = \"…\"`: one sentence, what it is",
+            )
+        })
+        .collect()
+}
+
+/// Versions live once, in the root manifest.
+pub(super) fn dependencies_come_from_the_workspace(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for krate in &repository.crates {
+        let Some(file) = repository.file(&format!("{}/Cargo.toml", krate.folder)) else { continue };
+        for dependency in manifest::dependencies(&file.text) {
+            if dependency.origin == Origin::Own {
+                findings.push(Finding::error(
+                    format!("{}:{}", file.path, dependency.line),
+                    format!("{} has a version of its own", dependency.name),
+                    format!(
+                        "put the version into the root Cargo.toml and write `{}.workspace = true` here",
+                        dependency.name
+                    ),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// The first part of a path: the layer a crate belongs to.
+fn layer(folder: &str) -> &str {
+    folder.split('/').next().unwrap_or_default()
+}
+
+/// `mcp/server` is `bindpost-mcp-server`; names people type are shorter.
+fn name_for(folder: &str) -> String {
+    match folder.split_once('/') {
+        Some(("mcp", "bindpost")) => "bindpost".to_owned(),
+        Some(("examples", example)) => example.to_owned(),
+        None if folder == "xtask" => "xtask".to_owned(),
+        _ => format!("bindpost-{}", folder.replace('/', "-")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Crate, Repository};
+    use super::{layers, name_for};
+
+    #[test]
+    fn names_follow_paths() {
+        assert_eq!(name_for("mcp/server"), "bindpost-mcp-server");
+        assert_eq!(name_for("mcp/bindpost"), "bindpost");
+        assert_eq!(name_for("azure/search-service"), "bindpost-azure-search-service");
+        assert_eq!(name_for("examples/bench-server"), "bench-server");
+        assert_eq!(name_for("cli"), "bindpost-cli");
+        assert_eq!(name_for("xtask"), "xtask");
+    }
+
+    #[test]
+    fn a_lower_layer_must_not_use_a_higher_one() {
+        let krate = |folder: &str, target: &str| Crate {
+            name: folder.into(),
+            folder: folder.into(),
+            description: String::new(),
+            depends_on: vec![target.into()],
+        };
+        let crates = vec![
+            krate("mcp/http", "mcp/server"),
+            krate("mcp/server", "azure/search"),
+            krate("mcp/openapi", "cli"),
+            krate("azure/search", "mcp/server"),
+            krate("cli", "azure/search"),
+        ];
+        let findings = layers(&Repository { files: Vec::new(), crates });
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(places, ["mcp/server/Cargo.toml", "mcp/openapi/Cargo.toml"]);
+    }
+}
