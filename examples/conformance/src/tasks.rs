@@ -83,13 +83,13 @@ async fn confirm_delete(
 }
 
 async fn multi_input(context: Context) -> Result<String, ToolError> {
-    let field = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let (first, second) = tokio::join!(
-        context.elicit("first", ElicitParams::form("First value?", field("value"))),
-        context.elicit("second", ElicitParams::form("Second value?", field("value"))),
+        context.elicit("first", ElicitParams::form("First name?", schema.clone())),
+        context.elicit("second", ElicitParams::form("Second name?", schema)),
     );
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(format!("Got {} and {}", text(first?.field("value")), text(second?.field("value"))))
+    Ok(format!("Got {} and {}", text(first?.field("name")), text(second?.field("name"))))
 }
 
 async fn ask_then_task(context: Context) -> Result<String, ToolError> {

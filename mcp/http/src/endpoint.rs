@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use crate::body::{self, ReplyBody, Unread};
 use crate::events::{self, Events};
 use crate::guard::Guard;
-use crate::headers::{McpHeaders, SESSION_ID, Version};
+use crate::headers::{Accepts, McpHeaders, SESSION_ID, Version};
 use crate::pipes::Pipes;
 use crate::sessions::{Entry, Sessions};
 use crate::settings::{SessionMode, Settings};
@@ -174,15 +174,16 @@ impl Endpoint {
         let headers = McpHeaders::new(&parts.headers);
         match jsonrpc::decode(body) {
             Ok(Decoded::One(Message::Request(request))) => {
-                let (started, era) = match self.start(parts, headers, request) {
+                let accepts = if self.settings.json_only { Accepts::JsonOnly } else { headers.accepts() };
+                let (started, era) = match self.start(parts, headers, accepts, request) {
                     Ok(started) => started,
                     Err(reply) => return reply,
                 };
                 match started {
-                    Started::Answer(answer) => self.json(answer, era.stands_alone()),
+                    Started::Answer(answer) => self.answer(answer, &era, accepts),
                     Started::Running(running) => match run_once(running).await {
-                        Ok(answer) => self.json(answer, era.stands_alone()),
-                        Err(running) => Box::pin(self.stream(running, era, headers.accepts_streams())).await,
+                        Ok(answer) => self.answer(answer, &era, accepts),
+                        Err(running) => Box::pin(self.stream(running, era, accepts)).await,
                     },
                     Started::Opened(reply) => reply,
                 }
@@ -211,6 +212,7 @@ impl Endpoint {
         self: &Arc<Self>,
         parts: &Parts,
         headers: McpHeaders<'_>,
+        accepts: Accepts,
         request: Request,
     ) -> Result<(Started, Era), Reply> {
         let era = self.era(parts, headers, &request)?;
@@ -220,10 +222,9 @@ impl Endpoint {
             Era::Session(entry) => Peer::Session(entry.session.clone()),
             Era::Sessionless(revision) => Peer::Alone(*revision),
         };
-        let delivery = if self.settings.json_only || !headers.accepts_streams() {
-            Delivery::None
-        } else {
-            Delivery::OnDemand { keeps: matches!(era, Era::Session(_)) }
+        let delivery = match accepts {
+            Accepts::JsonOnly => Delivery::None,
+            _ => Delivery::OnDemand { keeps: matches!(era, Era::Session(_)) },
         };
         let id_of_refused = request.id.clone();
         let started = match self.server.dispatch(request, Exchange { peer, caller, delivery }, &headers) {
@@ -399,9 +400,32 @@ impl Endpoint {
         json_reply(StatusCode::OK, ReplyBody::once(join_batch(&answers)))
     }
 
+    /// Answers what was done at once: by JSON, unless the client would rather have a stream.
+    fn answer(&self, answer: Answer, era: &Era, accepts: Accepts) -> Reply {
+        if accepts != Accepts::StreamsFirst || answer.refusal().is_some() {
+            return self.json(answer, era.stands_alone());
+        }
+        let limits = self.server.stream_limits();
+        match era {
+            Era::Session(entry) => {
+                let stream = Arc::new(Stream::keeping(limits));
+                let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
+                    return self.json(answer, false);
+                };
+                stream.finish(answer.into_bytes());
+                self.session_events(entry, &stream, number, None)
+            }
+            Era::Alone(_) | Era::Sessionless(_) => {
+                let stream = Arc::new(Stream::new(limits));
+                stream.finish(answer.into_bytes());
+                self.events(Events::attach(stream, None, self.settings.keep_alive))
+            }
+        }
+    }
+
     /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
-    async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts_streams: bool) -> Reply {
-        if self.settings.json_only || !accepts_streams {
+    async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts: Accepts) -> Reply {
+        if accepts == Accepts::JsonOnly {
             return match running.await {
                 Some(answer) => self.json(answer, era.stands_alone()),
                 None => empty(StatusCode::ACCEPTED),
@@ -483,7 +507,7 @@ impl Endpoint {
         number: u32,
         after: Option<u64>,
     ) -> Reply {
-        let hung_up = stream.is_hung_up();
+        let hung_up = stream.is_hung_up() && after.is_none();
         let events = Events::attach(stream.clone(), after, self.settings.keep_alive);
         if hung_up {
             // Attaching begins a new visit; the call asked for the visit before to end.
@@ -534,7 +558,7 @@ impl Endpoint {
             }
             Err(reply) => return reply,
         };
-        if !headers.accepts_streams() {
+        if headers.accepts() == Accepts::JsonOnly {
             let reason = "GET answers with text/event-stream; accept it";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
         }

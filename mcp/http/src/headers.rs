@@ -25,6 +25,16 @@ pub(crate) enum Version<'a> {
     Unknown(&'a str),
 }
 
+/// What a client reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepts {
+    JsonOnly,
+    /// JSON where one answer is all there is, streams where there is more.
+    Both,
+    /// It names streams first: it gets one even for a single answer.
+    StreamsFirst,
+}
+
 impl HeaderValues for McpHeaders<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str().ok()
@@ -79,21 +89,27 @@ impl<'a> McpHeaders<'a> {
         self.0.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
     }
 
-    /// Whether the client reads streams. A missing or general `Accept` is a yes: clients get it wrong,
-    /// and they take a 406 for an authorization problem.
-    pub(crate) fn accepts_streams(self) -> bool {
-        let mut any = false;
+    /// What the client reads. A missing or general `Accept` means everything: clients get it wrong, and
+    /// they take a 406 for an authorization problem.
+    pub(crate) fn accepts(self) -> Accepts {
+        let mut first = None;
         for value in self.0.get_all(ACCEPT) {
-            any = true;
+            // What clients usually send.
+            if value.as_bytes() == b"application/json, text/event-stream" {
+                return Accepts::Both;
+            }
             let Ok(value) = value.to_str() else { continue };
-            let mut types = value.split(',').map(|one| one.split(';').next().unwrap_or_default().trim());
-            if types.any(|one| {
-                one.eq_ignore_ascii_case("text/event-stream") || one == "*/*" || one.eq_ignore_ascii_case("text/*")
-            }) {
-                return true;
+            for media_type in value.split(',').map(|one| one.split(';').next().unwrap_or_default().trim()) {
+                let stream = media_type.eq_ignore_ascii_case("text/event-stream");
+                if *first.get_or_insert(stream) && stream {
+                    return Accepts::StreamsFirst;
+                }
+                if stream || media_type == "*/*" || media_type.eq_ignore_ascii_case("text/*") {
+                    return Accepts::Both;
+                }
             }
         }
-        !any
+        if first.is_some() { Accepts::JsonOnly } else { Accepts::Both }
     }
 
     /// Compares the headers of a request that stands alone with its body: version first, because
@@ -189,14 +205,15 @@ mod tests {
 
     #[test]
     fn accept_is_read_generously() {
-        for (value, streams) in [
-            ("*/*", true),
-            ("application/json, text/event-stream", true),
-            ("Text/Event-Stream;q=0.5", true),
-            ("application/json", false),
+        for (value, accepts) in [
+            ("*/*", Accepts::Both),
+            ("application/json, text/event-stream", Accepts::Both),
+            ("application/json,Text/Event-Stream;q=0.5", Accepts::Both),
+            ("text/event-stream, application/json", Accepts::StreamsFirst),
+            ("application/json", Accepts::JsonOnly),
         ] {
-            assert_eq!(McpHeaders::new(&headers(&[("accept", value)])).accepts_streams(), streams, "{value}");
+            assert_eq!(McpHeaders::new(&headers(&[("accept", value)])).accepts(), accepts, "{value}");
         }
-        assert!(McpHeaders::new(&HeaderMap::new()).accepts_streams());
+        assert_eq!(McpHeaders::new(&HeaderMap::new()).accepts(), Accepts::Both);
     }
 }

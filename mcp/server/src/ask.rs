@@ -136,13 +136,13 @@ impl Call {
             check(&answer).map(|()| answer)
         };
         if let Some(task) = self.task() {
-            loop {
-                let Some(answer) = task.ask(key, method, &question).await else {
-                    return Err(AskError::NoAnswer);
-                };
-                // An answer that does not fit leaves the question open.
-                if let Ok(answer) = decode(answer) {
-                    return Ok(answer);
+            // An answer that does not fit is asked for again, under a key that was never used before.
+            let mut next_key = key.to_owned();
+            for attempt in 2.. {
+                match task.ask(&next_key, method, &question).await.map(decode) {
+                    Some(Ok(answer)) => return Ok(answer),
+                    Some(Err(_)) => next_key = format!("{key}-{attempt}"),
+                    None => return Err(AskError::NoAnswer),
                 }
             }
         }

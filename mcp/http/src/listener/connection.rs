@@ -1,0 +1,391 @@
+//! One connection: what the sweeper knows of it, the socket hyper reads and writes, the task that serves it.
+//!
+//! Nothing here arms a timer. A request costs a few relaxed stores; time is the sweeper's tick.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use futures_util::future::{Either, TryFutureExt, select};
+use futures_util::task::AtomicWaker;
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+/// What an HTTP/2 client with prior knowledge sends first. No HTTP/1 request can begin so.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Room for the first read; most first requests fit, so that they cost one read like all others.
+const FIRST_READ: usize = 1024;
+
+/// What the sweeper knows of one connection, and how it tells it to end.
+///
+/// Ticks come from [`Clock`]; 0 stands for "not now".
+pub(super) struct Connection {
+    address: SocketAddr,
+    clock: Arc<Clock>,
+    /// When the request head now being read began. Also counts for a client that has not sent anything yet.
+    head: AtomicU32,
+    /// When the last request began, or was last seen under way.
+    active: AtomicU32,
+    /// When the socket stopped taking bytes.
+    blocked: AtomicU32,
+    /// Each request under way holds a clone until its response is handed to hyper, body and all.
+    requests: Arc<()>,
+    told: AtomicU8,
+    task: AtomicWaker,
+}
+
+/// The sweeper's coarse clock. Starts at 1.
+#[derive(Debug)]
+pub(super) struct Clock(AtomicU32);
+
+/// How many ticks each state may last.
+#[derive(Debug)]
+pub(super) struct Patience {
+    pub(super) header_read: u32,
+    pub(super) keep_alive_idle: u32,
+    pub(super) blocked_write: u32,
+}
+
+/// What a connection can be told, from mild to severe. It is never taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Word {
+    Serve,
+    /// Close after the response to the request under way, or to the next one.
+    LastRequest,
+    /// Close after the request under way; without one, now.
+    Finish,
+    /// Close now.
+    Cut,
+}
+
+/// hyper's settings for both protocols.
+pub(super) struct Protocols {
+    pub(super) http1: http1::Builder,
+    pub(super) http2: http2::Builder<TokioExecutor>,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(1))
+    }
+
+    pub(super) fn now(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tick(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+}
+
+impl Connection {
+    pub(super) fn new(address: SocketAddr, clock: Arc<Clock>) -> Self {
+        let now = clock.now();
+        Self {
+            address,
+            clock,
+            head: AtomicU32::new(now),
+            active: AtomicU32::new(now),
+            blocked: AtomicU32::new(0),
+            requests: Arc::new(()),
+            told: AtomicU8::new(Word::Serve as u8),
+            task: AtomicWaker::new(),
+        }
+    }
+
+    /// Applies the time limits. Called by the sweeper, once a tick.
+    pub(super) fn check(&self, now: u32, patience: &Patience) {
+        let blocked = self.blocked.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Relaxed);
+        let late = |since: u32, limit: u32| now.wrapping_sub(since) > limit;
+        if blocked != 0 && late(blocked, patience.blocked_write) {
+            tracing::debug!(address = %self.address, "cut: the client does not read");
+            self.tell(Word::Cut);
+        } else if blocked != 0 || self.in_request() {
+            self.active.store(now, Ordering::Relaxed);
+        } else if head != 0 {
+            if late(head, patience.header_read) {
+                tracing::debug!(address = %self.address, "cut: no complete request head in time");
+                self.tell(Word::Cut);
+            }
+        } else if late(self.active.load(Ordering::Relaxed), patience.keep_alive_idle) {
+            // hyper closes unless it still has to read a body that nobody takes. It gets the same time again.
+            self.tell(if self.was_told(Word::Finish) { Word::Cut } else { Word::Finish });
+            self.active.store(now, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn tell(&self, word: Word) {
+        if self.told.fetch_max(word as u8, Ordering::Release) < word as u8 {
+            self.task.wake();
+        }
+    }
+
+    fn was_told(&self, word: Word) -> bool {
+        self.told.load(Ordering::Relaxed) >= word as u8
+    }
+
+    async fn until_told(&self, word: Word) {
+        std::future::poll_fn(|cx| {
+            self.task.register(cx.waker());
+            if self.was_told(word) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn in_request(&self) -> bool {
+        Arc::strong_count(&self.requests) > 1
+    }
+
+    /// A head is complete. The request lasts as long as the answer is kept.
+    fn request(&self) -> Arc<()> {
+        self.head.store(0, Ordering::Relaxed);
+        self.active.store(self.clock.now(), Ordering::Relaxed);
+        self.requests.clone()
+    }
+
+    /// Bytes arrived. Outside a request they begin a head, or continue the one that has begun.
+    fn received(&self) {
+        if self.head.load(Ordering::Relaxed) == 0 && !self.in_request() {
+            self.begin_head();
+        }
+    }
+
+    fn begin_head(&self) {
+        self.head.store(self.clock.now(), Ordering::Relaxed);
+    }
+
+    /// A write went through, in part or in full, or the socket took nothing.
+    fn wrote(&self, progress: bool) {
+        let blocked = self.blocked.load(Ordering::Relaxed) != 0;
+        if progress && blocked {
+            self.blocked.store(0, Ordering::Relaxed);
+        } else if !progress && !blocked {
+            self.blocked.store(self.clock.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether hyper may be asked to close, once the connection was told to.
+    fn may_finish(&self) -> bool {
+        // hyper can take a connection for idle while the end of a response still waits for the socket.
+        let is_idle = || self.was_told(Word::Finish) && self.blocked.load(Ordering::Relaxed) == 0;
+        self.in_request() || is_idle()
+    }
+}
+
+/// Serves one connection to its end.
+pub(super) async fn converse<S, B>(
+    stream: TcpStream,
+    service: S,
+    protocols: &Protocols,
+    connection: &Arc<Connection>,
+) -> Result<(), Box<dyn Error + Send + Sync>>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let early = {
+        let first = pin!(first_bytes(&stream, connection));
+        let told = pin!(connection.until_told(Word::Finish));
+        match select(first, told).await {
+            Either::Left((early, _)) => early?,
+            Either::Right(_) => return Ok(()),
+        }
+    };
+    let is_http2 = early.starts_with(PREFACE);
+    let stream = TokioIo::new(stream);
+    let socket = Socket { stream, early, is_http2, shut: false, connection: connection.clone() };
+
+    let noted = connection.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let under_way = noted.request();
+        // HTTP/2 says goodbye in a frame of its own.
+        let last = noted.was_told(Word::LastRequest) && !is_http2;
+        service.call(request).map_ok(move |mut response| {
+            if last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            // The closure is there to be dropped with the body: that ends the request.
+            response.map(|body| {
+                body.map_err(move |error| {
+                    let _ = &under_way;
+                    error
+                })
+            })
+        })
+    });
+
+    if is_http2 {
+        connection.head.store(0, Ordering::Relaxed);
+        // Boxed, because every HTTP/1 connection would pay for the larger state.
+        let mut conversation = Box::pin(protocols.http2.serve_connection(socket, service));
+        attend(conversation.as_mut(), http2::Connection::graceful_shutdown, connection).await?;
+    } else {
+        let conversation = pin!(protocols.http1.serve_connection(socket, service));
+        attend(conversation, http1::Connection::graceful_shutdown, connection).await?;
+    }
+    Ok(())
+}
+
+/// Polls hyper's side of a connection, and passes on what the connection is told.
+async fn attend<C: Future<Output = hyper::Result<()>>>(
+    mut conversation: Pin<&mut C>,
+    graceful_shutdown: fn(Pin<&mut C>),
+    connection: &Connection,
+) -> hyper::Result<()> {
+    let mut task: Option<Waker> = None;
+    let mut finishing = false;
+    std::future::poll_fn(|cx| {
+        // A task's waker hardly ever changes, and the comparison is cheaper than registering it again.
+        if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            connection.task.register(cx.waker());
+            task = Some(cx.waker().clone());
+        }
+        if !connection.was_told(Word::LastRequest) {
+            return conversation.as_mut().poll(cx);
+        }
+        // To be told is to lose the registered waker, and more may be told.
+        connection.task.register(cx.waker());
+        if connection.was_told(Word::Cut) {
+            return Poll::Ready(Ok(()));
+        }
+        // Before any goodbye, so that a request that has arrived is still answered.
+        let ended = conversation.as_mut().poll(cx);
+        if ended.is_ready() || finishing || !connection.may_finish() {
+            return ended;
+        }
+        finishing = true;
+        graceful_shutdown(conversation.as_mut());
+        conversation.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Reads until it is clear which protocol the client speaks.
+async fn first_bytes(stream: &TcpStream, connection: &Connection) -> io::Result<Bytes> {
+    let mut bytes = vec![0; FIRST_READ];
+    let mut filled = 0;
+    loop {
+        stream.readable().await?;
+        match stream.try_read(&mut bytes[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                if filled == 0 {
+                    connection.begin_head();
+                }
+                filled += read;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        let seen = filled.min(PREFACE.len());
+        if seen == PREFACE.len() || bytes[..seen] != PREFACE[..seen] {
+            bytes.truncate(filled);
+            return Ok(bytes.into());
+        }
+    }
+}
+
+/// The socket as hyper sees it: a TCP stream that keeps the sweeper's notes.
+struct Socket {
+    stream: TokioIo<TcpStream>,
+    /// What was read to tell the protocols apart, until hyper has taken it.
+    early: Bytes,
+    is_http2: bool,
+    /// Whether we have said that nothing more will be written.
+    shut: bool,
+    connection: Arc<Connection>,
+}
+
+impl Socket {
+    #[cold]
+    fn take_early(&mut self, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let taken = self.early.len().min(buffer.remaining());
+        buffer.put_slice(&self.early.split_to(taken));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Read for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            return self.take_early(buffer);
+        }
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        // An HTTP/2 connection without requests still exchanges pings.
+        if read.is_ready() && !self.is_http2 {
+            self.connection.received();
+        }
+        read
+    }
+}
+
+impl Write for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.connection.wrote(written.is_ready());
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.connection.wrote(written.is_ready());
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.shut {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.shut = true;
+            self.connection.begin_head();
+        }
+        // Closing a socket with unread bytes resets it, and a reset can take the response away from a client
+        // that is still sending, say, a body we refused. It may go on for as long as a head may take.
+        if self.is_http2 || self.connection.was_told(Word::LastRequest) {
+            return Poll::Ready(Ok(()));
+        }
+        let mut ignored = [0; 4096];
+        loop {
+            let mut buffer = ReadBuf::new(&mut ignored);
+            ready!(Pin::new(self.stream.inner_mut()).poll_read(cx, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The list of open connections: who may join it, and the sweep over it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
+
+use super::Limits;
+use super::connection::{Clock, Connection, Patience, Word};
+
+pub(super) struct Roster {
+    clock: Arc<Clock>,
+    patience: Patience,
+    most: usize,
+    most_per_address: Option<usize>,
+    open: Mutex<Open>,
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct Open {
+    connections: HashMap<u64, Arc<Connection>>,
+    /// Counted only when there is a cap for it.
+    per_address: HashMap<IpAddr, usize>,
+    next: u64,
+    refused: u64,
+}
+
+/// A connection's place on the roster, free again when dropped.
+pub(super) struct Entry {
+    roster: Arc<Roster>,
+    connection: Arc<Connection>,
+    number: u64,
+    network: IpAddr,
+}
+
+impl Roster {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let ticks = |limit: Duration| {
+            let ticks = limit.as_nanos().div_ceil(limits.sweep.as_nanos().max(1));
+            u32::try_from(ticks).unwrap_or(u32::MAX)
+        };
+        Self {
+            clock: Arc::new(Clock::new()),
+            patience: Patience {
+                header_read: ticks(limits.header_read),
+                keep_alive_idle: ticks(limits.keep_alive_idle),
+                blocked_write: ticks(limits.blocked_write),
+            },
+            most: limits.connections,
+            most_per_address: limits.connections_per_address,
+            open: Mutex::default(),
+            emptied: Notify::new(),
+        }
+    }
+
+    /// A place for a new connection, unless a cap is reached.
+    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Entry> {
+        let mut open = self.open();
+        let network = network(address.ip());
+        if open.connections.len() >= self.most {
+            open.refused += 1;
+            return None;
+        }
+        if let Some(most) = self.most_per_address {
+            let count = open.per_address.entry(network).or_default();
+            if *count >= most {
+                open.refused += 1;
+                return None;
+            }
+            *count += 1;
+        }
+        let number = open.next;
+        open.next += 1;
+        let connection = Arc::new(Connection::new(address, self.clock.clone()));
+        open.connections.insert(number, connection.clone());
+        Some(Entry { roster: self.clone(), connection, number, network })
+    }
+
+    pub(super) fn tell_all(&self, word: Word) {
+        for connection in self.open().connections.values() {
+            connection.tell(word);
+        }
+    }
+
+    /// Waits until no connection is open. For one waiter at a time.
+    pub(super) async fn emptied(&self) {
+        while !self.open().connections.is_empty() {
+            self.emptied.notified().await;
+        }
+    }
+
+    /// Moves the clock and applies the time limits, for ever.
+    pub(super) async fn sweep(&self, every: Duration) -> Infallible {
+        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
+        // After a stall clients get more time, not a burst of ticks.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = self.clock.tick();
+            let mut open = self.open();
+            for connection in open.connections.values() {
+                connection.check(now, &self.patience);
+            }
+            let refused = std::mem::take(&mut open.refused);
+            if refused > 0 {
+                tracing::warn!(refused, open = open.connections.len(), "too many connections");
+            }
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut open = self.roster.open();
+        open.connections.remove(&self.number);
+        if let Some(count) = open.per_address.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                open.per_address.remove(&self.network);
+            }
+        }
+        if open.connections.is_empty() {
+            self.roster.emptied.notify_one();
+        }
+    }
+}
+
+/// What counts as one address: whoever has an IPv6 address usually has a whole /64 of them.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        address => address,
+    }
+}
