@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bindpost_mcp_server::Server;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, ToSocketAddrs};
 
 use crate::endpoint::Endpoint;
+use crate::listener::{self, Drain, DrainTrigger};
 use crate::settings::Settings;
 
 /// A socket that is bound and waits to be served.
@@ -32,21 +33,55 @@ impl Bound {
         self.address
     }
 
-    /// Serves until a signal ends the process' work.
+    /// Serves until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
+    /// ends at once.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
-        let endpoint = Endpoint::new(server, settings);
-        loop {
-            let (socket, _) = self.listener.accept().await?;
-            socket.set_nodelay(true)?;
-            let endpoint = endpoint.clone();
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let endpoint = endpoint.clone();
-                    async move { Ok::<_, Infallible>(endpoint.handle(request).await) }
-                });
-                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                let _ = builder.serve_connection(TokioIo::new(socket), service).await;
-            });
-        }
+        let (trigger, drain) = Drain::new();
+        let signals = tokio::spawn(listener::until_signal(trigger));
+        let served = self.serve_until(server, settings, drain).await;
+        signals.abort();
+        served
     }
+
+    /// Serves until `drain` says so.
+    pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
+        let limits = settings.connections.clone();
+        let endpoint = Endpoint::new(server, settings);
+        let sweeping = endpoint.clone();
+        let draining = endpoint.clone();
+        let begun = drain.begun();
+        let keeper = tokio::spawn(async move {
+            tokio::select! {
+                () = sweeping.sweep() => {}
+                () = begun => draining.drain(),
+            }
+        });
+        let served = listener::serve(self.listener, |_| service(&endpoint), limits, drain).await;
+        keeper.abort();
+        served
+    }
+
+    /// Serves in the background, for tests: the address and what ends it.
+    pub fn serve_in_background(self, server: Server, settings: Settings) -> (SocketAddr, DrainTrigger) {
+        let (trigger, drain) = Drain::new();
+        let address = self.address;
+        tokio::spawn(self.serve_until(server, settings, drain));
+        (address, trigger)
+    }
+}
+
+fn service(
+    endpoint: &Arc<Endpoint>,
+) -> impl hyper::service::Service<
+    http::Request<hyper::body::Incoming>,
+    Response = http::Response<crate::ReplyBody>,
+    Error = Infallible,
+    Future: Send + 'static,
+> + Send
++ 'static {
+    let endpoint = endpoint.clone();
+    service_fn(move |request| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.handle(request).await) }
+    })
 }
