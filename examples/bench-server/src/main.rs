@@ -70,7 +70,8 @@ fn main() -> anyhow::Result<()> {
 
 fn server() -> anyhow::Result<Server> {
     let mut builder: ServerBuilder = Server::builder(workload::SERVER_NAME, "0.1.0").resource(
-        ResourceEntry::text(workload::RESOURCE_URI, "text", workload::resource_text()).mime_type("text/plain"),
+        ResourceEntry::text(workload::RESOURCE_URI, "text", workload::resource_text())
+            .mime_type("text/plain"),
     );
     for tool in workload::tools() {
         let entry = match tool.name.as_str() {

@@ -41,7 +41,8 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .prompt(
             PromptEntry::new("test_prompt_with_embedded_resource", async |Args(embed): Args<Embed>| {
-                let resource = ResourceContents::text(embed.resource_uri, "Embedded resource content for testing.");
+                let resource =
+                    ResourceContents::text(embed.resource_uri, "Embedded resource content for testing.");
                 vec![
                     PromptMessage::user(Content::resource(resource.with_mime_type("text/plain"))),
                     PromptMessage::user("Please process the embedded resource above."),
@@ -65,7 +66,8 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
 }
 
 async fn asks(context: Context) -> Result<String, ToolError> {
-    let schema = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
+    let schema =
+        json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
     let question = ElicitParams::form("What context should the prompt use?", schema);
     let answer = context.elicit("user_context", question).await?;
     let given = answer.field("context").and_then(|value| value.as_str()).unwrap_or("none");

@@ -11,9 +11,13 @@ use crate::tools::CANCELLED;
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .resource(
-            ResourceEntry::text("test://static-text", "static-text", "This is the content of the static text resource.")
-                .description("A text that does not change")
-                .mime_type("text/plain"),
+            ResourceEntry::text(
+                "test://static-text",
+                "static-text",
+                "This is the content of the static text resource.",
+            )
+            .description("A text that does not change")
+            .mime_type("text/plain"),
         )
         .resource(
             ResourceEntry::new("test://static-binary", "static-binary", async || media::PNG.to_vec())

@@ -73,7 +73,8 @@ async fn confirm_delete(
     context: Context,
     Args(Delete { filename }): Args<Delete>,
 ) -> Result<String, ToolError> {
-    let schema = json!({"type": "object", "properties": {"confirm": {"type": "boolean"}}, "required": ["confirm"]});
+    let schema =
+        json!({"type": "object", "properties": {"confirm": {"type": "boolean"}}, "required": ["confirm"]});
     let question = ElicitParams::form(format!("Delete {filename}?"), schema);
     let answer = context.elicit("confirm", question).await?;
     Ok(match answer.field("confirm") {

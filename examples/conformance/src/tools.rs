@@ -75,9 +75,11 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(ToolEntry::new("test_slow", slow).description("Takes its time"))
         .tool(ToolEntry::new("test_reconnection", reconnection).description("Hangs up in the middle"))
         .tool(
-            ToolEntry::new("test_x_mcp_header", async |arguments: Value| format!("Region: {}", arguments["region"]))
-                .description("Repeats an argument in a header")
-                .input_schema(json!({"type": "object", "properties": {
+            ToolEntry::new("test_x_mcp_header", async |arguments: Value| {
+                format!("Region: {}", arguments["region"])
+            })
+            .description("Repeats an argument in a header")
+            .input_schema(json!({"type": "object", "properties": {
                     "region": {"type": "string", "description": "Where to run", "x-mcp-header": "Region"}}})),
         )
         .tool(
@@ -85,9 +87,12 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
                 .description("Has a schema with everything")
                 .input_schema(rich_schema()),
         )
-        .tool(ToolEntry::new("test_trigger_tool_change", trigger_tool_change).description("Changes the tools"))
         .tool(
-            ToolEntry::new("test_trigger_prompt_change", trigger_prompt_change).description("Changes the prompts"),
+            ToolEntry::new("test_trigger_tool_change", trigger_tool_change).description("Changes the tools"),
+        )
+        .tool(
+            ToolEntry::new("test_trigger_prompt_change", trigger_prompt_change)
+                .description("Changes the prompts"),
         );
     add_asking(server)
 }
@@ -230,7 +235,10 @@ async fn sampling(context: Context, Args(Prompt { prompt }): Args<Prompt>) -> Re
     Ok(format!("LLM response: {}", answer.text().unwrap_or_default()))
 }
 
-async fn elicitation(context: Context, Args(Message { message }): Args<Message>) -> Result<String, ToolError> {
+async fn elicitation(
+    context: Context,
+    Args(Message { message }): Args<Message>,
+) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {
         "username": {"type": "string", "description": "User's response"},
         "email": {"type": "string", "description": "User's email address"}}, "required": ["username", "email"]});

@@ -1,13 +1,12 @@
 //! Bodies: reading one with limits, and what an answer's body is.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bindpost_mcp_server::Answer;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
@@ -28,47 +27,64 @@ const SLOWEST: u64 = 1024;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Reads a whole body within its limits. One that is there already costs no timer and no copy.
-pub(crate) async fn read(mut body: Incoming, most: usize, timeout: Duration) -> Result<Bytes, Unread> {
-    if body.size_hint().lower() > most as u64 {
-        return Err(Unread::TooLarge);
+#[derive(Debug)]
+pub(crate) struct BodyReader {
+    body: Incoming,
+    most: usize,
+    timeout: Duration,
+    first: Bytes,
+    more: BytesMut,
+    clock: Option<Clock>,
+}
+
+impl BodyReader {
+    pub(crate) fn new(body: Incoming, most: usize, timeout: Duration) -> BodyReader {
+        BodyReader { body, most, timeout, first: Bytes::new(), more: BytesMut::new(), clock: None }
     }
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
-    let mut clock: Option<Clock> = None;
-    poll_fn(|context| {
+
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Unread>> {
+        if self.body.size_hint().lower() > self.most as u64 {
+            return Poll::Ready(Err(Unread::TooLarge));
+        }
         loop {
-            match Pin::new(&mut body).poll_frame(context) {
+            match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    if first.len() + more.len() + data.len() > most {
+                    let read = self.first.len() + self.more.len();
+                    if read + data.len() > self.most {
                         return Poll::Ready(Err(Unread::TooLarge));
                     }
-                    if first.is_empty() && more.is_empty() {
-                        first = data;
-                        if body.is_end_stream() {
-                            return Poll::Ready(Ok(()));
+                    if read == 0 {
+                        self.first = data;
+                        if self.body.is_end_stream() {
+                            return Poll::Ready(Ok(std::mem::take(&mut self.first)));
                         }
                     } else {
-                        if more.is_empty() {
-                            more.extend_from_slice(&std::mem::take(&mut first));
+                        if self.more.is_empty() {
+                            self.more.extend_from_slice(&std::mem::take(&mut self.first));
                         }
-                        more.extend_from_slice(&data);
+                        self.more.extend_from_slice(&data);
                     }
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Unread::Broken)),
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(None) => {
+                    return Poll::Ready(Ok(if self.more.is_empty() {
+                        std::mem::take(&mut self.first)
+                    } else {
+                        std::mem::take(&mut self.more).freeze()
+                    }));
+                }
                 Poll::Pending => {
-                    let clock = clock.get_or_insert_with(Clock::start);
-                    let read = (first.len() + more.len()) as u64;
-                    return clock.poll(context, read, timeout).map(|()| Err(Unread::TooSlow));
+                    let read = (self.first.len() + self.more.len()) as u64;
+                    let clock = self.clock.get_or_insert_with(Clock::start);
+                    return clock.poll(context, read, self.timeout).map(|()| Err(Unread::TooSlow));
                 }
             }
         }
-    })
-    .await?;
-    Ok(if more.is_empty() { first } else { more.freeze() })
+    }
 }
 
+#[derive(Debug)]
 struct Clock {
     started: Instant,
     tick: Pin<Box<Sleep>>,
@@ -103,10 +119,44 @@ pub struct ReplyBody(Kind);
 #[derive(Debug)]
 enum Kind {
     Empty,
-    Once(Bytes),
-    /// A head, a shared result, an end.
-    Pieces([Bytes; 3], u8),
+    Once(Vec<u8>),
+    /// A head; a shared result and an end follow.
+    Head(Vec<u8>, Bytes, Bytes),
+    Result(Bytes, Bytes),
+    End(Bytes),
     Events(Box<Events>),
+}
+
+/// A piece of a body: bytes of its own, or shared ones.
+#[derive(Debug)]
+pub enum Piece {
+    /// Made for this answer; how many are written already.
+    Own(Vec<u8>, usize),
+    /// Shared with other answers.
+    Shared(Bytes),
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        match self {
+            Piece::Own(bytes, written) => bytes.len() - written,
+            Piece::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self {
+            Piece::Own(bytes, written) => bytes.get(*written..).unwrap_or_default(),
+            Piece::Shared(bytes) => bytes,
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Piece::Own(bytes, written) => *written = (*written + count).min(bytes.len()),
+            Piece::Shared(bytes) => bytes.advance(count),
+        }
+    }
 }
 
 impl ReplyBody {
@@ -114,14 +164,18 @@ impl ReplyBody {
         ReplyBody(Kind::Empty)
     }
 
-    pub(crate) fn once(bytes: Bytes) -> ReplyBody {
+    pub(crate) fn once(bytes: Vec<u8>) -> ReplyBody {
         ReplyBody(Kind::Once(bytes))
+    }
+
+    pub(crate) fn shared(bytes: Bytes) -> ReplyBody {
+        ReplyBody(Kind::End(bytes))
     }
 
     pub(crate) fn answer(answer: Answer) -> ReplyBody {
         match answer.into_pieces() {
             (whole, None) => ReplyBody(Kind::Once(whole)),
-            (head, Some((result, end))) => ReplyBody(Kind::Pieces([head, result, end], 0)),
+            (head, Some((result, end))) => ReplyBody(Kind::Head(head, result, end)),
         }
     }
 
@@ -131,32 +185,32 @@ impl ReplyBody {
 }
 
 impl Body for ReplyBody {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Once(bytes) => {
-                let bytes = std::mem::take(bytes);
-                self.0 = Kind::Empty;
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+        let piece = match std::mem::replace(&mut self.0, Kind::Empty) {
+            Kind::Empty => return Poll::Ready(None),
+            Kind::Once(bytes) => Piece::Own(bytes, 0),
+            Kind::Head(head, result, end) => {
+                self.0 = Kind::Result(result, end);
+                Piece::Own(head, 0)
             }
-            Kind::Pieces(pieces, next) => {
-                let piece = pieces.get_mut(usize::from(*next)).map(std::mem::take);
-                *next += 1;
-                if *next == 3 {
-                    self.0 = Kind::Empty;
-                }
-                Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+            Kind::Result(result, end) => {
+                self.0 = Kind::End(end);
+                Piece::Shared(result)
             }
-            Kind::Events(events) => {
-                events.poll_next(context).map(|events| events.map(|events| Ok(Frame::data(events))))
+            Kind::End(end) => Piece::Shared(end),
+            Kind::Events(mut events) => {
+                let polled = events.poll_next(context);
+                self.0 = Kind::Events(events);
+                return polled.map(|events| events.map(|events| Ok(Frame::data(Piece::Shared(events)))));
             }
-        }
+        };
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -164,11 +218,13 @@ impl Body for ReplyBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Once(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Pieces(pieces, _) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
-            Kind::Events(_) => SizeHint::default(),
-        }
+        SizeHint::with_exact(match &self.0 {
+            Kind::Empty => 0,
+            Kind::Once(bytes) => bytes.len(),
+            Kind::Head(head, result, end) => head.len() + result.len() + end.len(),
+            Kind::Result(result, end) => result.len() + end.len(),
+            Kind::End(end) => end.len(),
+            Kind::Events(_) => return SizeHint::default(),
+        } as u64)
     }
 }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, SESSION_NOT_FOUND};
 use bindpost_mcp_protocol::{
@@ -19,7 +19,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::body::{self, ReplyBody, Unread};
+use crate::body::{BodyReader, ReplyBody, Unread};
 use crate::events::{self, Events};
 use crate::guard::Guard;
 use crate::headers::{Accepts, McpHeaders, SESSION_ID, Version};
@@ -79,36 +79,70 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    pub async fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> Reply {
+    pub fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> Handling {
         let (parts, body) = request.into_parts();
-        if let Some(reason) = self.guard.refuses(&parts) {
-            return refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason);
+        let stage = self.begin(&parts, body);
+        Handling { endpoint: self, parts, stage }
+    }
+
+    /// The checks that need no body, and what answers without one.
+    fn begin(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Stage {
+        let headers = McpHeaders::new(&parts.headers);
+        if let Some(reason) = self.guard.refuses(&parts.uri, &headers) {
+            return Stage::Answered(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason));
         }
-        let mut reply = match self.route(&parts) {
-            Route::Mcp => match parts.method {
-                Method::POST => self.post(&parts, body).await,
-                Method::GET => self.get(&parts),
-                Method::DELETE => self.delete(&parts),
-                Method::OPTIONS => return self.options(&parts, "GET, POST, DELETE, OPTIONS"),
-                _ => not_allowed("GET, POST, DELETE, OPTIONS"),
-            },
-            Route::Sse => match parts.method {
-                Method::GET => self.open_pipe(&parts),
-                Method::OPTIONS => return self.options(&parts, "GET, OPTIONS"),
-                _ => not_allowed("GET, OPTIONS"),
-            },
-            Route::SseMessage => match parts.method {
-                Method::POST => Box::pin(self.post_to_pipe(&parts, body)).await,
-                Method::OPTIONS => return self.options(&parts, "POST, OPTIONS"),
-                _ => not_allowed("POST, OPTIONS"),
-            },
-            Route::Unknown => {
+        let answered = match (self.route(parts), &parts.method) {
+            (Route::Mcp | Route::SseMessage, &Method::POST) => return self.begin_reading(&headers, body),
+            (Route::Mcp, &Method::GET) => self.get(parts, &headers),
+            (Route::Mcp, &Method::DELETE) => self.delete(parts, &headers),
+            (Route::Mcp, &Method::OPTIONS) => self.options(parts, "GET, POST, DELETE, OPTIONS"),
+            (Route::Mcp, _) => not_allowed("GET, POST, DELETE, OPTIONS"),
+            (Route::Sse, &Method::GET) => self.open_pipe(parts),
+            (Route::Sse, &Method::OPTIONS) => self.options(parts, "GET, OPTIONS"),
+            (Route::Sse, _) => not_allowed("GET, OPTIONS"),
+            (Route::SseMessage, &Method::OPTIONS) => self.options(parts, "POST, OPTIONS"),
+            (Route::SseMessage, _) => not_allowed("POST, OPTIONS"),
+            (Route::Unknown, _) => {
                 let reason = format!("nothing is served here; MCP is at {}", self.settings.path);
                 refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
             }
         };
-        self.guard.add_cors(&parts.headers, reply.headers_mut());
+        Stage::Answered(answered)
+    }
+
+    fn begin_reading(&self, headers: &McpHeaders<'_>, body: Incoming) -> Stage {
+        let reason = if !headers.has_json() {
+            "the Content-Type must be application/json"
+        } else if headers.is_encoded() {
+            "compressed bodies are not read; send the JSON as it is"
+        } else {
+            return Stage::Reading(BodyReader::new(body, self.settings.max_body, self.settings.body_timeout));
+        };
+        Stage::Answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
+    }
+
+    /// The body could not be read.
+    fn unread(&self, unread: Unread) -> Reply {
+        let (status, reason) = match unread {
+            Unread::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body is larger than {} bytes", self.settings.max_body),
+            ),
+            Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
+            Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+        };
+        let mut reply = refuse(status, None, INVALID_REQUEST, reason);
+        // What is left of the body would be taken for the next request.
+        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         reply
+    }
+
+    /// The body is here.
+    fn take(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Stage {
+        match self.route(parts) {
+            Route::SseMessage => self.post_to_pipe(parts, body),
+            _ => self.post(parts, body, context),
+        }
     }
 
     fn route(&self, parts: &Parts) -> Route {
@@ -128,7 +162,6 @@ impl Endpoint {
         let mut reply = empty(StatusCode::NO_CONTENT);
         let headers = reply.headers_mut();
         headers.insert(ALLOW, HeaderValue::from_static(allow));
-        self.guard.add_cors(&parts.headers, headers);
         self.guard.add_preflight(&parts.headers, headers);
         reply
     }
@@ -140,52 +173,24 @@ impl Endpoint {
         }
     }
 
-    /// Reads the body of a POST after the checks that need none.
-    pub(crate) async fn read(&self, parts: &Parts, body: Incoming) -> Result<Bytes, Reply> {
-        let headers = McpHeaders::new(&parts.headers);
-        let unsupported = |reason| Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason));
-        if !headers.has_json() {
-            return unsupported("the Content-Type must be application/json");
-        }
-        if headers.is_encoded() {
-            return unsupported("compressed bodies are not read; send the JSON as it is");
-        }
-        body::read(body, self.settings.max_body, self.settings.body_timeout).await.map_err(|unread| {
-            let (status, reason) = match unread {
-                Unread::TooLarge => (
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    format!("the body is larger than {} bytes", self.settings.max_body),
-                ),
-                Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
-                Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
-            };
-            let mut reply = refuse(status, None, INVALID_REQUEST, reason);
-            // What is left of the body would be taken for the next request.
-            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            reply
-        })
-    }
-
-    async fn post(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Reply {
-        let body = match self.read(parts, body).await {
-            Ok(body) => body,
-            Err(reply) => return reply,
-        };
-        let headers = McpHeaders::new(&parts.headers);
-        match jsonrpc::decode(body) {
+    fn post(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Stage {
+        let headers = &McpHeaders::new(&parts.headers);
+        Stage::Answered(match jsonrpc::decode(body) {
             Ok(Decoded::One(Message::Request(request))) => {
                 let accepts = if self.settings.json_only { Accepts::JsonOnly } else { headers.accepts() };
-                let (started, era) = match self.start(parts, headers, accepts, request) {
-                    Ok(started) => started,
-                    Err(reply) => return reply,
-                };
-                match started {
-                    Started::Answer(answer) => self.answer(answer, &era, accepts),
-                    Started::Running(running) => match run_once(running).await {
+                match self.start(parts, headers, accepts, request) {
+                    Ok((Started::Answer(answer), era)) => self.answer(answer, &era, accepts),
+                    Ok((Started::Running(running), era)) => match run_once(running, context) {
                         Ok(answer) => self.answer(answer, &era, accepts),
-                        Err(running) => Box::pin(self.stream(running, era, accepts)).await,
+                        Err(running) => {
+                            let endpoint = self.clone();
+                            return Stage::Later(Box::pin(async move {
+                                endpoint.stream(running, era, accepts).await
+                            }));
+                        }
                     },
-                    Started::Opened(reply) => reply,
+                    Ok((Started::Opened(reply), _)) => reply,
+                    Err(reply) => reply,
                 }
             }
             Ok(Decoded::One(Message::Notification(notification))) => {
@@ -202,16 +207,16 @@ impl Endpoint {
                 }
                 Err(reply) => reply,
             },
-            Ok(Decoded::Batch(batch)) => Box::pin(self.take_batch(parts, headers, batch)).await,
+            Ok(Decoded::Batch(batch)) => return self.take_batch(parts, headers, batch),
             Err(error) => refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
-        }
+        })
     }
 
     /// Finds out what a request belongs to and dispatches it.
     fn start(
         self: &Arc<Self>,
         parts: &Parts,
-        headers: McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         accepts: Accepts,
         request: Request,
     ) -> Result<(Started, Era), Reply> {
@@ -227,7 +232,7 @@ impl Endpoint {
             _ => Delivery::OnDemand { keeps: matches!(era, Era::Session(_)) },
         };
         let id_of_refused = request.id.clone();
-        let started = match self.server.dispatch(request, Exchange { peer, caller, delivery }, &headers) {
+        let started = match self.server.dispatch(request, Exchange { peer, caller, delivery }, headers) {
             Dispatch::Answer(answer) => Started::Answer(answer),
             Dispatch::Running(running) => Started::Running(running),
             Dispatch::Opened(session, answer) => {
@@ -247,7 +252,7 @@ impl Endpoint {
     }
 
     /// Tells the eras apart, and checks what each demands before dispatch.
-    fn era(&self, parts: &Parts, headers: McpHeaders<'_>, request: &Request) -> Result<Era, Reply> {
+    fn era(&self, parts: &Parts, headers: &McpHeaders<'_>, request: &Request) -> Result<Era, Reply> {
         let version = headers.version();
         let claims_to_stand_alone = Peer::has_envelope(request.params())
             || request.method() == "server/discover"
@@ -275,7 +280,7 @@ impl Endpoint {
     }
 
     /// The revision of a message without a session, where that is allowed.
-    fn sessionless(&self, headers: McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, Reply> {
+    fn sessionless(&self, headers: &McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, Reply> {
         if self.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
             return Err(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason));
@@ -287,7 +292,7 @@ impl Endpoint {
     }
 
     /// The session the headers name; `None` if they name none.
-    fn session_of(&self, parts: &Parts, headers: McpHeaders<'_>) -> Result<Option<Arc<Entry>>, Reply> {
+    fn session_of(&self, parts: &Parts, headers: &McpHeaders<'_>) -> Result<Option<Arc<Entry>>, Reply> {
         if self.settings.sessions == SessionMode::Off {
             return Ok(None);
         }
@@ -309,7 +314,7 @@ impl Endpoint {
     fn take_notification(
         &self,
         parts: &Parts,
-        headers: McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         notification: &Notification,
     ) -> Reply {
         // Nothing of 2026-07-28 is left to say by notification over HTTP: a closed connection cancels.
@@ -329,16 +334,17 @@ impl Endpoint {
     }
 
     /// A batch of 2025-03-26: one array with all answers.
-    async fn take_batch(
+    fn take_batch(
         self: &Arc<Self>,
         parts: &Parts,
-        headers: McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         batch: Vec<Result<Message, DecodeError>>,
-    ) -> Reply {
-        let refuse = |reason: &str| refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason);
+    ) -> Stage {
+        let refuse =
+            |reason: &str| Stage::Answered(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         let entry = match self.session_of(parts, headers) {
             Ok(entry) => entry,
-            Err(reply) => return reply,
+            Err(reply) => return Stage::Answered(reply),
         };
         let revision = match (&entry, self.sessionless(headers, None)) {
             (Some(entry), _) => entry.session.revision(),
@@ -369,9 +375,8 @@ impl Endpoint {
                         None => Peer::Alone(revision),
                     };
                     // One array is the whole answer, so nothing can be sent before it.
-                    let exchange =
-                        Exchange { peer, caller: self.caller(parts), delivery: Delivery::None };
-                    match self.server.dispatch(request, exchange, &headers) {
+                    let exchange = Exchange { peer, caller: self.caller(parts), delivery: Delivery::None };
+                    match self.server.dispatch(request, exchange, headers) {
                         Dispatch::Answer(answer) | Dispatch::Opened(_, answer) => {
                             answers.push(answer.into_bytes());
                         }
@@ -391,13 +396,15 @@ impl Endpoint {
                 Err(error) => answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()),
             }
         }
-        for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
-            answers.push(answer.into_bytes());
-        }
-        if answers.is_empty() {
-            return empty(StatusCode::ACCEPTED);
-        }
-        json_reply(StatusCode::OK, ReplyBody::once(join_batch(&answers)))
+        Stage::Later(Box::pin(async move {
+            for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
+                answers.push(answer.into_bytes());
+            }
+            if answers.is_empty() {
+                return empty(StatusCode::ACCEPTED);
+            }
+            json_reply(StatusCode::OK, ReplyBody::shared(join_batch(&answers)))
+        }))
     }
 
     /// Answers what was done at once: by JSON, unless the client would rather have a stream.
@@ -409,7 +416,8 @@ impl Endpoint {
         match era {
             Era::Session(entry) => {
                 let stream = Arc::new(Stream::keeping(limits));
-                let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
+                let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams)
+                else {
                     return self.json(answer, false);
                 };
                 stream.finish(answer.into_bytes());
@@ -475,7 +483,7 @@ impl Endpoint {
         let Some(stream) = running.open_stream().cloned() else {
             return empty(StatusCode::ACCEPTED);
         };
-        let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
+        let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams) else {
             let error = ProtocolError::Busy { retry_after_seconds: 1 };
             let answer = Answer::refused(running.id(), &error, entry.session.revision());
             return self.json(answer, false);
@@ -492,7 +500,7 @@ impl Endpoint {
         if let Some(only) = stream.take_only() {
             entry.forget_stream(number);
             return match only {
-                Some(answer) => json_reply(StatusCode::OK, ReplyBody::once(answer)),
+                Some(answer) => json_reply(StatusCode::OK, ReplyBody::shared(answer)),
                 None => empty(StatusCode::ACCEPTED),
             };
         }
@@ -500,13 +508,7 @@ impl Endpoint {
     }
 
     /// A stream of a session as an answer.
-    fn session_events(
-        &self,
-        entry: &Entry,
-        stream: &Arc<Stream>,
-        number: u32,
-        after: Option<u64>,
-    ) -> Reply {
+    fn session_events(&self, entry: &Entry, stream: &Arc<Stream>, number: u32, after: Option<u64>) -> Reply {
         let hung_up = stream.is_hung_up() && after.is_none();
         let events = Events::attach(stream.clone(), after, self.settings.keep_alive);
         if hung_up {
@@ -538,8 +540,7 @@ impl Endpoint {
     }
 
     /// The stream of a session for what belongs to no call, or a cut stream from where it was cut.
-    fn get(self: &Arc<Self>, parts: &Parts) -> Reply {
-        let headers = McpHeaders::new(&parts.headers);
+    fn get(self: &Arc<Self>, parts: &Parts, headers: &McpHeaders<'_>) -> Reply {
         if self.settings.json_only
             || self.settings.sessions == SessionMode::Off
             || claims_new_revision(headers.version(), headers)
@@ -563,33 +564,28 @@ impl Endpoint {
             return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
         }
         if let Some(id) = headers.last_event_id() {
-            let found = events::parse_event_id(id).and_then(|(number, after)| {
-                entry.stream(number).map(|stream| (number, stream, after))
-            });
+            let found = events::parse_event_id(id)
+                .and_then(|(number, after)| entry.stream(number).map(|stream| (number, stream, after)));
             let Some((number, stream, after)) = found else { return self.events(None) };
+            if stream.has_nothing_after(after) {
+                // Nothing is left to deliver: the call was cancelled, or all of it arrived. Clients take
+                // anything but this for a reason to come back once more.
+                return not_allowed("POST, DELETE, OPTIONS");
+            }
             return self.session_events(&entry, &stream, number, Some(after));
         }
-        let stream = entry.session.unsolicited().filter(|stream| !stream.has_ended());
-        let (stream, number) = match stream {
-            Some(stream) => {
-                let number = entry.number_of(&stream).unwrap_or_default();
-                (stream, number)
-            }
-            None => {
-                let stream = Arc::new(Stream::keeping(self.server.stream_limits()));
-                let Some(number) = entry.keep_stream(&stream, self.settings.session_limits.streams) else {
-                    return busy(None);
-                };
-                self.server.attach_stream(&entry.session, &stream);
-                (stream, number)
-            }
+        // A stream of its own for every GET: one that took over from another would make two connections
+        // of a client push each other out. The newest one gets the messages.
+        let stream = Arc::new(Stream::keeping(self.server.stream_limits()));
+        let Some(number) = entry.keep_stream(&stream, false, self.settings.session_limits.streams) else {
+            return busy(None);
         };
+        self.server.attach_stream(&entry.session, &stream);
         self.session_events(&entry, &stream, number, None)
     }
 
     /// Ends a session.
-    fn delete(&self, parts: &Parts) -> Reply {
-        let headers = McpHeaders::new(&parts.headers);
+    fn delete(&self, parts: &Parts, headers: &McpHeaders<'_>) -> Reply {
         if self.settings.sessions == SessionMode::Off || claims_new_revision(headers.version(), headers) {
             return not_allowed("POST, OPTIONS");
         }
@@ -627,6 +623,66 @@ impl Endpoint {
     }
 }
 
+/// An HTTP request on its way to its answer. Most get there when they are polled once.
+#[derive(Debug)]
+pub struct Handling {
+    endpoint: Arc<Endpoint>,
+    parts: Parts,
+    stage: Stage,
+}
+
+/// How far a request is.
+pub(crate) enum Stage {
+    Reading(BodyReader),
+    Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
+    Answered(Reply),
+    Over,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Stage::Reading(_) => "Reading",
+            Stage::Later(_) => "Later",
+            Stage::Answered(_) => "Answered",
+            Stage::Over => "Over",
+        })
+    }
+}
+
+impl Future for Handling {
+    type Output = Reply;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
+        let this = self.get_mut();
+        let mut reply = loop {
+            match std::mem::replace(&mut this.stage, Stage::Over) {
+                Stage::Reading(mut reader) => match reader.poll(context) {
+                    Poll::Ready(Ok(body)) => {
+                        this.stage = this.endpoint.take(&this.parts, body, context);
+                    }
+                    Poll::Ready(Err(unread)) => break this.endpoint.unread(unread),
+                    Poll::Pending => {
+                        this.stage = Stage::Reading(reader);
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Later(mut later) => match later.as_mut().poll(context) {
+                    Poll::Ready(reply) => break reply,
+                    Poll::Pending => {
+                        this.stage = Stage::Later(later);
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Answered(reply) => break reply,
+                Stage::Over => return Poll::Pending,
+            }
+        };
+        this.endpoint.guard.add_cors(&this.parts.headers, reply.headers_mut());
+        Poll::Ready(reply)
+    }
+}
+
 enum Route {
     Mcp,
     Sse,
@@ -648,7 +704,7 @@ impl Era {
 }
 
 /// Whether the version header names a revision without a handshake, or one nobody knows and no session.
-fn claims_new_revision(version: Version<'_>, headers: McpHeaders<'_>) -> bool {
+fn claims_new_revision(version: Version<'_>, headers: &McpHeaders<'_>) -> bool {
     match version {
         Version::Absent => false,
         Version::Known(revision) => !revision.has_handshake(),
@@ -657,9 +713,9 @@ fn claims_new_revision(version: Version<'_>, headers: McpHeaders<'_>) -> bool {
 }
 
 /// Polls a call once: most are done by then, and have said nothing before.
-async fn run_once(mut running: Running) -> Result<Answer, Running> {
-    let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut running).poll(context))).await;
-    match polled {
+#[expect(clippy::result_large_err, reason = "handed on to the stream, not an error")]
+fn run_once(mut running: Running, context: &mut Context<'_>) -> Result<Answer, Running> {
+    match Pin::new(&mut running).poll(context) {
         Poll::Ready(Some(answer)) => match running.stream() {
             None => Ok(answer),
             Some(stream) => {
@@ -695,7 +751,7 @@ pub(crate) fn refuse(
 }
 
 fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
-    json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error).into()))
+    json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error)))
 }
 
 fn not_allowed(allow: &'static str) -> Reply {

@@ -5,10 +5,11 @@
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ORIGIN, VARY,
 };
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Uri};
+
+use crate::headers::McpHeaders;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -34,16 +35,16 @@ impl Guard {
     }
 
     /// Why this request is refused, if it is.
-    pub(crate) fn refuses(&self, parts: &Parts) -> Option<&'static str> {
-        let host = match parts.uri.authority() {
+    pub(crate) fn refuses(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+        let host = match uri.authority() {
             // HTTP/2, or an absolute URI.
             Some(authority) => Some(authority.as_str().as_bytes()),
-            None => parts.headers.get(HOST).map(HeaderValue::as_bytes),
+            None => headers.host.map(HeaderValue::as_bytes),
         };
         if !host.is_some_and(|host| self.knows_host(host)) {
             return Some("the Host header names a host that is not served here; add it to the allowed hosts");
         }
-        match parts.headers.get(ORIGIN) {
+        match headers.origin {
             Some(origin) if !self.knows_origin(origin.as_bytes()) => {
                 Some("the Origin header names a web page that may not call; add it to the allowed origins")
             }
@@ -129,7 +130,8 @@ mod tests {
         if let Some(origin) = origin {
             request = request.header("origin", origin);
         }
-        guard.refuses(&request.body(()).unwrap().into_parts().0).is_some()
+        let parts = request.body(()).unwrap().into_parts().0;
+        guard.refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some()
     }
 
     #[test]
@@ -161,6 +163,6 @@ mod tests {
     #[test]
     fn a_request_without_host_is_refused() {
         let parts = http::Request::builder().uri("/mcp").body(()).unwrap().into_parts().0;
-        assert!(Guard::new(&[], &[]).refuses(&parts).is_some());
+        assert!(Guard::new(&[], &[]).refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());
     }
 }

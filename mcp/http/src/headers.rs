@@ -4,18 +4,27 @@ use std::borrow::Cow;
 
 use bindpost_mcp_protocol::{Request, Revision, header, meta};
 use bindpost_mcp_server::{HeaderValues, ProtocolError};
-use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
-pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
 
-/// The headers of one request.
+/// The headers of one request that matter here, found in one pass.
 #[derive(Clone, Copy, Debug)]
-pub struct McpHeaders<'a>(&'a HeaderMap);
+pub struct McpHeaders<'a> {
+    all: &'a HeaderMap,
+    pub(crate) host: Option<&'a HeaderValue>,
+    pub(crate) origin: Option<&'a HeaderValue>,
+    content_type: Option<&'a HeaderValue>,
+    content_encoding: Option<&'a HeaderValue>,
+    accept: Option<&'a HeaderValue>,
+    session_id: Option<&'a HeaderValue>,
+    last_event_id: Option<&'a HeaderValue>,
+    protocol_version: Option<&'a HeaderValue>,
+    method: Option<&'a HeaderValue>,
+    name: Option<&'a HeaderValue>,
+    /// One of those that may be there once only is there twice.
+    repeated: Option<&'static str>,
+}
 
 /// What a client says of the revision in its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,67 +46,90 @@ pub(crate) enum Accepts {
 
 impl HeaderValues for McpHeaders<'_> {
     fn header(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.to_str().ok()
+        self.all.get(name)?.to_str().ok()
     }
 }
 
 impl<'a> McpHeaders<'a> {
     /// The headers of a request.
-    pub fn new(headers: &'a HeaderMap) -> McpHeaders<'a> {
-        McpHeaders(headers)
-    }
-
-    fn text(self, name: &str) -> Option<&'a str> {
-        self.0.get(name)?.to_str().ok()
-    }
-
-    /// A header that may be there once. Two of them would let a proxy and us read different ones.
-    fn single(self, name: &str) -> Result<Option<&'a str>, ProtocolError> {
-        let mut values = self.0.get_all(name).iter();
-        let Some(value) = values.next() else { return Ok(None) };
-        if values.next().is_some() {
-            return Err(ProtocolError::HeaderMismatch(format!("header {name:?} is there twice")));
+    pub fn new(all: &'a HeaderMap) -> McpHeaders<'a> {
+        let mut found = McpHeaders {
+            all,
+            host: None,
+            origin: None,
+            content_type: None,
+            content_encoding: None,
+            accept: None,
+            session_id: None,
+            last_event_id: None,
+            protocol_version: None,
+            method: None,
+            name: None,
+            repeated: None,
+        };
+        for (name, value) in all {
+            // Two of these would let a proxy and us read different ones.
+            let (slot, once) = match name.as_str() {
+                "host" => (&mut found.host, ""),
+                "origin" => (&mut found.origin, ""),
+                "content-type" => (&mut found.content_type, ""),
+                "content-encoding" => (&mut found.content_encoding, ""),
+                "accept" => (&mut found.accept, ""),
+                SESSION_ID => (&mut found.session_id, ""),
+                "last-event-id" => (&mut found.last_event_id, ""),
+                "mcp-protocol-version" => (&mut found.protocol_version, "MCP-Protocol-Version"),
+                "mcp-method" => (&mut found.method, "Mcp-Method"),
+                "mcp-name" => (&mut found.name, "Mcp-Name"),
+                _ => continue,
+            };
+            if slot.is_none() {
+                *slot = Some(value);
+            } else if !once.is_empty() {
+                found.repeated = Some(once);
+            }
         }
-        let unreadable = || ProtocolError::HeaderMismatch(format!("header {name:?} is not ASCII"));
-        value.to_str().map(Some).map_err(|_| unreadable())
+        found
     }
 
-    pub(crate) fn version(self) -> Version<'a> {
-        match self.text(PROTOCOL_VERSION) {
+    pub(crate) fn version(&self) -> Version<'a> {
+        match self.protocol_version {
             None => Version::Absent,
-            Some(text) => Revision::parse(text).map_or(Version::Unknown(text), Version::Known),
+            Some(value) => {
+                let text = value.to_str().unwrap_or_default();
+                Revision::parse(text).map_or(Version::Unknown(text), Version::Known)
+            }
         }
     }
 
-    pub(crate) fn session_id(self) -> Option<&'a str> {
-        self.text(SESSION_ID)
+    pub(crate) fn session_id(&self) -> Option<&'a str> {
+        self.session_id?.to_str().ok()
     }
 
-    pub(crate) fn last_event_id(self) -> Option<&'a str> {
-        self.text(LAST_EVENT_ID)
+    pub(crate) fn last_event_id(&self) -> Option<&'a str> {
+        self.last_event_id?.to_str().ok()
     }
 
     /// Whether the body says it is JSON, in any legal spelling.
-    pub(crate) fn has_json(self) -> bool {
-        let Some(value) = self.0.get(CONTENT_TYPE) else { return false };
+    pub(crate) fn has_json(&self) -> bool {
+        let Some(value) = self.content_type else { return false };
         let bytes = value.as_bytes();
         bytes == b"application/json" || is_json(bytes)
     }
 
     /// Whether the body is compressed, which we do not read.
-    pub(crate) fn is_encoded(self) -> bool {
-        self.0.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.content_encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
     }
 
     /// What the client reads. A missing or general `Accept` means everything: clients get it wrong, and
     /// they take a 406 for an authorization problem.
-    pub(crate) fn accepts(self) -> Accepts {
+    pub(crate) fn accepts(&self) -> Accepts {
+        // What clients usually send.
+        if self.accept.is_none_or(|value| value.as_bytes() == b"application/json, text/event-stream") {
+            return Accepts::Both;
+        }
         let mut first = None;
-        for value in self.0.get_all(ACCEPT) {
-            // What clients usually send.
-            if value.as_bytes() == b"application/json, text/event-stream" {
-                return Accepts::Both;
-            }
+        for value in self.all.get_all(http::header::ACCEPT) {
             let Ok(value) = value.to_str() else { continue };
             for media_type in value.split(',').map(|one| one.split(';').next().unwrap_or_default().trim()) {
                 let stream = media_type.eq_ignore_ascii_case("text/event-stream");
@@ -112,28 +144,30 @@ impl<'a> McpHeaders<'a> {
         if first.is_some() { Accepts::JsonOnly } else { Accepts::Both }
     }
 
-    /// Compares the headers of a request that stands alone with its body: version first, because
+    /// Compares the version of a request that stands alone with its body: first of all, because
     /// everything else depends on it.
-    pub(crate) fn check_version(self, request: &Request) -> Result<(), ProtocolError> {
-        let in_body = request.params().meta(meta::PROTOCOL_VERSION).and_then(|raw| raw.as_text());
-        match (self.single(PROTOCOL_VERSION)?, in_body) {
+    pub(crate) fn check_version(&self, request: &Request) -> Result<(), ProtocolError> {
+        if let Some(name) = self.repeated {
+            return Err(ProtocolError::HeaderMismatch(format!("header {name} is there twice")));
+        }
+        let Some(header) = self.protocol_version else {
+            return Err(ProtocolError::HeaderMismatch("header MCP-Protocol-Version is missing".to_owned()));
+        };
+        match request.params().meta(meta::PROTOCOL_VERSION).and_then(|raw| raw.as_text()) {
             // A broken envelope is reported as such later.
-            (Some(_), None) => Ok(()),
-            (Some(header), Some(body)) if header == body => Ok(()),
-            (Some(header), Some(body)) => Err(ProtocolError::HeaderMismatch(format!(
+            None => Ok(()),
+            Some(body) if header.as_bytes() == body.as_bytes() => Ok(()),
+            Some(body) => Err(ProtocolError::HeaderMismatch(format!(
                 "MCP-Protocol-Version is {header:?} in the header and {body:?} in the body"
             ))),
-            (None, _) => {
-                Err(ProtocolError::HeaderMismatch("header MCP-Protocol-Version is missing".to_owned()))
-            }
         }
     }
 
     /// Compares `Mcp-Method` and `Mcp-Name` with the body.
-    pub(crate) fn check_method(self, request: &Request) -> Result<(), ProtocolError> {
+    pub(crate) fn check_method(&self, request: &Request) -> Result<(), ProtocolError> {
         let method = request.method();
-        match self.single(METHOD)? {
-            Some(header) if header == method => {}
+        match self.method {
+            Some(header) if header.as_bytes() == method.as_bytes() => {}
             Some(header) => {
                 let reason = format!("Mcp-Method is {header:?} in the header and {method:?} in the body");
                 return Err(ProtocolError::HeaderMismatch(reason));
@@ -148,19 +182,22 @@ impl<'a> McpHeaders<'a> {
             "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return Ok(()),
         };
-        let Some(header) = self.single(NAME)? else {
-            return Err(ProtocolError::HeaderMismatch(format!("header Mcp-Name is missing; {method} needs it")));
+        let Some(header) = self.name else {
+            return Err(ProtocolError::HeaderMismatch(format!(
+                "header Mcp-Name is missing; {method} needs it"
+            )));
         };
-        let Some(header) = header::decode_value(header) else {
-            let reason = format!("Mcp-Name {header:?} is broken base64");
+        let decoded = header.to_str().ok().and_then(header::decode_value);
+        let Some(decoded) = decoded else {
+            let reason = format!("Mcp-Name {header:?} is neither ASCII nor the base64 form");
             return Err(ProtocolError::HeaderMismatch(reason));
         };
         match request.params().text(member) {
             // A missing member is reported as such later.
             None => Ok(()),
-            Some(body) if *body == *header => Ok(()),
+            Some(body) if *body == *decoded => Ok(()),
             Some(body) => {
-                let reason = format!("Mcp-Name is {header:?} in the header and {body:?} in the body");
+                let reason = format!("Mcp-Name is {decoded:?} in the header and {body:?} in the body");
                 Err(ProtocolError::HeaderMismatch(reason))
             }
         }
@@ -170,14 +207,15 @@ impl<'a> McpHeaders<'a> {
 /// `application/json` whatever its case and parameters, or anything that ends in `+json`.
 fn is_json(value: &[u8]) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
-    let media_type: Cow<'_, str> = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().into();
-    media_type == "application/json" || media_type.starts_with("application/") && media_type.ends_with("+json")
+    let media_type: Cow<'_, str> =
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().into();
+    media_type == "application/json"
+        || media_type.starts_with("application/") && media_type.ends_with("+json")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut map = HeaderMap::new();

@@ -15,8 +15,8 @@ mod settings;
 
 pub mod listener;
 
-pub use body::ReplyBody;
-pub use endpoint::Endpoint;
+pub use body::{Piece, ReplyBody};
+pub use endpoint::{Endpoint, Handling};
 pub use events::encode_event;
 pub use headers::McpHeaders;
 pub use serve::{Bound, bind};

@@ -26,7 +26,16 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 struct Streams {
     last: u32,
-    kept: Vec<(u32, Arc<Stream>)>,
+    kept: Vec<Kept>,
+}
+
+/// A stream that can be taken up again.
+#[derive(Debug)]
+struct Kept {
+    number: u32,
+    stream: Arc<Stream>,
+    /// A call writes to it; otherwise it is for what belongs to no call.
+    of_call: bool,
 }
 
 /// All sessions.
@@ -129,8 +138,8 @@ impl Sessions {
     /// Ends the streams that would stay open: the server goes away.
     pub(crate) fn end_streams(&self) {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        for stream in entries.values().filter_map(|entry| entry.session.unsolicited()) {
-            stream.end();
+        for entry in entries.values() {
+            entry.streams().kept.iter().filter(|kept| !kept.of_call).for_each(|kept| kept.stream.end());
         }
     }
 }
@@ -149,28 +158,26 @@ impl Entry {
 
     /// Keeps a stream that can be taken up again; its number names it. The oldest one that has ended
     /// makes room; `None` if there is none.
-    pub(crate) fn keep_stream(&self, stream: &Arc<Stream>, most: usize) -> Option<u32> {
+    pub(crate) fn keep_stream(&self, stream: &Arc<Stream>, of_call: bool, most: usize) -> Option<u32> {
         let mut streams = self.streams();
         if streams.kept.len() >= most {
-            let ended = streams.kept.iter().position(|(_, stream)| stream.has_ended())?;
-            streams.kept.remove(ended);
+            // One that has ended, or one that nobody reads and no call writes to.
+            let idle = |kept: &Kept| !kept.of_call && kept.stream.abandoned_for().is_some();
+            let spare = streams.kept.iter().position(|kept| kept.stream.has_ended() || idle(kept))?;
+            streams.kept.remove(spare);
         }
         streams.last += 1;
         let number = streams.last;
-        streams.kept.push((number, stream.clone()));
+        streams.kept.push(Kept { number, stream: stream.clone(), of_call });
         Some(number)
     }
 
     pub(crate) fn stream(&self, number: u32) -> Option<Arc<Stream>> {
-        self.streams().kept.iter().find(|(kept, _)| *kept == number).map(|(_, stream)| stream.clone())
-    }
-
-    pub(crate) fn number_of(&self, stream: &Arc<Stream>) -> Option<u32> {
-        self.streams().kept.iter().find(|(_, kept)| Arc::ptr_eq(kept, stream)).map(|(number, _)| *number)
+        self.streams().kept.iter().find(|kept| kept.number == number).map(|kept| kept.stream.clone())
     }
 
     pub(crate) fn forget_stream(&self, number: u32) {
-        self.streams().kept.retain(|(kept, _)| *kept != number);
+        self.streams().kept.retain(|kept| kept.number != number);
     }
 
     fn forget_streams(&self, limits: &SessionLimits) {
@@ -178,8 +185,9 @@ impl Entry {
         if streams.kept.is_empty() {
             return;
         }
-        streams.kept.retain(|(_, stream)| {
-            !stream.has_ended() || stream.abandoned_for().is_none_or(|idle| idle < limits.stream_kept)
+        streams.kept.retain(|kept| {
+            kept.of_call && !kept.stream.has_ended()
+                || kept.stream.abandoned_for().is_none_or(|idle| idle < limits.stream_kept)
         });
         streams.kept.shrink_to_fit();
     }
@@ -188,7 +196,7 @@ impl Entry {
         let age = |since: u32| u64::from(now.saturating_sub(since));
         let in_use = || {
             self.session.running() > 0
-                || self.streams().kept.iter().any(|(_, stream)| stream.abandoned_for().is_none())
+                || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())
         };
         if age(self.opened) >= limits.absolute.as_secs() {
             return self.session.running() == 0;
@@ -200,8 +208,8 @@ impl Entry {
 
     fn close(&self) {
         self.session.close();
-        for (_, stream) in std::mem::take(&mut self.streams().kept) {
-            stream.end();
+        for kept in std::mem::take(&mut self.streams().kept) {
+            kept.stream.end();
         }
     }
 }

@@ -179,8 +179,14 @@ mod tests {
             (json!({"properties": {"a": {"type": "number", "x-mcp-header": "A"}}}), "only a string"),
             (json!({"properties": {"a": {"type": "string", "x-mcp-header": ""}}}), "header name"),
             (json!({"properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}), "header name"),
-            (json!({"properties": {"a": {"items": {"type": "string", "x-mcp-header": "A"}}}}), "plain properties"),
-            (json!({"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}), "plain properties"),
+            (
+                json!({"properties": {"a": {"items": {"type": "string", "x-mcp-header": "A"}}}}),
+                "plain properties",
+            ),
+            (
+                json!({"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}),
+                "plain properties",
+            ),
             (
                 json!({"properties": {"a": {"type": "string", "x-mcp-header": "A"},
                                       "b": {"type": "string", "x-mcp-header": "a"}}}),

@@ -119,18 +119,25 @@ pub(crate) fn outline(text: &[u8]) -> Result<Outline, Fault> {
     if u32::try_from(text.len()).is_err() {
         return Err(Fault { at: 0, what: What::TooLong, id: Span::default() });
     }
-    let mut pass = Pass { text, at: 0, keys: Vec::with_capacity(8), found: Outline::default() };
+    let mut pass = Pass { text, at: 0, keys: Vec::with_capacity(16), found: Outline::default() };
     match pass.run() {
         Ok(()) => Ok(pass.found),
         Err(what) => Err(Fault { at: pass.at, what, id: pass.found.id }),
     }
 }
 
+/// A key, by its place between the quotes.
+#[derive(Clone, Copy)]
+struct Key {
+    span: Span,
+    escaped: bool,
+}
+
 struct Pass<'a> {
     text: &'a [u8],
     at: usize,
     /// The keys of the objects that are open, innermost last.
-    keys: Vec<Cow<'a, [u8]>>,
+    keys: Vec<Key>,
     found: Outline,
 }
 
@@ -325,9 +332,9 @@ impl<'a> Pass<'a> {
             }
             let key_start = self.at;
             let key_escaped = self.string()?;
-            let (inner_start, inner_end) = (key_start + 1, self.at - 1);
-            let key: &'a [u8] = &self.text[inner_start..inner_end];
-            self.note_key(first_key, key_start, key, key_escaped)?;
+            let key_span = Span { start: key_start as u32 + 1, end: self.at as u32 - 1 };
+            self.note_key(first_key, Key { span: key_span, escaped: key_escaped })?;
+            let key = self.slice(key_span);
             self.space();
             if self.peek() != Some(b':') {
                 return Err(What::Expected("`:`"));
@@ -355,8 +362,7 @@ impl<'a> Pass<'a> {
                     _ => {}
                 },
                 Level::Params | Level::Meta => {
-                    let key = Span { start: inner_start as u32, end: inner_end as u32 };
-                    self.found.members.push(Member { level, key_escaped, key, value });
+                    self.found.members.push(Member { level, key_escaped, key: key_span, value });
                 }
             }
 
@@ -372,45 +378,83 @@ impl<'a> Pass<'a> {
         }
     }
 
+    fn slice(&self, span: Span) -> &'a [u8] {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// A key without its escapes.
+    fn decoded(&self, key: Key) -> Cow<'a, [u8]> {
+        if !key.escaped {
+            return Cow::Borrowed(self.slice(key.span));
+        }
+        let quoted = Span { start: key.span.start - 1, end: key.span.end + 1 };
+        match serde_json::from_slice::<String>(self.slice(quoted)) {
+            Ok(decoded) => Cow::Owned(decoded.into_bytes()),
+            Err(_) => Cow::Borrowed(self.slice(key.span)),
+        }
+    }
+
     /// Remembers a key of the open object; refuses one that is there already.
-    fn note_key(
-        &mut self,
-        first_key: usize,
-        key_start: usize,
-        key: &'a [u8],
-        escaped: bool,
-    ) -> Result<(), What> {
-        let key = if escaped {
-            let quoted = &self.text[key_start..self.at];
-            let decoded: String =
-                serde_json::from_slice(quoted).map_err(|_| What::Expected("a valid string"))?;
-            Cow::Owned(decoded.into_bytes())
-        } else {
-            Cow::Borrowed(key)
-        };
+    fn note_key(&mut self, first_key: usize, key: Key) -> Result<(), What> {
         let siblings = &self.keys[first_key..];
-        if siblings.len() < FEW_MEMBERS && siblings.contains(&key) {
-            return Err(What::Duplicate(String::from_utf8_lossy(&key).into_owned()));
+        if siblings.len() < FEW_MEMBERS {
+            let bytes = self.slice(key.span);
+            let same = |other: &Key| {
+                if key.escaped || other.escaped {
+                    self.decoded(key) == self.decoded(*other)
+                } else {
+                    bytes == self.slice(other.span)
+                }
+            };
+            if siblings.iter().any(same) {
+                return Err(self.duplicate(&self.decoded(key)));
+            }
         }
         self.keys.push(key);
         Ok(())
     }
 
     fn close_object(&mut self, first_key: usize) -> Result<(), What> {
-        let keys = &mut self.keys[first_key..];
-        if keys.len() > FEW_MEMBERS {
+        if self.keys.len() - first_key > FEW_MEMBERS {
+            let mut keys: Vec<Cow<'a, [u8]>> =
+                self.keys[first_key..].iter().map(|key| self.decoded(*key)).collect();
             keys.sort_unstable();
             if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(What::Duplicate(String::from_utf8_lossy(&pair[0]).into_owned()));
+                return Err(self.duplicate(&pair[0]));
             }
         }
         self.keys.truncate(first_key);
         Ok(())
     }
+
+    fn duplicate(&self, key: &[u8]) -> What {
+        What::Duplicate(String::from_utf8_lossy(key).into_owned())
+    }
 }
 
 /// How many bytes from the start need no look inside a string: no quote, no backslash, no control character.
 fn plain_prefix(bytes: &[u8]) -> usize {
+    // Most strings are short.
+    let short = bytes.iter().take(SHORT).take_while(|&&byte| PLAIN[usize::from(byte)]).count();
+    if short < SHORT { short } else { SHORT + plain_prefix_by_words(&bytes[SHORT..]) }
+}
+
+const SHORT: usize = 16;
+
+/// Which bytes need no look inside a string.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        plain[byte] = false;
+        byte += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain
+};
+
+fn plain_prefix_by_words(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // Eight bytes at a time. A byte below 0x20, or equal to the quote or the backslash, sets its high
@@ -430,7 +474,7 @@ fn plain_prefix(bytes: &[u8]) -> usize {
         }
         count += 8;
     }
-    count + bytes[count..].iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count()
+    count + bytes[count..].iter().take_while(|&&byte| PLAIN[usize::from(byte)]).count()
 }
 
 #[cfg(test)]
@@ -444,10 +488,19 @@ mod tests {
 
     #[test]
     fn names_the_place_of_a_fault() {
-        assert_eq!(fault("{\"a\":1,\n \"a\":2}"), "member \"a\" appears twice in one object at line 2, column 5");
+        assert_eq!(
+            fault("{\"a\":1,\n \"a\":2}"),
+            "member \"a\" appears twice in one object at line 2, column 5"
+        );
         assert_eq!(fault("{\"a\":"), "expected a JSON value at line 1, column 6");
-        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), "member \"a\" appears twice in one object at line 1, column 16");
-        assert_eq!(fault(r#"["\ud800"]"#), "expected the second half of a surrogate pair at line 1, column 3");
+        assert_eq!(
+            fault(r#"{"a":1,"\u0061":2}"#),
+            "member \"a\" appears twice in one object at line 1, column 16"
+        );
+        assert_eq!(
+            fault(r#"["\ud800"]"#),
+            "expected the second half of a surrogate pair at line 1, column 3"
+        );
         assert!(fault(&"[".repeat(100_000)).starts_with("nested deeper than 127 levels"));
     }
 

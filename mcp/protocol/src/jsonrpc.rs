@@ -46,17 +46,18 @@ enum IdKind {
 
 impl RequestId {
     /// Reads an id from JSON text; `None` unless it is a string or an integer.
-    fn from_json(json: &str) -> Option<RequestId> {
-        if json.starts_with('"') {
+    fn from_json(json: &[u8]) -> Option<RequestId> {
+        if json.first() == Some(&b'"') {
             let text = Raw(json).as_text()?;
             return Some(RequestId(IdKind::Text(text.into())));
         }
-        if !json.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        if !json.iter().all(|b| b.is_ascii_digit() || *b == b'-') {
             return None;
         }
-        Some(RequestId(match json.parse() {
+        let digits = text(json);
+        Some(RequestId(match digits.parse() {
             Ok(integer) => IdKind::Integer(integer),
-            Err(_) => IdKind::Large(json.into()),
+            Err(_) => IdKind::Large(digits.into()),
         }))
     }
 
@@ -107,7 +108,7 @@ impl Serialize for RequestId {
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequestId, D::Error> {
         let raw = <&serde_json::value::RawValue>::deserialize(deserializer)?;
-        RequestId::from_json(raw.get())
+        RequestId::from_json(raw.get().as_bytes())
             .ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
     }
 }
@@ -217,7 +218,7 @@ enum Text {
 impl Text {
     fn get<'a>(&'a self, body: &'a Bytes) -> &'a str {
         match self {
-            Text::InPlace(span) => slice(body, *span),
+            Text::InPlace(span) => text(slice(body, *span)),
             Text::Decoded(text) => text,
         }
     }
@@ -269,7 +270,7 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
                 .ok_or_else(|| invalid(None, "`id` must be a string or an integer"))?,
         ),
     };
-    if slice(&body, outline.jsonrpc) != "\"2.0\"" {
+    if slice(&body, outline.jsonrpc) != b"\"2.0\"" {
         return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
     }
     if outline.method.is_some() {
@@ -281,7 +282,7 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
             Some(Cow::Owned(text)) => Text::Decoded(text.into()),
             None => return Err(invalid(id, "`method` must be a string")),
         };
-        if outline.params.is_some() && !slice(&body, outline.params).starts_with('{') {
+        if outline.params.is_some() && !slice(&body, outline.params).starts_with(b"{") {
             return Err(invalid(id, "`params` must be an object"));
         }
         let params = Params { body, whole: outline.params, members: outline.members };
@@ -295,7 +296,7 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
     };
     let outcome = match (outline.result.is_some(), outline.error.is_some()) {
         (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
-        (false, true) => match serde_json::from_str(slice(&body, outline.error)) {
+        (false, true) => match serde_json::from_slice(slice(&body, outline.error)) {
             Ok(error) => Err(error),
             Err(_) => return Err(invalid(Some(id), "`error` must have a code and a message")),
         },
@@ -304,11 +305,14 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
     Ok(Message::Response(Response { id, outcome }))
 }
 
-fn slice(body: &Bytes, span: Span) -> &str {
-    // Spans come from the pass over this very body, which checked it to be UTF-8 and cut it at ASCII bytes.
-    body.get(span.start as usize..span.end as usize)
-        .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        .unwrap_or_default()
+/// A part of the body. Spans come from the pass over this very body, which checked it to be UTF-8 and
+/// cut it at ASCII bytes.
+fn slice(body: &Bytes, span: Span) -> &[u8] {
+    body.get(span.start as usize..span.end as usize).unwrap_or_default()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 impl Request {
@@ -369,12 +373,16 @@ impl Params {
 
     /// All parameters, decoded as one value; an absent object counts as empty.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.as_json())
+        serde_json::from_slice(self.as_bytes())
     }
 
     /// All parameters as JSON text.
     pub fn as_json(&self) -> &str {
-        if self.whole.is_some() { slice(&self.body, self.whole) } else { "{}" }
+        text(self.as_bytes())
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        if self.whole.is_some() { slice(&self.body, self.whole) } else { b"{}" }
     }
 
     /// Name and JSON text of every member, in order.
@@ -390,7 +398,7 @@ impl Params {
             let quoted = Span { start: member.key.start - 1, end: member.key.end + 1 };
             Raw(slice(&self.body, quoted)).as_text().unwrap_or_default()
         } else {
-            Cow::Borrowed(slice(&self.body, member.key))
+            Cow::Borrowed(text(slice(&self.body, member.key)))
         }
     }
 
@@ -400,7 +408,7 @@ impl Params {
                 && if member.key_escaped {
                     self.key(member) == name
                 } else {
-                    self.body.get(member.key.start as usize..member.key.end as usize) == Some(name.as_bytes())
+                    slice(&self.body, member.key) == name.as_bytes()
                 }
         })
     }
@@ -412,37 +420,37 @@ impl Params {
 
 /// A JSON value that was checked but not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
+pub struct Raw<'a>(&'a [u8]);
 
 impl<'a> Raw<'a> {
     /// The JSON text.
     pub fn as_json(self) -> &'a str {
-        self.0
+        text(self.0)
     }
 
     /// The string it is, if it is one.
     pub fn as_text(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if inner.as_bytes().contains(&b'\\') {
-            serde_json::from_str(self.0).ok().map(Cow::Owned)
+        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if inner.contains(&b'\\') {
+            serde_json::from_slice(self.0).ok().map(Cow::Owned)
         } else {
-            Some(Cow::Borrowed(inner))
+            Some(Cow::Borrowed(text(inner)))
         }
     }
 
     /// Whether it is an object.
     pub fn is_object(self) -> bool {
-        self.0.starts_with('{')
+        self.0.first() == Some(&b'{')
     }
 
     /// Whether it is `null`.
     pub fn is_null(self) -> bool {
-        self.0 == "null"
+        self.0 == b"null"
     }
 
     /// Decodes it.
     pub fn decode<T: serde::de::Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.0)
+        serde_json::from_slice(self.0)
     }
 }
 
@@ -575,7 +583,10 @@ mod tests {
 
     #[test]
     fn a_readable_id_is_echoed_in_the_refusal() {
-        assert!(refusal(r#"{"jsonrpc":"2.0","id":"x","method":7}"#).starts_with(r#"{"jsonrpc":"2.0","id":"x","error""#));
+        assert!(
+            refusal(r#"{"jsonrpc":"2.0","id":"x","method":7}"#)
+                .starts_with(r#"{"jsonrpc":"2.0","id":"x","error""#)
+        );
         assert!(refusal(r#"{"id":3,"jsonrpc":"2.0","a":1,"a":2}"#).contains(r#""id":3,"#));
         assert!(!refusal(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#).contains("\"id\""));
     }

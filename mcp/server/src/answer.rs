@@ -12,7 +12,7 @@ use crate::error::ProtocolError;
 /// a head with the id, the shared result and a closing brace, and nothing is copied.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    head: Bytes,
+    head: Vec<u8>,
     shared: Option<Bytes>,
     refusal: Option<Refusal>,
 }
@@ -36,20 +36,20 @@ pub enum Refusal {
 impl Answer {
     /// An answer that was encoded as a whole.
     pub(crate) fn whole(message: Vec<u8>) -> Answer {
-        Answer { head: message.into(), shared: None, refusal: None }
+        Answer { head: message, shared: None, refusal: None }
     }
 
     /// A result that is shared between answers.
     pub(crate) fn shared(id: &RequestId, result: Bytes) -> Answer {
         let mut head = Vec::with_capacity(64);
         jsonrpc::write_result_start(&mut head, id);
-        Answer { head: head.into(), shared: Some(result), refusal: None }
+        Answer { head, shared: Some(result), refusal: None }
     }
 
     /// A refusal.
     pub fn refused(id: &RequestId, error: &ProtocolError, revision: Revision) -> Answer {
         let message = jsonrpc::encode_error(Some(id), &error.to_object(revision));
-        Answer { head: message.into(), shared: None, refusal: Some(error.refusal()) }
+        Answer { head: message, shared: None, refusal: Some(error.refusal()) }
     }
 
     /// What was refused, if it was.
@@ -59,17 +59,17 @@ impl Answer {
 
     /// The pieces to be written one after another: the head, and for a shared result also the
     /// result and the end.
-    pub fn into_pieces(self) -> (Bytes, Option<(Bytes, Bytes)>) {
+    pub fn into_pieces(self) -> (Vec<u8>, Option<(Bytes, Bytes)>) {
         (self.head, self.shared.map(|result| (result, Bytes::from_static(&[RESULT_END]))))
     }
 
     /// The whole message in one piece.
     pub fn into_bytes(self) -> Bytes {
         match self.shared {
-            None => self.head,
+            None => self.head.into(),
             Some(result) => {
-                let mut message = Vec::with_capacity(self.head.len() + result.len() + 1);
-                message.extend_from_slice(&self.head);
+                let mut message = self.head;
+                message.reserve_exact(result.len() + 1);
                 message.extend_from_slice(&result);
                 message.push(RESULT_END);
                 message.into()

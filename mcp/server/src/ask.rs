@@ -130,7 +130,8 @@ impl Call {
         question: &impl Serialize,
         check: impl Fn(&A) -> Result<(), String>,
     ) -> Result<A, AskError> {
-        let question = serde_json::to_value(question).map_err(|error| AskError::Invalid(error.to_string()))?;
+        let question =
+            serde_json::to_value(question).map_err(|error| AskError::Invalid(error.to_string()))?;
         let decode = |answer: Value| {
             let answer: A = serde_json::from_value(answer).map_err(|error| error.to_string())?;
             check(&answer).map(|()| answer)
@@ -218,7 +219,8 @@ impl Call {
             .map(|(key, method, question)| (key.clone(), json!({"method": method, "params": question})))
             .collect();
         let state = self.server().sealer.seal(&asks.answers, &self.bound(method));
-        let state = state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
+        let state =
+            state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
         Ok(json!({"inputRequests": wanted, "requestState": state}))
     }
 

@@ -279,7 +279,9 @@ impl Call {
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => match error.into_failure() {
-                Failure::Protocol(error @ ProtocolError::MissingCapability(_)) if revision.has_handshake() => {
+                Failure::Protocol(error @ ProtocolError::MissingCapability(_))
+                    if revision.has_handshake() =>
+                {
                     // The code for this is newer than the revision; the model can read why.
                     match self.subject {
                         Subject::Tool(_) => Finished::Tool(CallToolResult::error(error.to_string())),

@@ -6,9 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use bindpost_mcp_protocol::{
-    Params, Prompt, Resource, ResourceTemplate, Revision, Shape, Tool,
-};
+use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, Shape, Tool};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -209,6 +207,10 @@ impl Snapshot {
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
         self.tools.get(name)
+    }
+
+    pub(crate) fn resource(&self, uri: &str) -> Option<Arc<ResourceEntry>> {
+        self.resources.get(uri)
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<Arc<PromptEntry>> {

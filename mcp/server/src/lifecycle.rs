@@ -39,8 +39,7 @@ pub(crate) fn discover(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatc
 pub(crate) fn set_level(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     let level: Option<LogLevel> = inbound.request.params().get("level").and_then(|level| level.decode().ok());
     let Some(level) = level else {
-        let reason =
-            "`level` must be debug, info, notice, warning, error, critical, alert or emergency";
+        let reason = "`level` must be debug, info, notice, warning, error, critical, alert or emergency";
         return inbound.refuse(&ProtocolError::invalid("logging/setLevel", reason));
     };
     if let Some(session) = inbound.exchange.peer.session() {

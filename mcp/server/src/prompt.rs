@@ -151,7 +151,8 @@ impl PromptEntry {
 
 /// The arguments that a type's schema describes.
 fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties
         .map(|(name, property)| PromptArgument {

@@ -1,18 +1,21 @@
 //! Resources and templates: the entries, the read, and how a return value becomes a result.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bindpost_mcp_protocol::lifecycle::{Completion, Icon};
 use bindpost_mcp_protocol::{
-    Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Revision,
 };
+use bytes::Bytes;
 
+use crate::answer::Answer;
 use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::{ProtocolError, ToolError};
 use crate::extract::{Handler, Parts};
 use crate::prompt::Completer;
+use crate::server::Shared;
 use crate::transport::HeaderValues;
 use crate::uri_template::UriTemplate;
 
@@ -40,6 +43,13 @@ pub struct ResourceEntry {
     pub(crate) definition: Resource,
     timeout: Option<Option<Duration>>,
     run: Run,
+    fixed: Option<Arc<Fixed>>,
+}
+
+/// A text that does not change, and its encoded results.
+struct Fixed {
+    text: String,
+    results: [OnceLock<Bytes>; Revision::ALL.len()],
 }
 
 impl std::fmt::Debug for ResourceEntry {
@@ -59,20 +69,19 @@ impl ResourceEntry {
             definition: Resource { uri: uri.into(), name: name.into(), ..Resource::default() },
             timeout: None,
             run: erase(handler),
+            fixed: None,
         }
     }
 
     /// A resource whose text does not change.
-    pub fn text(
-        uri: impl Into<String>,
-        name: impl Into<String>,
-        text: impl Into<String>,
-    ) -> ResourceEntry {
-        let text: Arc<str> = text.into().into();
-        ResourceEntry::new(uri, name, move || {
+    pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> ResourceEntry {
+        let fixed = Arc::new(Fixed { text: text.into(), results: Default::default() });
+        let text = fixed.clone();
+        let entry = ResourceEntry::new(uri, name, move || {
             let text = text.clone();
-            async move { text.to_string() }
-        })
+            async move { text.text.clone() }
+        });
+        ResourceEntry { fixed: Some(fixed), ..entry }
     }
 
     /// What it holds, for the model.
@@ -123,7 +132,26 @@ impl ResourceEntry {
         self
     }
 
+    /// The result of a read, encoded before, if the resource does not change.
+    pub(crate) fn fixed_result(&self, revision: Revision, server: &Shared) -> Option<Bytes> {
+        let fixed = self.fixed.as_ref()?;
+        let result = fixed.results[revision.index()].get_or_init(|| {
+            let Resource { uri, mime_type, .. } = &self.definition;
+            let contents = ResourceContents::text(uri, &fixed.text);
+            let contents = ResourceContents { mime_type: mime_type.clone(), ..contents };
+            let result = ReadResourceResult { contents: vec![contents], ..ReadResourceResult::default() };
+            let mut out = Vec::new();
+            server.write_complete(&mut out, revision, &result, None, true);
+            out.into()
+        });
+        Some(result.clone())
+    }
+
     pub(crate) fn compile(&mut self) -> Result<(), String> {
+        // Encoded results belong to one server; a clone of an entry may go to another.
+        if let Some(fixed) = &mut self.fixed {
+            *fixed = Arc::new(Fixed { text: fixed.text.clone(), results: Default::default() });
+        }
         let uri = &self.definition.uri;
         let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
         let fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -151,11 +179,7 @@ impl std::fmt::Debug for TemplateEntry {
 impl TemplateEntry {
     /// Resources of this URI template, served by an async function;
     /// [`Context::variable`](crate::Context::variable) gives the template's variables.
-    pub fn new<M, R, H>(
-        uri_template: impl Into<String>,
-        name: impl Into<String>,
-        handler: H,
-    ) -> TemplateEntry
+    pub fn new<M, R, H>(uri_template: impl Into<String>, name: impl Into<String>, handler: H) -> TemplateEntry
     where
         R: IntoResourceResult + 'static,
         H: Handler<M, R>,
@@ -273,16 +297,20 @@ pub(crate) fn read(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     let Some(uri) = inbound.request.params().text("uri") else {
         return inbound.refuse(&ProtocolError::invalid(METHOD, "`uri` must be a string"));
     };
+    let snapshot = inbound.server.catalog.snapshot();
+    if let Some(result) =
+        snapshot.resource(&uri).and_then(|entry| entry.fixed_result(inbound.revision(), &inbound.server))
+    {
+        return Dispatch::Answer(Answer::shared(&inbound.request.id, result));
+    }
     let uri = uri.into_owned();
-    let Some(readable) = inbound.server.catalog.snapshot().readable(&uri) else {
+    let Some(readable) = snapshot.readable(&uri) else {
         return inbound.refuse(&ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let Readable { run, variables, mime_type, .. } = readable;
     let call = Call::new(inbound, Subject::Resource { uri, variables });
-    Running::start(call, METHOD, timeout, false, |context| {
-        run(Parts { context, arguments: None }, mime_type)
-    })
+    Running::start(call, METHOD, timeout, false, |context| run(Parts { context, arguments: None }, mime_type))
 }
 
 /// Can be the return value of a resource's handler.

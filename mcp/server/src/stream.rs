@@ -117,13 +117,7 @@ impl Stream {
             attached: false,
             touched: Instant::now(),
         };
-        Stream {
-            limits,
-            keeps,
-            state: Mutex::new(state),
-            reader: AtomicWaker::new(),
-            room: Notify::new(),
-        }
+        Stream { limits, keeps, state: Mutex::new(state), reader: AtomicWaker::new(), room: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -192,6 +186,12 @@ impl Stream {
         let mut state = self.lock();
         let untouched = state.ended && state.next == 1 && state.messages.len() <= 1 && !state.hang_up;
         untouched.then(|| state.messages.pop_front())
+    }
+
+    /// Whether a reader that has seen this message has seen everything.
+    pub fn has_nothing_after(&self, number: u64) -> bool {
+        let state = self.lock();
+        state.ended && number + 1 == state.first + state.messages.len() as u64
     }
 
     /// Whether nothing more will be written.

@@ -88,8 +88,13 @@ impl Hub {
         });
     }
 
-    /// A session's stream hears of what the session wants.
+    /// A session's stream hears of what the session wants, instead of the stream it had before: each
+    /// message goes to one stream only.
     pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
+        let same = |who: &Who| matches!(who, Who::Session(other) if other.as_ptr() == Arc::as_ptr(session));
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| !same(&listener.who));
+        drop(listeners);
         self.add(Who::Session(Arc::downgrade(session)), stream);
     }
 

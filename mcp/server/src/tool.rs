@@ -205,13 +205,14 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
         return inbound.refuse(&error);
     };
     let arguments = match params.get("arguments").filter(|raw| !raw.is_null()) {
-        None => "{}",
-        Some(raw) if raw.is_object() => raw.as_json(),
+        None => None,
+        Some(raw) if raw.is_object() => Some(raw),
         Some(_) => return inbound.refuse(&ProtocolError::invalid(METHOD, "`arguments` must be an object")),
     };
 
     let needs_value = entry.input.is_some() || !entry.header_arguments.is_empty();
-    let arguments: Option<Value> = match needs_value.then(|| serde_json::from_str(arguments)).transpose() {
+    let decode = || arguments.map_or_else(|| Ok(json!({})), |raw| raw.decode());
+    let arguments: Option<Value> = match needs_value.then(decode).transpose() {
         Ok(arguments) => arguments,
         Err(error) => return inbound.refuse(&ProtocolError::invalid(METHOD, error.to_string())),
     };
@@ -220,9 +221,8 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             && headers.are_there()
             && !inbound.exchange.peer.revision().has_handshake()
         {
-            let differs = |argument: &&HeaderArgument| {
-                !argument.agrees(arguments, headers.header(&argument.header))
-            };
+            let differs =
+                |argument: &&HeaderArgument| !argument.agrees(arguments, headers.header(&argument.header));
             if let Some(argument) = entry.header_arguments.iter().find(differs) {
                 let (header, path) = (&argument.header, argument.path.join("."));
                 let error = format!("header {header:?} does not agree with argument {path:?}");
@@ -327,4 +327,3 @@ impl<T: IntoToolResult, E: Into<ToolError> + Send> IntoToolResult for Result<T, 
         T::output_schema()
     }
 }
-

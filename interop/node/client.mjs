@@ -1,0 +1,29 @@
+// npm @modelcontextprotocol/client over HTTP: node client.mjs legacy|auto <url> <url of the proxy>
+import assert from 'node:assert/strict';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { answer, checkCancel, checkConversation, checkResume } from './checks.mjs';
+import { check, main } from './report.mjs';
+
+const [mode, url, proxyUrl] = process.argv.slice(2);
+const modern = mode === 'auto';
+
+async function connect(to) {
+  const client = new Client(
+    { name: 'interop-client', version: '1.0.0' },
+    { capabilities: { elicitation: {} }, ...(modern && { versionNegotiation: { mode } }) },
+  );
+  client.setRequestHandler('elicitation/create', answer);
+  await client.connect(new StreamableHTTPClientTransport(new URL(to)));
+  assert.equal(client.getNegotiatedProtocolVersion(), modern ? '2026-07-28' : '2025-11-25');
+  return { client, call: (name, args, options) => client.callTool({ name, arguments: args }, options) };
+}
+
+await main(async () => {
+  const peer = await check('connect', () => connect(url));
+  if (!peer) return;
+  await checkConversation(peer, { modern });
+  await checkCancel(peer);
+  // From 2026-07-28 on a stream cannot be resumed: a dropped connection is a cancelled call.
+  if (!modern) await checkResume(() => connect(proxyUrl));
+  await peer.client.close();
+});

@@ -1,0 +1,48 @@
+// npm mcp-remote, between a host on stdio and our server on HTTP:
+// node mcp-remote.mjs legacy|auto <url> <url of the proxy>
+import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
+import { StdioClientTransport, getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { checkCancel, checkConversation, checkResume } from './checks.mjs';
+import { check, main, skip } from './report.mjs';
+import { connect } from './sdk.mjs';
+
+const [mode, url, proxyUrl] = process.argv.slice(2);
+
+async function remote(to) {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [path('./node_modules/mcp-remote/dist/proxy.js'), to, '--protocol', mode],
+    // It keeps tokens and locks in a folder of its own, by default in the home folder.
+    env: { ...getDefaultEnvironment(), MCP_REMOTE_CONFIG_DIR: path('./mcp-auth') },
+    stderr: 'pipe',
+  });
+  let log = '';
+  transport.stderr.on('data', (data) => {
+    log += data;
+    process.stderr.write(data);
+  });
+  const peer = await connect(transport);
+  // Only its log tells which revision it speaks to the server.
+  assert.equal(log.includes('Remote server speaks MCP 2026-07-28'), mode === 'auto', 'the other era was chosen');
+  return peer;
+}
+
+function path(relative) {
+  return fileURLToPath(new URL(relative, import.meta.url));
+}
+
+await main(async () => {
+  const peer = await check('connect', () => remote(url));
+  if (!peer) return;
+  if (mode === 'auto') {
+    // The host's side stays a 2025-11-25 session: what the server asks in a result, the host gets as a request.
+    await checkConversation(peer, { modern: true });
+    skip('cancel', 'it posts notifications/cancelled, but 2026-07-28 cancels by closing the stream, and it does not');
+  } else {
+    await checkConversation(peer, { modern: false });
+    await checkCancel(peer);
+    await checkResume(() => remote(proxyUrl));
+  }
+  await peer.client.close();
+});
