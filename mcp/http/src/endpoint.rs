@@ -1,9 +1,10 @@
 //! [`Endpoint`]: POST, GET, DELETE; one message in, one reply out.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, SESSION_NOT_FOUND};
 use bindpost_mcp_protocol::{
@@ -29,6 +30,9 @@ use crate::settings::{SessionMode, Settings};
 
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
+
+/// An answer that says no; boxed, because most requests never see one.
+type No = Box<Reply>;
 
 /// An MCP server behind HTTP.
 #[derive(Debug)]
@@ -89,9 +93,9 @@ impl Endpoint {
     fn begin(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Stage {
         let headers = McpHeaders::new(&parts.headers);
         if let Some(reason) = self.guard.refuses(&parts.uri, &headers) {
-            return Stage::Answered(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason));
+            return answered(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason));
         }
-        let answered = match (self.route(parts), &parts.method) {
+        answered(match (self.route(parts), &parts.method) {
             (Route::Mcp | Route::SseMessage, &Method::POST) => return self.begin_reading(&headers, body),
             (Route::Mcp, &Method::GET) => self.get(parts, &headers),
             (Route::Mcp, &Method::DELETE) => self.delete(parts, &headers),
@@ -106,8 +110,7 @@ impl Endpoint {
                 let reason = format!("nothing is served here; MCP is at {}", self.settings.path);
                 refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
             }
-        };
-        Stage::Answered(answered)
+        })
     }
 
     fn begin_reading(&self, headers: &McpHeaders<'_>, body: Incoming) -> Stage {
@@ -118,7 +121,7 @@ impl Endpoint {
         } else {
             return Stage::Reading(BodyReader::new(body, self.settings.max_body, self.settings.body_timeout));
         };
-        Stage::Answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
+        answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
     }
 
     /// The body could not be read.
@@ -138,7 +141,7 @@ impl Endpoint {
     }
 
     /// The body is here.
-    fn take(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Stage {
+    fn take(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Taken {
         match self.route(parts) {
             Route::SseMessage => self.post_to_pipe(parts, body),
             _ => self.post(parts, body, context),
@@ -173,9 +176,9 @@ impl Endpoint {
         }
     }
 
-    fn post(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Stage {
+    fn post(self: &Arc<Self>, parts: &Parts, body: Bytes, context: &mut Context<'_>) -> Taken {
         let headers = &McpHeaders::new(&parts.headers);
-        Stage::Answered(match jsonrpc::decode(body) {
+        Taken::Reply(match jsonrpc::decode(body) {
             Ok(Decoded::One(Message::Request(request))) => {
                 let accepts = if self.settings.json_only { Accepts::JsonOnly } else { headers.accepts() };
                 match self.start(parts, headers, accepts, request) {
@@ -184,13 +187,13 @@ impl Endpoint {
                         Ok(answer) => self.answer(answer, &era, accepts),
                         Err(running) => {
                             let endpoint = self.clone();
-                            return Stage::Later(Box::pin(async move {
+                            return Taken::Later(Box::pin(async move {
                                 endpoint.stream(running, era, accepts).await
                             }));
                         }
                     },
                     Ok((Started::Opened(reply), _)) => reply,
-                    Err(reply) => reply,
+                    Err(no) => *no,
                 }
             }
             Ok(Decoded::One(Message::Notification(notification))) => {
@@ -205,7 +208,7 @@ impl Endpoint {
                     let reason = "a response belongs to a session; none is named";
                     refuse(StatusCode::BAD_REQUEST, Some(&response.id), INVALID_REQUEST, reason)
                 }
-                Err(reply) => reply,
+                Err(no) => *no,
             },
             Ok(Decoded::Batch(batch)) => return self.take_batch(parts, headers, batch),
             Err(error) => refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
@@ -219,7 +222,7 @@ impl Endpoint {
         headers: &McpHeaders<'_>,
         accepts: Accepts,
         request: Request,
-    ) -> Result<(Started, Era), Reply> {
+    ) -> Result<(Started, Era), No> {
         let era = self.era(parts, headers, &request)?;
         let caller = self.caller(parts);
         let peer = match &era {
@@ -239,7 +242,7 @@ impl Endpoint {
                 let mut reply = json_reply(StatusCode::OK, ReplyBody::answer(answer));
                 if self.settings.sessions != SessionMode::Off {
                     let Ok(id) = self.sessions.add(session) else {
-                        return Err(too_many_sessions(Some(&id_of_refused)));
+                        return Err(Box::new(too_many_sessions(Some(&id_of_refused))));
                     };
                     if let Ok(id) = HeaderValue::try_from(id) {
                         reply.headers_mut().insert(SESSION_ID, id);
@@ -252,17 +255,18 @@ impl Endpoint {
     }
 
     /// Tells the eras apart, and checks what each demands before dispatch.
-    fn era(&self, parts: &Parts, headers: &McpHeaders<'_>, request: &Request) -> Result<Era, Reply> {
+    fn era(&self, parts: &Parts, headers: &McpHeaders<'_>, request: &Request) -> Result<Era, No> {
         let version = headers.version();
-        let claims_to_stand_alone = Peer::has_envelope(request.params())
+        let has_envelope = Peer::has_envelope(request.params());
+        let claims_to_stand_alone = has_envelope
             || request.method() == "server/discover"
             || request.method() != "initialize" && claims_new_revision(version, headers);
         if claims_to_stand_alone {
             let refuse = |error: &ProtocolError| {
                 let answer = Answer::refused(&request.id, error, Revision::DISCOVERABLE[0]);
-                self.json(answer, true)
+                Box::new(self.json(answer, true))
             };
-            if Peer::has_envelope(request.params()) {
+            if has_envelope {
                 headers.check_version(request).map_err(|error| refuse(&error))?;
             }
             let peer = Peer::from_envelope(request.params()).map_err(|error| refuse(&error))?;
@@ -280,10 +284,10 @@ impl Endpoint {
     }
 
     /// The revision of a message without a session, where that is allowed.
-    fn sessionless(&self, headers: &McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, Reply> {
+    fn sessionless(&self, headers: &McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, No> {
         if self.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
-            return Err(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason));
+            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
         }
         match headers.version() {
             Version::Known(revision) if revision.has_handshake() => Ok(revision),
@@ -292,20 +296,20 @@ impl Endpoint {
     }
 
     /// The session the headers name; `None` if they name none.
-    fn session_of(&self, parts: &Parts, headers: &McpHeaders<'_>) -> Result<Option<Arc<Entry>>, Reply> {
+    fn session_of(&self, parts: &Parts, headers: &McpHeaders<'_>) -> Result<Option<Arc<Entry>>, No> {
         if self.settings.sessions == SessionMode::Off {
             return Ok(None);
         }
         let Some(id) = headers.session_id() else { return Ok(None) };
         let Some(entry) = self.sessions.find(id, &self.caller(parts)) else {
             let reason = "unknown or expired session; send `initialize` again";
-            return Err(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason));
+            return Err(Box::new(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason)));
         };
         match headers.version() {
             Version::Unknown(version) => {
                 let known = Revision::ALL.map(Revision::as_str).join(", ");
                 let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
-                Err(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason))
+                Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
             }
             _ => Ok(Some(entry)),
         }
@@ -324,11 +328,11 @@ impl Endpoint {
         match self.session_of(parts, headers) {
             Ok(Some(entry)) => self.server.notify(notification, &Peer::Session(entry.session.clone())),
             Ok(None) => {
-                if let Err(reply) = self.sessionless(headers, None) {
-                    return reply;
+                if let Err(no) = self.sessionless(headers, None) {
+                    return *no;
                 }
             }
-            Err(reply) => return reply,
+            Err(no) => return *no,
         }
         empty(StatusCode::ACCEPTED)
     }
@@ -339,12 +343,12 @@ impl Endpoint {
         parts: &Parts,
         headers: &McpHeaders<'_>,
         batch: Vec<Result<Message, DecodeError>>,
-    ) -> Stage {
+    ) -> Taken {
         let refuse =
-            |reason: &str| Stage::Answered(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+            |reason: &str| Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         let entry = match self.session_of(parts, headers) {
             Ok(entry) => entry,
-            Err(reply) => return Stage::Answered(reply),
+            Err(no) => return Taken::Reply(*no),
         };
         let revision = match (&entry, self.sessionless(headers, None)) {
             (Some(entry), _) => entry.session.revision(),
@@ -396,7 +400,7 @@ impl Endpoint {
                 Err(error) => answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()),
             }
         }
-        Stage::Later(Box::pin(async move {
+        Taken::Later(Box::pin(async move {
             for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
                 answers.push(answer.into_bytes());
             }
@@ -557,7 +561,7 @@ impl Endpoint {
                 let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
                 return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason);
             }
-            Err(reply) => return reply,
+            Err(no) => return *no,
         };
         if headers.accepts() == Accepts::JsonOnly {
             let reason = "GET answers with text/event-stream; accept it";
@@ -598,7 +602,7 @@ impl Endpoint {
                 let reason = "the Mcp-Session-Id header is missing";
                 refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)
             }
-            Err(reply) => reply,
+            Err(no) => *no,
         }
     }
 
@@ -632,11 +636,20 @@ pub struct Handling {
 }
 
 /// How far a request is.
-pub(crate) enum Stage {
+enum Stage {
     Reading(BodyReader),
-    Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    Answered(Reply),
-    Over,
+    Later(Later),
+    /// Answered without a look at its body.
+    Answered(Option<No>),
+}
+
+/// A reply that takes its time.
+pub(crate) type Later = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// What became of a body.
+pub(crate) enum Taken {
+    Reply(Reply),
+    Later(Later),
 }
 
 impl std::fmt::Debug for Stage {
@@ -645,41 +658,34 @@ impl std::fmt::Debug for Stage {
             Stage::Reading(_) => "Reading",
             Stage::Later(_) => "Later",
             Stage::Answered(_) => "Answered",
-            Stage::Over => "Over",
         })
     }
 }
 
 impl Future for Handling {
-    type Output = Reply;
+    type Output = Result<Reply, Infallible>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply, Infallible>> {
         let this = self.get_mut();
         let mut reply = loop {
-            match std::mem::replace(&mut this.stage, Stage::Over) {
-                Stage::Reading(mut reader) => match reader.poll(context) {
-                    Poll::Ready(Ok(body)) => {
-                        this.stage = this.endpoint.take(&this.parts, body, context);
-                    }
-                    Poll::Ready(Err(unread)) => break this.endpoint.unread(unread),
-                    Poll::Pending => {
-                        this.stage = Stage::Reading(reader);
-                        return Poll::Pending;
-                    }
+            let taken = match &mut this.stage {
+                Stage::Reading(reader) => match ready!(reader.poll(context)) {
+                    Ok(body) => this.endpoint.take(&this.parts, body, context),
+                    Err(unread) => Taken::Reply(this.endpoint.unread(unread)),
                 },
-                Stage::Later(mut later) => match later.as_mut().poll(context) {
-                    Poll::Ready(reply) => break reply,
-                    Poll::Pending => {
-                        this.stage = Stage::Later(later);
-                        return Poll::Pending;
-                    }
+                Stage::Later(later) => Taken::Reply(ready!(later.as_mut().poll(context))),
+                Stage::Answered(reply) => match reply.take() {
+                    Some(reply) => Taken::Reply(*reply),
+                    None => return Poll::Pending,
                 },
-                Stage::Answered(reply) => break reply,
-                Stage::Over => return Poll::Pending,
+            };
+            match taken {
+                Taken::Reply(reply) => break reply,
+                Taken::Later(later) => this.stage = Stage::Later(later),
             }
         };
         this.endpoint.guard.add_cors(&this.parts.headers, reply.headers_mut());
-        Poll::Ready(reply)
+        Poll::Ready(Ok(reply))
     }
 }
 
@@ -690,7 +696,6 @@ enum Route {
     Unknown,
 }
 
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment")]
 enum Started {
     Answer(Answer),
     Running(Running),
@@ -725,6 +730,10 @@ fn run_once(mut running: Running, context: &mut Context<'_>) -> Result<Answer, R
         },
         _ => Err(running),
     }
+}
+
+fn answered(reply: Reply) -> Stage {
+    Stage::Answered(Some(Box::new(reply)))
 }
 
 fn json_reply(status: StatusCode, body: ReplyBody) -> Reply {

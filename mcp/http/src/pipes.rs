@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::endpoint::{Endpoint, Reply, Stage, empty, refuse};
+use crate::endpoint::{Endpoint, Reply, Taken, empty, refuse};
 use crate::events::Events;
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
@@ -81,19 +81,19 @@ impl Endpoint {
     }
 
     /// `POST /message?sessionId=…`: into the pipe; the answer comes out of the stream.
-    pub(crate) fn post_to_pipe(&self, parts: &Parts, body: Bytes) -> Stage {
+    pub(crate) fn post_to_pipe(&self, parts: &Parts, body: Bytes) -> Taken {
         let query = parts.uri.query().unwrap_or_default();
         let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
         let Some(id) = id else {
             let reason = "the parameter sessionId is missing; open the stream first and post where it says";
-            return Stage::Answered(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+            return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         };
         let pipe = self.pipes.lock().get(id).cloned();
         let Some(pipe) = pipe.filter(|pipe| pipe.caller == self.caller(parts)) else {
             let reason = "unknown or closed stream; open it again";
-            return Stage::Answered(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason));
+            return Taken::Reply(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason));
         };
-        Stage::Later(Box::pin(async move {
+        Taken::Later(Box::pin(async move {
             pipe.pipe.lock().await.take(body).await;
             empty(StatusCode::ACCEPTED)
         }))

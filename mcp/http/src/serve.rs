@@ -1,9 +1,7 @@
 //! Bind, serve, drain.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use bindpost_mcp_server::Server;
 use hyper::service::service_fn;
@@ -56,7 +54,11 @@ impl Bound {
                 () = begun => draining.drain(),
             }
         });
-        let served = listener::serve(self.listener, |_| service(&endpoint), limits, drain).await;
+        let service = |_| {
+            let endpoint = endpoint.clone();
+            service_fn(move |request| endpoint.clone().handle(request))
+        };
+        let served = listener::serve(self.listener, service, limits, drain).await;
         keeper.abort();
         served
     }
@@ -68,20 +70,4 @@ impl Bound {
         tokio::spawn(self.serve_until(server, settings, drain));
         (address, trigger)
     }
-}
-
-fn service(
-    endpoint: &Arc<Endpoint>,
-) -> impl hyper::service::Service<
-    http::Request<hyper::body::Incoming>,
-    Response = http::Response<crate::ReplyBody>,
-    Error = Infallible,
-    Future: Send + 'static,
-> + Send
-+ 'static {
-    let endpoint = endpoint.clone();
-    service_fn(move |request| {
-        let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.handle(request).await) }
-    })
 }

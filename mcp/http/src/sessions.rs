@@ -1,6 +1,7 @@
 //! The sessions of an endpoint: found by id, capped, expired.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
@@ -42,10 +43,26 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     limits: SessionLimits,
-    entries: RwLock<HashMap<u128, Arc<Entry>>>,
+    entries: RwLock<HashMap<u128, Arc<Entry>, BuildHasherDefault<Unhashed>>>,
     started: Instant,
     /// Seconds since the start, as of the last sweep: near enough, and free to read.
     now: AtomicU32,
+}
+
+/// Ids are random already; hashing them again would only cost.
+#[derive(Debug, Default)]
+struct Unhashed(u64);
+
+impl Hasher for Unhashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+    fn write_u128(&mut self, id: u128) {
+        self.0 = id as u64;
+    }
 }
 
 /// There are too many sessions.

@@ -111,6 +111,9 @@ impl Fault {
     }
 }
 
+/// Ends the pass; boxed, because most texts never see one.
+type Refused = Box<What>;
+
 /// Passes over the whole text once.
 pub(crate) fn outline(text: &[u8]) -> Result<Outline, Fault> {
     if let Err(error) = std::str::from_utf8(text) {
@@ -119,30 +122,72 @@ pub(crate) fn outline(text: &[u8]) -> Result<Outline, Fault> {
     if u32::try_from(text.len()).is_err() {
         return Err(Fault { at: 0, what: What::TooLong, id: Span::default() });
     }
-    let mut pass = Pass { text, at: 0, keys: Vec::with_capacity(16), found: Outline::default() };
+    let mut pass = Pass { text, at: 0, keys: Keys::default(), found: Outline::default() };
     match pass.run() {
         Ok(()) => Ok(pass.found),
-        Err(what) => Err(Fault { at: pass.at, what, id: pass.found.id }),
+        Err(what) => Err(Fault { at: pass.at, what: *what, id: pass.found.id }),
     }
 }
 
 /// A key, by its place between the quotes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Key {
     span: Span,
     escaped: bool,
+}
+
+/// A stack of keys. Most messages need no more than fit in place.
+#[derive(Default)]
+struct Keys {
+    few: [Key; 24],
+    count: usize,
+    /// All of them, once there were more than `few` holds.
+    many: Vec<Key>,
+}
+
+impl Keys {
+    fn len(&self) -> usize {
+        if self.many.is_empty() { self.count } else { self.many.len() }
+    }
+
+    fn from(&self, first: usize) -> &[Key] {
+        if self.many.is_empty() { &self.few[first..self.count] } else { &self.many[first..] }
+    }
+
+    fn push(&mut self, key: Key) {
+        if self.many.is_empty() && self.count < self.few.len() {
+            self.few[self.count] = key;
+            self.count += 1;
+            return;
+        }
+        if self.many.is_empty() {
+            self.many.extend_from_slice(&self.few);
+        }
+        self.many.push(key);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        if self.many.is_empty() {
+            self.count = count;
+        } else {
+            self.many.truncate(count);
+            if count == 0 {
+                self.count = 0;
+            }
+        }
+    }
 }
 
 struct Pass<'a> {
     text: &'a [u8],
     at: usize,
     /// The keys of the objects that are open, innermost last.
-    keys: Vec<Key>,
+    keys: Keys,
     found: Outline,
 }
 
 impl<'a> Pass<'a> {
-    fn run(&mut self) -> Result<(), What> {
+    fn run(&mut self) -> Result<(), Refused> {
         self.space();
         match self.peek() {
             Some(b'{') => {
@@ -158,7 +203,7 @@ impl<'a> Pass<'a> {
         }
         self.space();
         if self.at < self.text.len() {
-            return Err(What::Expected("the end of the text"));
+            return Err(expected("the end of the text"));
         }
         Ok(())
     }
@@ -178,7 +223,7 @@ impl<'a> Pass<'a> {
         Span { start: start as u32, end: self.at as u32 }
     }
 
-    fn value(&mut self, depth: u8) -> Result<(), What> {
+    fn value(&mut self, depth: u8) -> Result<(), Refused> {
         match self.peek() {
             Some(b'"') => self.string().map(|_| ()),
             Some(b'{') => self.object(depth, Level::Below),
@@ -187,27 +232,27 @@ impl<'a> Pass<'a> {
             Some(b'f') => self.literal(b"false"),
             Some(b'n') => self.literal(b"null"),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => Err(What::Expected("a JSON value")),
+            _ => Err(expected("a JSON value")),
         }
     }
 
-    fn literal(&mut self, word: &'static [u8]) -> Result<(), What> {
+    fn literal(&mut self, word: &'static [u8]) -> Result<(), Refused> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             Ok(())
         } else {
-            Err(What::Expected("a JSON value"))
+            Err(expected("a JSON value"))
         }
     }
 
-    fn number(&mut self) -> Result<(), What> {
+    fn number(&mut self) -> Result<(), Refused> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
         match self.peek() {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.digits()?,
-            _ => return Err(What::Expected("a digit")),
+            _ => return Err(expected("a digit")),
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
@@ -223,9 +268,9 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), What> {
+    fn digits(&mut self) -> Result<(), Refused> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err(What::Expected("a digit"));
+            return Err(expected("a digit"));
         }
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -234,7 +279,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Passes over a string and tells whether it holds an escape.
-    fn string(&mut self) -> Result<bool, What> {
+    fn string(&mut self) -> Result<bool, Refused> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -248,13 +293,13 @@ impl<'a> Pass<'a> {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(What::Expected("no control character inside a string")),
-                None => return Err(What::Expected("the closing quote of a string")),
+                Some(_) => return Err(expected("no control character inside a string")),
+                None => return Err(expected("the closing quote of a string")),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), What> {
+    fn escape(&mut self) -> Result<(), Refused> {
         match self.text.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
@@ -267,29 +312,29 @@ impl<'a> Pass<'a> {
                         self.at += 12;
                         Ok(())
                     } else {
-                        Err(What::Expected("the second half of a surrogate pair"))
+                        Err(expected("the second half of a surrogate pair"))
                     }
                 }
-                0xDC00..=0xDFFF => Err(What::Expected("no lone surrogate")),
+                0xDC00..=0xDFFF => Err(expected("no lone surrogate")),
                 _ => {
                     self.at += 6;
                     Ok(())
                 }
             },
-            _ => Err(What::Expected("an escape that JSON knows")),
+            _ => Err(expected("an escape that JSON knows")),
         }
     }
 
-    fn hex4(&self, start: usize) -> Result<u16, What> {
+    fn hex4(&self, start: usize) -> Result<u16, Refused> {
         let digits = self.text.get(start..start + 4).unwrap_or_default();
         if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return Err(What::Expected("four hexadecimal digits"));
+            return Err(expected("four hexadecimal digits"));
         }
         Ok(digits.iter().fold(0, |sum, &d| sum << 4 | (d as char).to_digit(16).unwrap_or(0) as u16))
     }
 
-    fn array(&mut self, depth: u8, record: bool) -> Result<(), What> {
-        let depth = depth.checked_sub(1).ok_or(What::TooDeep)?;
+    fn array(&mut self, depth: u8, record: bool) -> Result<(), Refused> {
+        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(What::TooDeep))?;
         self.at += 1;
         self.space();
         if self.peek() == Some(b']') {
@@ -311,13 +356,13 @@ impl<'a> Pass<'a> {
                     self.at += 1;
                     return Ok(());
                 }
-                _ => return Err(What::Expected("`,` or `]`")),
+                _ => return Err(expected("`,` or `]`")),
             }
         }
     }
 
-    fn object(&mut self, depth: u8, level: Level) -> Result<(), What> {
-        let depth = depth.checked_sub(1).ok_or(What::TooDeep)?;
+    fn object(&mut self, depth: u8, level: Level) -> Result<(), Refused> {
+        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(What::TooDeep))?;
         let first_key = self.keys.len();
         self.at += 1;
         self.space();
@@ -328,7 +373,7 @@ impl<'a> Pass<'a> {
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return Err(What::Expected("a member name in quotes"));
+                return Err(expected("a member name in quotes"));
             }
             let key_start = self.at;
             let key_escaped = self.string()?;
@@ -337,7 +382,7 @@ impl<'a> Pass<'a> {
             let key = self.slice(key_span);
             self.space();
             if self.peek() != Some(b':') {
-                return Err(What::Expected("`:`"));
+                return Err(expected("`:`"));
             }
             self.at += 1;
             self.space();
@@ -373,7 +418,7 @@ impl<'a> Pass<'a> {
                     self.at += 1;
                     return self.close_object(first_key);
                 }
-                _ => return Err(What::Expected("`,` or `}`")),
+                _ => return Err(expected("`,` or `}`")),
             }
         }
     }
@@ -395,8 +440,8 @@ impl<'a> Pass<'a> {
     }
 
     /// Remembers a key of the open object; refuses one that is there already.
-    fn note_key(&mut self, first_key: usize, key: Key) -> Result<(), What> {
-        let siblings = &self.keys[first_key..];
+    fn note_key(&mut self, first_key: usize, key: Key) -> Result<(), Refused> {
+        let siblings = self.keys.from(first_key);
         if siblings.len() < FEW_MEMBERS {
             let bytes = self.slice(key.span);
             let same = |other: &Key| {
@@ -414,10 +459,10 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn close_object(&mut self, first_key: usize) -> Result<(), What> {
+    fn close_object(&mut self, first_key: usize) -> Result<(), Refused> {
         if self.keys.len() - first_key > FEW_MEMBERS {
             let mut keys: Vec<Cow<'a, [u8]>> =
-                self.keys[first_key..].iter().map(|key| self.decoded(*key)).collect();
+                self.keys.from(first_key).iter().map(|key| self.decoded(*key)).collect();
             keys.sort_unstable();
             if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
                 return Err(self.duplicate(&pair[0]));
@@ -427,54 +472,37 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn duplicate(&self, key: &[u8]) -> What {
-        What::Duplicate(String::from_utf8_lossy(key).into_owned())
+    fn duplicate(&self, key: &[u8]) -> Refused {
+        Box::new(What::Duplicate(String::from_utf8_lossy(key).into_owned()))
     }
+}
+
+#[cold]
+fn expected(what: &'static str) -> Refused {
+    Box::new(What::Expected(what))
 }
 
 /// How many bytes from the start need no look inside a string: no quote, no backslash, no control character.
 fn plain_prefix(bytes: &[u8]) -> usize {
-    // Most strings are short.
-    let short = bytes.iter().take(SHORT).take_while(|&&byte| PLAIN[usize::from(byte)]).count();
-    if short < SHORT { short } else { SHORT + plain_prefix_by_words(&bytes[SHORT..]) }
-}
-
-const SHORT: usize = 16;
-
-/// Which bytes need no look inside a string.
-const PLAIN: [bool; 256] = {
-    let mut plain = [true; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        plain[byte] = false;
-        byte += 1;
-    }
-    plain[b'"' as usize] = false;
-    plain[b'\\' as usize] = false;
-    plain
-};
-
-fn plain_prefix_by_words(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // Eight bytes at a time. A byte below 0x20, or equal to the quote or the backslash, sets its high
-    // bit in the sum of the three tests; a false alarm only ends the fast loop early.
     let mut count = 0;
-    for chunk in bytes.chunks_exact(8) {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(chunk);
-        let word = u64::from_le_bytes(eight);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let slash = word ^ (ONES * u64::from(b'\\'));
-        let hit = (word.wrapping_sub(ONES * 0x20) & !word)
+    // Eight bytes at a time. Each test sets the high bit of the bytes it is about: below 0x20, the quote,
+    // the backslash. A borrow can set more of them, but only above the lowest one that is right.
+    while let Some(eight) = bytes[count..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*eight);
+        let quote = word ^ (ONES * b'"' as u64);
+        let slash = word ^ (ONES * b'\\' as u64);
+        let hits = ((word.wrapping_sub(ONES * 0x20) & !word)
             | (quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash);
-        if hit & HIGHS != 0 {
-            break;
+            | (slash.wrapping_sub(ONES) & !slash))
+            & HIGHS;
+        if hits != 0 {
+            return count + hits.trailing_zeros() as usize / 8;
         }
         count += 8;
     }
-    count + bytes[count..].iter().take_while(|&&byte| PLAIN[usize::from(byte)]).count()
+    count + bytes[count..].iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count()
 }
 
 #[cfg(test)]

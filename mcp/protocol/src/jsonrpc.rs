@@ -51,13 +51,21 @@ impl RequestId {
             let text = Raw(json).as_text()?;
             return Some(RequestId(IdKind::Text(text.into())));
         }
-        if !json.iter().all(|b| b.is_ascii_digit() || *b == b'-') {
-            return None;
+        let (negative, digits) = match json.split_first() {
+            Some((b'-', digits)) => (true, digits),
+            _ => (false, json),
+        };
+        let mut integer: Option<i64> = Some(0);
+        for digit in digits {
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            let digit = i64::from(digit - b'0');
+            integer = integer.and_then(|sum| sum.checked_mul(10)?.checked_add(digit));
         }
-        let digits = text(json);
-        Some(RequestId(match digits.parse() {
-            Ok(integer) => IdKind::Integer(integer),
-            Err(_) => IdKind::Large(digits.into()),
+        Some(RequestId(match integer {
+            Some(integer) => IdKind::Integer(if negative { -integer } else { integer }),
+            None => IdKind::Large(text(json).into()),
         }))
     }
 
@@ -138,14 +146,14 @@ pub enum Message {
 pub struct Request {
     /// Echoed in the answer.
     pub id: RequestId,
-    method: Text,
+    method: MethodName,
     params: Params,
 }
 
 /// A notification: a method and parameters.
 #[derive(Debug)]
 pub struct Notification {
-    method: Text,
+    method: MethodName,
     params: Params,
 }
 
@@ -208,21 +216,55 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A string of the body: the method name, in place unless it holds escapes.
+/// The name of a method: one of those the protocol knows, or any other.
 #[derive(Debug)]
-enum Text {
-    InPlace(Span),
-    Decoded(Box<str>),
+enum MethodName {
+    Known(&'static str),
+    Other(Box<str>),
 }
 
-impl Text {
-    fn get<'a>(&'a self, body: &'a Bytes) -> &'a str {
+impl MethodName {
+    fn read(raw: Raw<'_>) -> Option<MethodName> {
+        if let Some(known) = METHODS.iter().find(|known| raw.is_text(known)) {
+            return Some(MethodName::Known(known));
+        }
+        raw.as_text().map(|name| MethodName::Other(name.into()))
+    }
+
+    fn as_str(&self) -> &str {
         match self {
-            Text::InPlace(span) => text(slice(body, *span)),
-            Text::Decoded(text) => text,
+            MethodName::Known(name) => name,
+            MethodName::Other(name) => name,
         }
     }
 }
+
+/// The methods a client may name, those that are called most first.
+const METHODS: [&str; 23] = [
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "resources/templates/list",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/get",
+    "prompts/list",
+    "completion/complete",
+    "server/discover",
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+    "notifications/tasks/status",
+];
 
 /// Decodes a body.
 pub fn decode(body: Bytes) -> Result<Incoming, DecodeError> {
@@ -274,13 +316,8 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
         return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
     }
     if outline.method.is_some() {
-        let raw = slice(&body, outline.method);
-        let method = match Raw(raw).as_text() {
-            Some(Cow::Borrowed(_)) => {
-                Text::InPlace(Span { start: outline.method.start + 1, end: outline.method.end - 1 })
-            }
-            Some(Cow::Owned(text)) => Text::Decoded(text.into()),
-            None => return Err(invalid(id, "`method` must be a string")),
+        let Some(method) = MethodName::read(Raw(slice(&body, outline.method))) else {
+            return Err(invalid(id, "`method` must be a string"));
         };
         if outline.params.is_some() && !slice(&body, outline.params).starts_with(b"{") {
             return Err(invalid(id, "`params` must be an object"));
@@ -318,7 +355,7 @@ fn text(bytes: &[u8]) -> &str {
 impl Request {
     /// The method's name.
     pub fn method(&self) -> &str {
-        self.method.get(&self.params.body)
+        self.method.as_str()
     }
     /// The parameters; empty when the message has none.
     pub fn params(&self) -> &Params {
@@ -333,7 +370,7 @@ impl Request {
 impl Notification {
     /// The method's name.
     pub fn method(&self) -> &str {
-        self.method.get(&self.params.body)
+        self.method.as_str()
     }
     /// The parameters; empty when the message has none.
     pub fn params(&self) -> &Params {
@@ -436,6 +473,11 @@ impl<'a> Raw<'a> {
         } else {
             Some(Cow::Borrowed(text(inner)))
         }
+    }
+
+    /// Whether it is this string, written without escapes.
+    fn is_text(self, text: &str) -> bool {
+        self.0.len() == text.len() + 2 && self.0[1..].starts_with(text.as_bytes()) && self.0[0] == b'"'
     }
 
     /// Whether it is an object.

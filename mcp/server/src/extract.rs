@@ -104,15 +104,9 @@ macro_rules! handler {
         {
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "one macro for every count")]
             fn run(&self, mut parts: Parts) -> impl Future<Output = Result<R, ToolError>> + Send {
-                let filled = (|| {
-                    $(let $parameter = $parameter::from_call(&mut parts)?;)*
-                    Ok(self($($parameter),*))
-                })();
                 async move {
-                    match filled {
-                        Ok(running) => Ok(running.await),
-                        Err(error) => Err(error),
-                    }
+                    $(let $parameter = $parameter::from_call(&mut parts)?;)*
+                    Ok(self($($parameter),*).await)
                 }
             }
 

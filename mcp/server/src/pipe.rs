@@ -180,7 +180,6 @@ impl Drop for Pipe {
     }
 }
 
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment")]
 enum Started {
     Answer(Answer),
     Running(Running),

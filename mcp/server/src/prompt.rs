@@ -190,7 +190,9 @@ pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
 
 /// Suggests values for an argument.
 #[derive(Clone)]
-pub(crate) struct Completer(Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>);
+pub(crate) struct Completer(Arc<Complete>);
+
+type Complete = dyn Fn(&str) -> Vec<String> + Send + Sync;
 
 impl Completer {
     pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Completer {
