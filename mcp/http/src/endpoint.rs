@@ -419,7 +419,7 @@ impl Endpoint {
         let limits = self.server.stream_limits();
         match era {
             Era::Session(entry) => {
-                let stream = Arc::new(Stream::keeping(limits));
+                let stream = Arc::new(entry.session.keeping_stream(limits));
                 let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams)
                 else {
                     return self.json(answer, false);
@@ -580,7 +580,7 @@ impl Endpoint {
         }
         // A stream of its own for every GET: one that took over from another would make two connections
         // of a client push each other out. The newest one gets the messages.
-        let stream = Arc::new(Stream::keeping(self.server.stream_limits()));
+        let stream = Arc::new(entry.session.keeping_stream(self.server.stream_limits()));
         let Some(number) = entry.keep_stream(&stream, false, self.settings.session_limits.streams) else {
             return busy(None);
         };

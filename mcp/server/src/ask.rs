@@ -116,6 +116,16 @@ impl Context {
         self.call().ask(key, LIST_ROOTS, &json!({}), |_| Ok(())).await
     }
 
+    /// Tells the client that what a URL elicitation asked for is done (2025-11-25); other revisions have
+    /// no such message.
+    pub async fn elicitation_complete(&self, elicitation_id: &str) {
+        if self.revision().has_elicitation_ids() {
+            let params = json!({"elicitationId": elicitation_id});
+            let message = jsonrpc::encode_notification("notifications/elicitation/complete", Some(&params));
+            self.call().send(message.into()).await;
+        }
+    }
+
     /// What the client can be asked.
     pub fn can_ask(&self) -> ClientCapabilities {
         self.capabilities()

@@ -174,7 +174,10 @@ impl Call {
             Delivery::Shared(stream) => Some(stream),
             Delivery::OnDemand { keeps } => Some(self.own_stream.get_or_init(|| {
                 let limits = self.server.limits.stream;
-                Arc::new(if *keeps { Stream::keeping(limits) } else { Stream::new(limits) })
+                Arc::new(match self.peer.session().filter(|_| *keeps) {
+                    Some(session) => session.keeping_stream(limits),
+                    None => Stream::new(limits),
+                })
             })),
         }
     }

@@ -163,6 +163,12 @@ impl ProtocolError {
             ProtocolError::Busy { retry_after_seconds } => ErrorObject::new(BUSY, message)
                 .with_data(json!({"retryAfterMs": u64::from(*retry_after_seconds) * 1000})),
             ProtocolError::Internal(_) => ErrorObject::new(INTERNAL_ERROR, message),
+            // Codes that 2026-07-28 took back.
+            ProtocolError::Other(object)
+                if !revision.has_handshake() && [-32002, -32042].contains(&object.code) =>
+            {
+                ErrorObject { code: INVALID_PARAMS, ..object.clone() }
+            }
             ProtocolError::Other(object) => object.clone(),
         }
     }

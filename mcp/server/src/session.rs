@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::auth::Caller;
 use crate::call::Call;
 use crate::error::ProtocolError;
-use crate::stream::Stream;
+use crate::stream::{Shelf, Stream, StreamLimits};
 
 /// The most that is remembered of what a client says about itself.
 const MAX_CLIENT_BYTES: usize = 8 * 1024;
@@ -41,6 +41,7 @@ struct Live {
     running: Vec<Weak<Call>>,
     /// Where messages go that belong to no call.
     unsolicited: Option<Arc<Stream>>,
+    shelf: Arc<Shelf>,
     closed: bool,
 }
 
@@ -141,6 +142,11 @@ impl Session {
 
     pub(crate) fn subscribes_to(&self, uri: &str) -> bool {
         self.live_if_any(|live| live.subscriptions.contains(uri))
+    }
+
+    /// A stream that keeps what it delivered, within what the session's streams may keep together.
+    pub fn keeping_stream(&self, limits: StreamLimits) -> Stream {
+        Stream::keeping(limits, self.live(|live| live.shelf.clone()))
     }
 
     /// Makes a stream the place for messages that belong to no call.

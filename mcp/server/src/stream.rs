@@ -5,7 +5,8 @@
 //! whose connection was cut gets the rest.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub struct StreamLimits {
     pub unread_messages: usize,
     /// Their bytes.
     pub unread_bytes: usize,
-    /// Messages kept for reading again, or parked while nobody reads.
+    /// Messages kept for reading again, or parked while nobody reads; all streams of a session share it.
     pub kept_messages: usize,
     /// Their bytes.
     pub kept_bytes: usize,
@@ -40,11 +41,36 @@ impl Default for StreamLimits {
     }
 }
 
+/// What the streams of one session keep together.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    messages: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Shelf {
+    fn add(&self, message: &Bytes) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(message.len(), Ordering::Relaxed);
+    }
+
+    fn remove(&self, message: &Bytes) {
+        self.messages.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(message.len(), Ordering::Relaxed);
+    }
+
+    fn is_over(&self, limits: &StreamLimits) -> bool {
+        self.messages.load(Ordering::Relaxed) > limits.kept_messages
+            || self.bytes.load(Ordering::Relaxed) > limits.kept_bytes
+    }
+}
+
 /// A queue of encoded messages to a client.
 #[derive(Debug)]
 pub struct Stream {
     limits: StreamLimits,
-    keeps: bool,
+    /// Where delivered messages are kept, if they are.
+    shelf: Option<Arc<Shelf>>,
     state: Mutex<State>,
     reader: AtomicWaker,
     room: Notify,
@@ -58,7 +84,6 @@ struct State {
     /// The number of the next message to deliver.
     next: u64,
     unread_bytes: usize,
-    kept_bytes: usize,
     /// Nothing more will be written.
     ended: bool,
     hang_up: bool,
@@ -96,28 +121,27 @@ enum Refused {
 impl Stream {
     /// A stream whose messages are gone once read.
     pub fn new(limits: StreamLimits) -> Stream {
-        Stream::with(limits, false)
+        Stream::with(limits, None)
     }
 
     /// A stream that keeps what it delivered, so that it can be read again.
-    pub fn keeping(limits: StreamLimits) -> Stream {
-        Stream::with(limits, true)
+    pub(crate) fn keeping(limits: StreamLimits, shelf: Arc<Shelf>) -> Stream {
+        Stream::with(limits, Some(shelf))
     }
 
-    fn with(limits: StreamLimits, keeps: bool) -> Stream {
+    fn with(limits: StreamLimits, shelf: Option<Arc<Shelf>>) -> Stream {
         let state = State {
             messages: VecDeque::new(),
             first: 1,
             next: 1,
             unread_bytes: 0,
-            kept_bytes: 0,
             ended: false,
             hang_up: false,
             reader: 0,
             attached: false,
             touched: Instant::now(),
         };
-        Stream { limits, keeps, state: Mutex::new(state), reader: AtomicWaker::new(), room: Notify::new() }
+        Stream { limits, shelf, state: Mutex::new(state), reader: AtomicWaker::new(), room: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -185,7 +209,11 @@ impl Stream {
     pub fn take_only(&self) -> Option<Option<Bytes>> {
         let mut state = self.lock();
         let untouched = state.ended && state.next == 1 && state.messages.len() <= 1 && !state.hang_up;
-        untouched.then(|| state.messages.pop_front())
+        untouched.then(|| {
+            let only = state.messages.front().cloned();
+            self.drop_first(&mut state);
+            only
+        })
     }
 
     /// Whether a reader that has seen this message has seen everything.
@@ -266,8 +294,8 @@ impl Stream {
         state.next += 1;
         state.unread_bytes -= message.len();
         state.touched = Instant::now();
-        if !self.keeps {
-            state.drop_first();
+        if self.shelf.is_none() {
+            self.drop_first(&mut state);
         }
         drop(state);
         self.room.notify_waiters();
@@ -279,7 +307,7 @@ impl Stream {
         if state.ended {
             return Err(Refused::Ended);
         }
-        let parked = self.keeps && !state.attached;
+        let parked = self.shelf.is_some() && !state.attached;
         let unread = state.first + state.messages.len() as u64 - state.next;
         let full = unread as usize >= self.limits.unread_messages
             || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;
@@ -287,16 +315,17 @@ impl Stream {
             return Err(Refused::Full);
         }
         state.unread_bytes += message.len();
-        state.kept_bytes += message.len();
         state.messages.push_back(message.clone());
-        while state.messages.len() > self.limits.kept_messages
-            || state.messages.len() > 1 && state.kept_bytes > self.limits.kept_bytes
-        {
-            if !parked && state.next == state.first {
-                // A reader is on its way to this one; the unread limits bound the rest.
-                break;
+        if let Some(shelf) = &self.shelf {
+            shelf.add(message);
+            // The oldest ones of this stream make room, but none that a reader is on its way to: the unread
+            // limits bound those.
+            while shelf.is_over(&self.limits)
+                && state.messages.len() > 1
+                && (parked || state.next > state.first)
+            {
+                self.drop_first(&mut state);
             }
-            state.drop_first();
         }
         state.touched = Instant::now();
         drop(state);
@@ -309,23 +338,31 @@ impl Stream {
         let mut state = self.lock();
         state.attached = false;
         state.reader += 1;
-        if !self.keeps {
+        if self.shelf.is_none() {
             state.ended = true;
         }
         drop(state);
         self.reader.wake();
     }
+
+    fn drop_first(&self, state: &mut State) {
+        if let Some(message) = state.messages.pop_front() {
+            if let Some(shelf) = &self.shelf {
+                shelf.remove(&message);
+            }
+            if state.next == state.first {
+                state.unread_bytes -= message.len();
+                state.next += 1;
+            }
+            state.first += 1;
+        }
+    }
 }
 
-impl State {
-    fn drop_first(&mut self) {
-        if let Some(message) = self.messages.pop_front() {
-            self.kept_bytes -= message.len();
-            if self.next == self.first {
-                self.unread_bytes -= message.len();
-                self.next += 1;
-            }
-            self.first += 1;
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(shelf) = &self.shelf {
+            self.lock().messages.iter().for_each(|message| shelf.remove(message));
         }
     }
 }
@@ -345,7 +382,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_kept_stream_can_be_read_again_from_any_message_on() {
-        let stream = Stream::keeping(StreamLimits::default());
+        let stream = Stream::keeping(StreamLimits::default(), Arc::default());
         let first = stream.attach(None).unwrap();
         for text in ["a", "b", "c"] {
             assert!(stream.send(text.into()).await);
@@ -377,12 +414,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
         let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
-        let stream = Stream::keeping(limits);
+        let stream = Stream::keeping(limits, Arc::default());
         for text in ["a", "b", "c", "d", "e"] {
             assert!(stream.send(text.into()).await);
         }
         let reader = stream.attach(None).unwrap();
         assert_eq!(pop(&stream, reader).await, message(3, "c"));
         assert_eq!(stream.attach(Some(1)), None);
+    }
+
+    #[tokio::test]
+    async fn the_streams_of_a_session_share_what_they_keep() {
+        let limits = StreamLimits { kept_bytes: 100, ..StreamLimits::default() };
+        let shelf = Arc::<Shelf>::default();
+        let streams = [(); 5].map(|()| Stream::keeping(limits, shelf.clone()));
+        for stream in &streams {
+            for _ in 0..10 {
+                assert!(stream.send(Bytes::from(vec![b'x'; 30])).await);
+            }
+        }
+        // Each may hold its newest message, whatever the others keep.
+        assert!(shelf.bytes.load(Ordering::Relaxed) <= 100 + 5 * 30);
+        drop(streams);
+        assert_eq!(shelf.bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(shelf.messages.load(Ordering::Relaxed), 0);
     }
 }

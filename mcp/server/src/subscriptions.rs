@@ -199,6 +199,10 @@ pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch 
         let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
         return call.refuse(&ProtocolError::MissingCapability(required));
     }
+    if call.stream().is_none() {
+        let reason = "listening needs a stream; accept text/event-stream";
+        return call.refuse(&ProtocolError::invalid(METHOD, reason));
+    }
     let filter = call.honoured(filter);
     Running::start_listener(call, METHOD, |call| {
         Box::pin(async move {
