@@ -20,6 +20,7 @@ use crate::workspace;
 /// Run a command from a clean checkout before you add it here.
 const KNOWN_COMMANDS: &[&str] = &[
     "cargo build",
+    "cargo run --release -- demo",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
     "cargo xtask conformance --scenario server-stateless",

@@ -1,38 +1,31 @@
 //! [`Endpoint`]: POST, GET, DELETE; one message in, one reply out.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bindpost_mcp_protocol::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, SESSION_NOT_FOUND};
-use bindpost_mcp_protocol::{
-    DecodeError, ErrorObject, Incoming as Decoded, Message, Notification, Request, RequestId, Revision,
-};
-use bindpost_mcp_server::{
-    Answer, Caller, Delivery, Dispatch, Exchange, Peer, ProtocolError, Refusal, Running, Server, Stream,
-    join_batch,
-};
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, Notification, Request, Revision};
+use bindpost_mcp_server::{Answer, Caller, Delivery, Dispatch, Exchange, Peer, Running, Server, join_batch};
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
 
 use crate::body::{BodyReader, ReplyBody, Unread};
-use crate::events::{self, Events};
+use crate::era::{Era, claims_new_revision};
+use crate::events;
 use crate::guard::Guard;
-use crate::headers::{Accepts, McpHeaders, SESSION_ID, Version};
+use crate::headers::{Accepts, McpHeaders, SESSION_ID};
 use crate::pipes::Pipes;
-use crate::sessions::{Entry, Sessions};
+use crate::reply::{
+    No, Reply, busy, empty, json_reply, not_allowed, refuse, refuse_object, too_many_sessions,
+};
+use crate::sessions::Sessions;
 use crate::settings::{SessionMode, Settings};
-
-/// An answer.
-pub(crate) type Reply = Response<ReplyBody>;
-
-/// An answer that says no; boxed, because most requests never see one.
-type No = Box<Reply>;
+use crate::streaming::run_once;
 
 /// An MCP server behind HTTP.
 #[derive(Debug)]
@@ -42,16 +35,6 @@ pub struct Endpoint {
     guard: Guard,
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
-}
-
-/// What an accepted message belongs to.
-enum Era {
-    /// It stands alone, as 2026-07-28 defines it.
-    Alone(Peer),
-    /// It belongs to a session.
-    Session(Arc<Entry>),
-    /// It is of a revision with a handshake, but there is no session.
-    Sessionless(Revision),
 }
 
 impl Endpoint {
@@ -254,67 +237,6 @@ impl Endpoint {
         Ok((started, era))
     }
 
-    /// Tells the eras apart, and checks what each demands before dispatch.
-    fn era(&self, parts: &Parts, headers: &McpHeaders<'_>, request: &Request) -> Result<Era, No> {
-        let version = headers.version();
-        let has_envelope = Peer::has_envelope(request.params());
-        let claims_to_stand_alone = has_envelope
-            || request.method() == "server/discover"
-            || request.method() != "initialize" && claims_new_revision(version, headers);
-        if claims_to_stand_alone {
-            let refuse = |error: &ProtocolError| {
-                let answer = Answer::refused(&request.id, error, Revision::DISCOVERABLE[0]);
-                Box::new(self.json(answer, true))
-            };
-            if has_envelope {
-                headers.check_version(request).map_err(|error| refuse(&error))?;
-            }
-            let peer = Peer::from_envelope(request.params()).map_err(|error| refuse(&error))?;
-            headers.check_method(request).map_err(|error| refuse(&error))?;
-            return Ok(Era::Alone(peer));
-        }
-        // Negotiation happens in the body; a client that comes back with an old session id starts anew.
-        if request.method() == "initialize" {
-            return Ok(Era::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
-        }
-        match self.session_of(parts, headers)? {
-            Some(entry) => Ok(Era::Session(entry)),
-            None => self.sessionless(headers, Some(&request.id)).map(Era::Sessionless),
-        }
-    }
-
-    /// The revision of a message without a session, where that is allowed.
-    fn sessionless(&self, headers: &McpHeaders<'_>, id: Option<&RequestId>) -> Result<Revision, No> {
-        if self.settings.sessions == SessionMode::Required {
-            let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
-            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
-        }
-        match headers.version() {
-            Version::Known(revision) if revision.has_handshake() => Ok(revision),
-            _ => Ok(Revision::WITHOUT_HEADER),
-        }
-    }
-
-    /// The session the headers name; `None` if they name none.
-    fn session_of(&self, parts: &Parts, headers: &McpHeaders<'_>) -> Result<Option<Arc<Entry>>, No> {
-        if self.settings.sessions == SessionMode::Off {
-            return Ok(None);
-        }
-        let Some(id) = headers.session_id() else { return Ok(None) };
-        let Some(entry) = self.sessions.find(id, &self.caller(parts)) else {
-            let reason = "unknown or expired session; send `initialize` again";
-            return Err(Box::new(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason)));
-        };
-        match headers.version() {
-            Version::Unknown(version) => {
-                let known = Revision::ALL.map(Revision::as_str).join(", ");
-                let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
-                Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
-            }
-            _ => Ok(Some(entry)),
-        }
-    }
-
     fn take_notification(
         &self,
         parts: &Parts,
@@ -411,138 +333,6 @@ impl Endpoint {
         }))
     }
 
-    /// Answers what was done at once: by JSON, unless the client would rather have a stream.
-    fn answer(&self, answer: Answer, era: &Era, accepts: Accepts) -> Reply {
-        if accepts != Accepts::StreamsFirst || answer.refusal().is_some() {
-            return self.json(answer, era.stands_alone());
-        }
-        let limits = self.server.stream_limits();
-        match era {
-            Era::Session(entry) => {
-                let stream = Arc::new(entry.session.keeping_stream(limits));
-                let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams)
-                else {
-                    return self.json(answer, false);
-                };
-                stream.finish(answer.into_bytes());
-                self.session_events(entry, &stream, number, None)
-            }
-            Era::Alone(_) | Era::Sessionless(_) => {
-                let stream = Arc::new(Stream::new(limits));
-                stream.finish(answer.into_bytes());
-                self.events(Events::attach(stream, None, self.settings.keep_alive))
-            }
-        }
-    }
-
-    /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
-    async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts: Accepts) -> Reply {
-        if accepts == Accepts::JsonOnly {
-            return match running.await {
-                Some(answer) => self.json(answer, era.stands_alone()),
-                None => empty(StatusCode::ACCEPTED),
-            };
-        }
-        match era {
-            Era::Session(entry) => self.stream_in_session(running, &entry).await,
-            Era::Alone(_) | Era::Sessionless(_) => self.stream_alone(running, era.stands_alone()).await,
-        }
-    }
-
-    /// The call lives and dies with the connection.
-    async fn stream_alone(&self, mut running: Running, stands_alone: bool) -> Reply {
-        let mut patience = Box::pin(tokio::time::sleep(self.settings.stream_after));
-        let ended = poll_fn(|context| {
-            let polled = Pin::new(&mut running).poll(context);
-            if running.stream().is_some() {
-                // The answer, if it is there already, follows the messages.
-                return Poll::Ready(Some(polled));
-            }
-            match polled {
-                Poll::Ready(answer) => Poll::Ready(Some(Poll::Ready(answer))),
-                Poll::Pending => patience.as_mut().poll(context).map(|()| None),
-            }
-        })
-        .await;
-        match (ended, running.stream().cloned()) {
-            (Some(Poll::Ready(Some(answer))), None) => self.json(answer, stands_alone),
-            (Some(Poll::Ready(None)), None) => empty(StatusCode::ACCEPTED),
-            (Some(Poll::Ready(answer)), Some(stream)) => {
-                match answer {
-                    Some(answer) => stream.finish(answer.into_bytes()),
-                    None => stream.end(),
-                }
-                self.events(Events::attach(stream, None, self.settings.keep_alive))
-            }
-            (Some(Poll::Pending) | None, _) => {
-                let stream = running.open_stream().cloned();
-                let events = stream.and_then(|stream| Events::attach(stream, None, self.settings.keep_alive));
-                self.events(events.map(|events| events.driving(running)))
-            }
-        }
-    }
-
-    /// The call goes on without the connection; whoever comes back gets the rest.
-    async fn stream_in_session(&self, running: Running, entry: &Arc<Entry>) -> Reply {
-        let Some(stream) = running.open_stream().cloned() else {
-            return empty(StatusCode::ACCEPTED);
-        };
-        let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams) else {
-            let error = ProtocolError::Busy { retry_after_seconds: 1 };
-            let answer = Answer::refused(running.id(), &error, entry.session.revision());
-            return self.json(answer, false);
-        };
-        let answered = stream.clone();
-        tokio::spawn(async move {
-            match running.await {
-                Some(answer) => answered.finish(answer.into_bytes()),
-                None => answered.end(),
-            }
-        });
-        let ready = poll_fn(|context| stream.poll_ready(context));
-        let _ = tokio::time::timeout(self.settings.stream_after, ready).await;
-        if let Some(only) = stream.take_only() {
-            entry.forget_stream(number);
-            return match only {
-                Some(answer) => json_reply(StatusCode::OK, ReplyBody::shared(answer)),
-                None => empty(StatusCode::ACCEPTED),
-            };
-        }
-        self.session_events(entry, &stream, number, None)
-    }
-
-    /// A stream of a session as an answer.
-    fn session_events(&self, entry: &Entry, stream: &Arc<Stream>, number: u32, after: Option<u64>) -> Reply {
-        let hung_up = stream.is_hung_up() && after.is_none();
-        let events = Events::attach(stream.clone(), after, self.settings.keep_alive);
-        if hung_up {
-            // Attaching begins a new visit; the call asked for the visit before to end.
-            stream.hang_up();
-        }
-        self.events(events.map(|events| {
-            let events = events.with_ids(number);
-            match after {
-                None if entry.session.revision().primes_streams() => {
-                    events.opening(events::priming(number, self.settings.retry))
-                }
-                _ => events,
-            }
-        }))
-    }
-
-    pub(crate) fn events(&self, events: Option<Events>) -> Reply {
-        let Some(events) = events else {
-            let reason = "the event id is not known (any more)";
-            return refuse(StatusCode::BAD_REQUEST, None, INVALID_PARAMS, reason);
-        };
-        let mut reply = Response::new(ReplyBody::events(events));
-        let headers = reply.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        reply
-    }
-
     /// The stream of a session for what belongs to no call, or a cut stream from where it was cut.
     fn get(self: &Arc<Self>, parts: &Parts, headers: &McpHeaders<'_>) -> Reply {
         if self.settings.json_only
@@ -604,26 +394,6 @@ impl Endpoint {
             }
             Err(no) => *no,
         }
-    }
-
-    fn json(&self, answer: Answer, stands_alone: bool) -> Reply {
-        let status = match answer.refusal() {
-            None | Some(Refusal::InBand) => StatusCode::OK,
-            Some(Refusal::BadRequest) => StatusCode::BAD_REQUEST,
-            // From 2026-07-28 on the status tells; before, clients look at the body only.
-            Some(Refusal::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
-            Some(Refusal::UnknownMethod) => StatusCode::OK,
-            Some(Refusal::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
-        };
-        let retry_after = match answer.refusal() {
-            Some(Refusal::Busy { retry_after_seconds }) => Some(retry_after_seconds),
-            _ => None,
-        };
-        let mut reply = json_reply(status, ReplyBody::answer(answer));
-        if let Some(seconds) = retry_after {
-            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        reply
     }
 }
 
@@ -702,83 +472,6 @@ enum Started {
     Opened(Reply),
 }
 
-impl Era {
-    fn stands_alone(&self) -> bool {
-        matches!(self, Era::Alone(_))
-    }
-}
-
-/// Whether the version header names a revision without a handshake, or one nobody knows and no session.
-fn claims_new_revision(version: Version<'_>, headers: &McpHeaders<'_>) -> bool {
-    match version {
-        Version::Absent => false,
-        Version::Known(revision) => !revision.has_handshake(),
-        Version::Unknown(_) => headers.session_id().is_none(),
-    }
-}
-
-/// Polls a call once: most are done by then, and have said nothing before.
-#[expect(clippy::result_large_err, reason = "handed on to the stream, not an error")]
-fn run_once(mut running: Running, context: &mut Context<'_>) -> Result<Answer, Running> {
-    match Pin::new(&mut running).poll(context) {
-        Poll::Ready(Some(answer)) => match running.stream() {
-            None => Ok(answer),
-            Some(stream) => {
-                stream.finish(answer.into_bytes());
-                Err(running)
-            }
-        },
-        _ => Err(running),
-    }
-}
-
 fn answered(reply: Reply) -> Stage {
     Stage::Answered(Some(Box::new(reply)))
-}
-
-fn json_reply(status: StatusCode, body: ReplyBody) -> Reply {
-    let mut reply = Response::new(body);
-    *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    reply
-}
-
-pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(ReplyBody::empty());
-    *reply.status_mut() = status;
-    reply
-}
-
-/// An error with a JSON-RPC body.
-pub(crate) fn refuse(
-    status: StatusCode,
-    id: Option<&RequestId>,
-    code: i64,
-    reason: impl Into<String>,
-) -> Reply {
-    refuse_object(status, id, &ErrorObject::new(code, reason))
-}
-
-fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
-    json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error)))
-}
-
-fn not_allowed(allow: &'static str) -> Reply {
-    let reason = format!("this method is not served here; use {allow}");
-    let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, None, INVALID_REQUEST, reason);
-    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
-    reply
-}
-
-fn busy(id: Option<&RequestId>) -> Reply {
-    let mut reply = refuse(StatusCode::TOO_MANY_REQUESTS, id, 429, "too many streams in this session");
-    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    reply
-}
-
-pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
-    let reason = "too many sessions are open; try again later";
-    let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, id, 503, reason);
-    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
-    reply
 }

@@ -5,13 +5,16 @@
 
 mod body;
 mod endpoint;
+mod era;
 mod events;
 mod guard;
 mod headers;
 mod pipes;
+mod reply;
 mod serve;
 mod sessions;
 mod settings;
+mod streaming;
 
 pub mod listener;
 

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::endpoint::{Endpoint, Reply, Taken, empty, refuse};
+use crate::endpoint::{Endpoint, Taken};
 use crate::events::Events;
+use crate::reply::{Reply, empty, refuse, too_many_sessions};
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl Endpoint {
             let most = if pipe.caller.id().is_some() { limits.per_caller } else { limits.anonymous };
             let of_caller = || open.values().filter(|other| other.caller == pipe.caller).count();
             if open.len() >= limits.total || open.len() >= most && of_caller() >= most {
-                return crate::endpoint::too_many_sessions(None);
+                return too_many_sessions(None);
             }
             open.insert(id.clone(), pipe);
         }

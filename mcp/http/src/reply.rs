@@ -1,0 +1,83 @@
+//! Replies without a stream: JSON, nothing, or no.
+
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::{ErrorObject, RequestId};
+use bindpost_mcp_server::{Answer, Refusal};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+
+use crate::body::ReplyBody;
+
+/// An answer.
+pub(crate) type Reply = Response<ReplyBody>;
+
+/// An answer that says no; boxed, because most requests never see one.
+pub(crate) type No = Box<Reply>;
+
+/// An encoded answer, with the status its revision gives it.
+pub(crate) fn json(answer: Answer, stands_alone: bool) -> Reply {
+    let status = match answer.refusal() {
+        None | Some(Refusal::InBand) => StatusCode::OK,
+        Some(Refusal::BadRequest) => StatusCode::BAD_REQUEST,
+        // From 2026-07-28 on the status tells; before, clients look at the body only.
+        Some(Refusal::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
+        Some(Refusal::UnknownMethod) => StatusCode::OK,
+        Some(Refusal::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
+    };
+    let retry_after = match answer.refusal() {
+        Some(Refusal::Busy { retry_after_seconds }) => Some(retry_after_seconds),
+        _ => None,
+    };
+    let mut reply = json_reply(status, ReplyBody::answer(answer));
+    if let Some(seconds) = retry_after {
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    reply
+}
+
+pub(crate) fn json_reply(status: StatusCode, body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(ReplyBody::empty());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// An error with a JSON-RPC body.
+pub(crate) fn refuse(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    code: i64,
+    reason: impl Into<String>,
+) -> Reply {
+    refuse_object(status, id, &ErrorObject::new(code, reason))
+}
+
+pub(crate) fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
+    json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error)))
+}
+
+pub(crate) fn not_allowed(allow: &'static str) -> Reply {
+    let reason = format!("this method is not served here; use {allow}");
+    let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, None, INVALID_REQUEST, reason);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    reply
+}
+
+pub(crate) fn busy(id: Option<&RequestId>) -> Reply {
+    let mut reply = refuse(StatusCode::TOO_MANY_REQUESTS, id, 429, "too many streams in this session");
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    reply
+}
+
+pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
+    let reason = "too many sessions are open; try again later";
+    let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, id, 503, reason);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    reply
+}
