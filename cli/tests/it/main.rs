@@ -1,4 +1,5 @@
 //! The program as a user meets it.
+#![allow(clippy::expect_used, reason = "a test that cannot go on says why")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +20,8 @@ struct Demo(Child, String);
 
 impl Demo {
     fn start() -> Demo {
-        let mut child = bindpost(&["demo", "--port", "0"]).stderr(Stdio::piped()).spawn().expect("bindpost runs");
+        let mut child =
+            bindpost(&["demo", "--port", "0"]).stderr(Stdio::piped()).spawn().expect("bindpost runs");
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
         let address = stderr
             .lines()

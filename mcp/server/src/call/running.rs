@@ -1,0 +1,365 @@
+//! [`Running`]: what drives a call: its turn, its clock, its end.
+//!
+//! Most handlers are done when they are polled once, so everything that costs is made later: the
+//! timer, the stream, the entry in the session's list of running calls.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
+
+use bindpost_mcp_protocol::{RequestId, jsonrpc};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Sleep;
+use tracing::Span;
+
+use super::{Call, Finished, HandlerFuture, Subject};
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::dispatch::Dispatch;
+use crate::error::{ProtocolError, ToolError};
+use crate::stream::Stream;
+
+/// A call at work. Poll it to its end; drop it to cancel it.
+///
+/// It ends with `None` when it was cancelled and no answer is wanted.
+#[derive(Debug)]
+pub struct Running {
+    call: Arc<Call>,
+    method: &'static str,
+    stage: Stage,
+    timeout: Option<Duration>,
+    timer: Option<Pin<Box<Sleep>>>,
+    as_task: bool,
+    noted: bool,
+    span: Span,
+    started: Option<Instant>,
+}
+
+enum Stage {
+    /// Waits for a free place; then the handler is made.
+    Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>, Option<HandlerFuture>),
+    Working(HandlerFuture),
+    Over,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Stage::Waiting(..) => "Waiting",
+            Stage::Working(_) => "Working",
+            Stage::Over => "Over",
+        })
+    }
+}
+
+impl Running {
+    /// Starts a handler, in turn with the others.
+    pub(crate) fn start(
+        call: Arc<Call>,
+        method: &'static str,
+        timeout: Option<Duration>,
+        as_task: bool,
+        make: impl FnOnce(Context) -> HandlerFuture,
+    ) -> Dispatch {
+        if let Some(session) = call.peer.session()
+            && session.running() >= call.server.limits.calls_per_session
+        {
+            return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 });
+        }
+        if call.revision().asks_by_result()
+            && let Err(error) = call.resume(method)
+        {
+            return call.refuse(&error);
+        }
+        let handler = make(Context::new(call.clone()));
+        let stage = match call.server.running.clone().try_acquire_owned() {
+            Ok(permit) => {
+                *call.permit.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+                Stage::Working(handler)
+            }
+            Err(_) => match call.server.wait_for_turn() {
+                Some(turn) => Stage::Waiting(Box::pin(turn), Some(handler)),
+                None => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
+            },
+        };
+        Dispatch::Running(Running::with(call, method, timeout, as_task, stage))
+    }
+
+    /// Starts what takes no place from others and may take for ever: a listener.
+    pub(crate) fn start_listener(
+        call: Arc<Call>,
+        method: &'static str,
+        make: impl FnOnce(Arc<Call>) -> HandlerFuture,
+    ) -> Dispatch {
+        let handler = make(call.clone());
+        Dispatch::Running(Running::with(call, method, None, false, Stage::Working(handler)))
+    }
+
+    fn with(
+        call: Arc<Call>,
+        method: &'static str,
+        timeout: Option<Duration>,
+        as_task: bool,
+        stage: Stage,
+    ) -> Running {
+        let span = tracing::info_span!(
+            "request",
+            method,
+            entry = call.subject.name(),
+            revision = call.revision().as_str(),
+            caller = call.caller.kind(),
+        );
+        let started = (!span.is_disabled()).then(Instant::now);
+        if !span.is_disabled() {
+            tracing::debug!(parent: &span, arguments = call.params.as_json(), "started");
+        }
+        Running { call, method, stage, timeout, timer: None, as_task, noted: false, span, started }
+    }
+
+    /// The id of the request.
+    pub fn id(&self) -> &RequestId {
+        &self.call.id
+    }
+
+    /// The call's own stream, if a message was sent by now.
+    pub fn stream(&self) -> Option<&Arc<Stream>> {
+        self.call.own_stream.get()
+    }
+
+    /// The call's own stream, made now if there is none yet.
+    pub fn open_stream(&self) -> Option<&Arc<Stream>> {
+        self.call.stream()
+    }
+
+    /// Cancels the call from elsewhere.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::downgrade(&self.call))
+    }
+
+    /// Whether the caller has stopped waiting.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    fn over(&mut self, outcome: &str) {
+        self.stage = Stage::Over;
+        self.timer = None;
+        self.call.release_permit();
+        if let Some(started) = self.started {
+            let ms = started.elapsed().as_secs_f64() * 1000.0;
+            tracing::info!(parent: &self.span, outcome, duration_ms = ms, "finished");
+        }
+    }
+
+    fn end(&mut self, outcome: Result<Finished, ToolError>) -> Poll<Option<Answer>> {
+        let word = match &outcome {
+            Ok(Finished::Tool(result)) if result.is_error => "tool error",
+            Ok(_) => "ok",
+            Err(_) => "error",
+        };
+        if let Some(task) = self.call.task.get() {
+            let mut result = Vec::new();
+            let outcome = match self.call.write_result(&mut result, outcome) {
+                Ok(()) => Ok(serde_json::from_slice(&result).unwrap_or(Value::Null)),
+                Err(error) => Err(error.to_object(self.call.revision())),
+            };
+            task.finish(outcome);
+            self.over(word);
+            return Poll::Ready(None);
+        }
+        let answer = self.call.finish(outcome);
+        self.over(word);
+        Poll::Ready(Some(answer))
+    }
+
+    /// The round ends: the client is asked, or the call becomes a task.
+    fn turn(&mut self) -> Option<Poll<Option<Answer>>> {
+        if self.call.task.get().is_some() {
+            return None;
+        }
+        if !self.call.asks().wanted.is_empty() {
+            let answer = match self.call.input_required(self.method) {
+                Ok(result) => self.encode("input_required", &result),
+                Err(error) => Answer::refused(&self.call.id, &error, self.call.revision()),
+            };
+            self.over("input required");
+            return Some(Poll::Ready(Some(answer)));
+        }
+        if self.call.wants_task.load(Ordering::Acquire) {
+            return Some(self.become_task());
+        }
+        None
+    }
+
+    /// Moves the handler into the background and answers with the task.
+    fn become_task(&mut self) -> Poll<Option<Answer>> {
+        let tasks = self.call.server.tasks.clone();
+        let made = tasks.map(|tasks| tasks.make(&self.call));
+        let task = match made {
+            Some(Ok(task)) => task,
+            Some(Err(error)) => return self.end(Err(error.into())),
+            None => return self.end(Err(ProtocolError::Internal("tasks are off".to_owned()).into())),
+        };
+        let answer = self.encode("task", &task.show());
+        let _ = self.call.task.set(task);
+        let in_background = Running {
+            call: self.call.clone(),
+            method: self.method,
+            stage: std::mem::replace(&mut self.stage, Stage::Over),
+            timeout: None,
+            timer: None,
+            as_task: false,
+            noted: true,
+            span: self.span.clone(),
+            started: self.started.take(),
+        };
+        tokio::spawn(in_background);
+        Poll::Ready(Some(answer))
+    }
+
+    fn encode(&self, result_type: &str, result: &impl Serialize) -> Answer {
+        let mut message = Vec::with_capacity(512);
+        jsonrpc::write_result_start(&mut message, &self.call.id);
+        self.call.server.write_typed(&mut message, result_type, result);
+        message.push(jsonrpc::RESULT_END);
+        Answer::whole(message)
+    }
+
+    /// The first time a call has to wait: make it known to those who may cancel it, and start its clock.
+    fn note(&mut self) {
+        if !std::mem::replace(&mut self.noted, true) {
+            if let Some(session) = self.call.peer.session() {
+                session.note_running(&self.call);
+            }
+            self.timer = self.timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+        }
+    }
+}
+
+impl Future for Running {
+    type Output = Option<Answer>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Option<Answer>> {
+        let this = self.get_mut();
+        let span = this.span.clone();
+        let _entered = span.enter();
+        loop {
+            if this.call.is_cancelled() {
+                if let Some(task) = this.call.task.get() {
+                    task.cancelled();
+                }
+                this.over("cancelled");
+                return Poll::Ready(None);
+            }
+            if std::mem::take(&mut this.as_task) {
+                return this.become_task();
+            }
+            match &mut this.stage {
+                Stage::Over => return Poll::Ready(None),
+                Stage::Waiting(turn, handler) => match turn.as_mut().poll(context) {
+                    Poll::Ready(permit) => {
+                        *this.call.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+                        this.stage = handler.take().map_or(Stage::Over, Stage::Working);
+                        continue;
+                    }
+                    Poll::Pending => {}
+                },
+                Stage::Working(handler) => {
+                    match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+                        Ok(Poll::Ready(outcome)) => return this.end(outcome),
+                        Ok(Poll::Pending) => {
+                            if let Some(end) = this.turn() {
+                                return end;
+                            }
+                        }
+                        Err(panic) => {
+                            let what = panic_text(&*panic);
+                            tracing::error!(entry = this.call.subject.name(), "handler panicked: {what}");
+                            let error = ProtocolError::Internal("the handler panicked".to_owned());
+                            return this.end(Err(error.into()));
+                        }
+                    }
+                }
+            }
+            this.note();
+            this.call.driver.register(context.waker());
+            if this.call.is_cancelled() {
+                continue;
+            }
+            if let Some(timer) = &mut this.timer
+                && timer.as_mut().poll(context).is_ready()
+            {
+                let timeout = this.timeout.unwrap_or_default();
+                if this.call.asks().open > 0 {
+                    // The user is thinking; that is not the handler's time.
+                    this.timer = Some(Box::pin(tokio::time::sleep(timeout)));
+                    continue;
+                }
+                this.call.cancelled.store(true, Ordering::Release);
+                this.call.cancel_signal.notify_waiters();
+                let text = format!("timed out after {} s", timeout.as_secs_f64());
+                return this.end(Err(match this.call.subject {
+                    Subject::Tool(_) => ToolError::new(format!("{:?} {text}", this.call.subject.name())),
+                    _ => ProtocolError::Internal(text).into(),
+                }));
+            }
+            return Poll::Pending;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.stage, Stage::Over) {
+            // Nobody waits any more; what the handler started elsewhere can learn of it.
+            self.call.cancel();
+            self.over("dropped");
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// Cancels a call from elsewhere.
+#[derive(Debug, Clone)]
+pub struct Canceller(std::sync::Weak<Call>);
+
+impl Canceller {
+    /// Cancels it, if it still runs and has this id.
+    pub fn cancel_if(&self, id: &RequestId) -> bool {
+        match self.0.upgrade().filter(|call| call.id == *id) {
+            Some(call) => {
+                call.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Brings it to its graceful end if it is a listener; anything else goes on.
+    pub fn end_listening(&self) {
+        if let Some(call) = self.0.upgrade() {
+            call.ending.store(true, Ordering::Release);
+            if matches!(call.subject, Subject::Changes) {
+                call.cancel_signal.notify_waiters();
+            }
+        }
+    }
+
+    /// Whether the call is over.
+    pub fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
