@@ -1,7 +1,7 @@
 //! Streamable HTTP and HTTP+SSE for bindpost, on hyper.
 //!
 //! [`Endpoint`] turns HTTP requests into messages and back; [`listener`] keeps the connections;
-//! [`serve`] puts the two together.
+//! [`bind`] and [`Bound::serve`] put the two together.
 
 mod body;
 mod endpoint;

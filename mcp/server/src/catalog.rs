@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, Shape, Tool};
 use bytes::Bytes;
 use serde::Serialize;
+use serde::ser::SerializeMap as _;
 
 use crate::cursor::{Cursor, Kind};
 use crate::error::ProtocolError;
@@ -172,6 +173,24 @@ impl Kind {
             Kind::Templates => "resourceTemplates",
             Kind::Prompts => "prompts",
         }
+    }
+}
+
+/// One page as its result shows it.
+struct Page<D> {
+    member: &'static str,
+    definitions: Vec<D>,
+    next_cursor: Option<String>,
+}
+
+impl<D: Serialize> Serialize for Page<D> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut page = serializer.serialize_map(None)?;
+        page.serialize_entry(self.member, &self.definitions)?;
+        if let Some(cursor) = &self.next_cursor {
+            page.serialize_entry("nextCursor", cursor)?;
+        }
+        page.end()
     }
 }
 
@@ -378,11 +397,12 @@ impl<E: Entry> Section<E> {
                 definition
             })
             .collect();
-        let mut result = serde_json::Map::new();
-        result.insert(kind.member().to_owned(), serde_json::to_value(definitions).unwrap_or_default());
-        if let (true, Some((last, _))) = (end < self.entries.len(), entries.last()) {
-            result.insert("nextCursor".to_owned(), Cursor { kind, after: *last }.encode().into());
-        }
+        let next = (end < self.entries.len()).then(|| entries.last()).flatten();
+        let result = Page {
+            member: kind.member(),
+            definitions,
+            next_cursor: next.map(|(last, _)| Cursor { kind, after: *last }.encode()),
+        };
         let mut out = Vec::new();
         stamp.write_complete(&mut out, revision, &result, None, true);
         out.into()

@@ -1,6 +1,7 @@
 //! The table of methods: one line each. A request finds its line; the line says who answers.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bindpost_mcp_protocol::{Notification, Request, Revision, jsonrpc};
 use serde::Serialize;
@@ -141,10 +142,15 @@ impl Server {
         {
             return inbound.refuse(&error);
         }
+        let caller = inbound.exchange.caller.kind();
+        let started = tracing::enabled!(tracing::Level::INFO).then(Instant::now);
         let dispatched = (line.run)(inbound, headers);
-        if let Dispatch::Answer(answer) = &dispatched {
+        // A call logs for itself when it ends.
+        if let (Dispatch::Answer(answer), Some(started)) = (&dispatched, started) {
             let outcome = if answer.refusal().is_some() { "refused" } else { "ok" };
-            tracing::info!(method = line.name, revision = revision.as_str(), outcome, "request");
+            let duration_ms = started.elapsed().as_secs_f64() * 1000.0;
+            let revision = revision.as_str();
+            tracing::info!(method = line.name, revision, caller, outcome, duration_ms, "request");
         }
         dispatched
     }
