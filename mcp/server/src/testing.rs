@@ -69,6 +69,7 @@ mod play;
 use std::future::Future;
 use std::io;
 
+use bindpost_mcp_protocol::Revision;
 use bytes::Bytes;
 
 pub use client::Client;
@@ -80,8 +81,9 @@ pub trait Transport {
     /// The word that `transports` and the filters of lines use.
     const NAME: &'static str;
 
-    /// Sends a message. Done when a later one can no longer overtake it.
-    fn send(&mut self, message: &str) -> impl Future<Output = io::Result<()>> + Send;
+    /// Sends a message of a client that speaks this revision. Done when a later one can no longer
+    /// overtake it.
+    fn send(&mut self, message: &str, revision: Revision) -> impl Future<Output = io::Result<()>> + Send;
 
     /// The next message from the server, whichever way it comes; `None` when there will be none.
     /// Nothing is lost when the future is dropped.

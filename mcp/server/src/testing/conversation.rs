@@ -1,0 +1,346 @@
+//! [`Conversation`]: the text format, parsed.
+
+use std::path::Path;
+use std::{fs, io};
+
+use bindpost_mcp_protocol::Revision;
+use serde_json::{Map, Value};
+
+/// Every transport, as the format calls it; the first ones are pipes.
+const TRANSPORTS: [&str; 4] = ["memory", "stdio", "sse", "http"];
+const PIPES: [&str; 3] = ["memory", "stdio", "sse"];
+
+/// Messages sent and messages expected, as [the module](super) describes it.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub(super) file: String,
+    shows: String,
+    revisions: Vec<Revision>,
+    transports: Vec<&'static str>,
+    server: String,
+    pub(super) client: Map<String, Value>,
+    pub(super) raw: bool,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One step, and whom it is for.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) number: usize,
+    only: Filter,
+    pub(super) step: Step,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Send(String),
+    Expect(String),
+    ExpectInAnyOrder(String),
+    ExpectNothing,
+    Status(u16),
+    EndInput,
+}
+
+/// Whom a line is for; an empty list is everybody.
+#[derive(Clone, Debug, Default)]
+struct Filter {
+    revisions: Vec<Revision>,
+    transports: Vec<&'static str>,
+}
+
+/// A text that is no conversation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct FormatError {
+    /// The file.
+    pub file: String,
+    /// Counts from 1.
+    pub line: usize,
+    /// What to change.
+    pub reason: String,
+}
+
+impl Conversation {
+    /// Parses a conversation. `file` is what failures call it.
+    pub fn parse(file: impl Into<String>, text: &str) -> Result<Conversation, FormatError> {
+        let mut conversation = Conversation {
+            file: file.into(),
+            shows: String::new(),
+            revisions: Vec::new(),
+            transports: TRANSPORTS.to_vec(),
+            server: String::new(),
+            client: Map::new(),
+            raw: false,
+            lines: Vec::new(),
+        };
+        let file = conversation.file.clone();
+        let at = |line: usize, reason: String| FormatError { file: file.clone(), line, reason };
+        for (number, line) in whole_lines(text) {
+            conversation.take(number, &line).map_err(|reason| at(number, reason))?;
+        }
+        let missing = match &conversation {
+            whole if whole.shows.is_empty() => "say in the first line what it shows: `# …`",
+            whole if whole.revisions.is_empty() => "say for which revisions: `revisions all`",
+            whole if whole.lines.is_empty() => "there is no step: `--> {…}` or `<-- {…}`",
+            _ => return Ok(conversation),
+        };
+        Err(at(1, missing.to_owned()))
+    }
+
+    /// Reads every `.txt` file of a folder, in the order of their names.
+    pub fn read_all(folder: impl AsRef<Path>) -> io::Result<Vec<Conversation>> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            paths.push(entry?.path());
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+        paths.sort();
+        let read = |path: &std::path::PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            Conversation::parse(name, &fs::read_to_string(path)?).map_err(io::Error::other)
+        };
+        paths.iter().map(read).collect()
+    }
+
+    /// The name of the file.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// What it shows.
+    pub fn shows(&self) -> &str {
+        &self.shows
+    }
+
+    /// The revisions it is played for.
+    pub fn revisions(&self) -> &[Revision] {
+        &self.revisions
+    }
+
+    /// Whether it is played over this transport.
+    pub fn runs_over(&self, transport: &str) -> bool {
+        self.transports.contains(&transport)
+    }
+
+    /// Which server should answer; empty for the usual one.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The steps for one revision and transport.
+    pub(super) fn steps(&self, revision: Revision, transport: &str) -> Vec<&Line> {
+        self.lines.iter().filter(|line| line.only.lets_through(revision, transport)).collect()
+    }
+
+    fn take(&mut self, number: usize, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim();
+        let step = match word {
+            "#" if number == 1 => {
+                self.shows = rest.to_owned();
+                return Ok(());
+            }
+            word if word.starts_with('#') => return Ok(()),
+            "-->" => Step::Send,
+            "<--" => Step::Expect,
+            "<~~" => Step::ExpectInAnyOrder,
+            _ if line == "end of input" => {
+                self.push(number, Filter::default(), Step::EndInput);
+                return Ok(());
+            }
+            "http" => {
+                let (only, status) = Filter::split_off(rest);
+                let status = status.parse().map_err(|_| format!("{status:?} is no status"))?;
+                self.push(number, only, Step::Status(status));
+                return Ok(());
+            }
+            _ if !self.lines.is_empty() => return Err(format!("{word:?} is no step")),
+            _ => return self.take_directive(word, rest),
+        };
+        let (only, message) = Filter::split_off(rest);
+        let step = match step(message.to_owned()) {
+            Step::Expect(message) if message == "nothing" => Step::ExpectNothing,
+            Step::Send(message) => Step::Send(message),
+            step => {
+                serde_json::from_str::<Value>(message).map_err(|error| format!("no JSON: {error}"))?;
+                step
+            }
+        };
+        self.push(number, only, step);
+        Ok(())
+    }
+
+    fn push(&mut self, number: usize, only: Filter, step: Step) {
+        self.lines.push(Line { number, only, step });
+    }
+
+    fn take_directive(&mut self, word: &str, rest: &str) -> Result<(), String> {
+        match word {
+            "revisions" | "revision" => {
+                for word in rest.split_whitespace() {
+                    let named = revisions(word).ok_or_else(|| format!("{word:?} names no revision"))?;
+                    self.revisions.extend(named);
+                }
+                self.revisions.sort();
+                self.revisions.dedup();
+            }
+            "transports" => {
+                self.transports.clear();
+                for word in rest.split_whitespace() {
+                    let named = transports(word).ok_or_else(|| format!("{word:?} names no transport"))?;
+                    self.transports.extend(named);
+                }
+            }
+            "server" => self.server = rest.to_owned(),
+            "client" => {
+                self.client =
+                    serde_json::from_str(rest).map_err(|error| format!("no capabilities: {error}"))?;
+            }
+            "raw" if rest.is_empty() => self.raw = true,
+            _ => return Err(format!("{word:?} is neither a directive nor a step")),
+        }
+        Ok(())
+    }
+}
+
+impl Filter {
+    /// Splits `[legacy http] …` in two. A bracket with anything but known words in it is JSON.
+    fn split_off(text: &str) -> (Filter, &str) {
+        let unfiltered = (Filter::default(), text);
+        let Some((words, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) else {
+            return unfiltered;
+        };
+        let mut filter = Filter::default();
+        for word in words.split_whitespace() {
+            if let Some(named) = revisions(word) {
+                filter.revisions.extend(named);
+            } else if let Some(named) = transports(word) {
+                filter.transports.extend(named);
+            } else {
+                return unfiltered;
+            }
+        }
+        if filter.revisions.is_empty() && filter.transports.is_empty() {
+            return unfiltered;
+        }
+        (filter, rest.trim_start())
+    }
+
+    fn lets_through(&self, revision: Revision, transport: &str) -> bool {
+        (self.revisions.is_empty() || self.revisions.contains(&revision))
+            && (self.transports.is_empty() || self.transports.contains(&transport))
+    }
+}
+
+/// The revisions a word stands for.
+fn revisions(word: &str) -> Option<Vec<Revision>> {
+    let all = Revision::ALL;
+    let some = |filter: &dyn Fn(&Revision) -> bool| Some(all.into_iter().filter(filter).collect());
+    match word {
+        "all" => return Some(all.to_vec()),
+        "legacy" => return some(&|revision| revision.has_handshake()),
+        "modern" => return some(&|revision| !revision.has_handshake()),
+        _ => {}
+    }
+    if let Some(oldest) = word.strip_suffix('+') {
+        let oldest = Revision::parse(oldest)?;
+        return some(&|revision| revision.index() >= oldest.index());
+    }
+    if let Some(newest) = word.strip_suffix('-') {
+        let newest = Revision::parse(newest)?;
+        return some(&|revision| revision.index() <= newest.index());
+    }
+    Revision::parse(word).map(|revision| vec![revision])
+}
+
+/// The transports a word stands for.
+fn transports(word: &str) -> Option<Vec<&'static str>> {
+    if word == "pipes" {
+        return Some(PIPES.to_vec());
+    }
+    TRANSPORTS.into_iter().find(|name| *name == word).map(|name| vec![name])
+}
+
+/// The lines with their numbers, without empty ones; one that starts with a space belongs to the one
+/// before it.
+fn whole_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        match lines.last_mut() {
+            Some((_, before)) if line.starts_with([' ', '\t']) && !line.trim().is_empty() => {
+                before.push(' ');
+                before.push_str(line.trim());
+            }
+            _ => lines.push((index + 1, line.trim_end().to_owned())),
+        }
+    }
+    lines.retain(|(_, line)| !line.is_empty());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "# Shows how it is done.\nrevisions legacy 2026-07-28\n";
+
+    fn parse(text: &str) -> Result<Conversation, FormatError> {
+        Conversation::parse("x.txt", text)
+    }
+
+    #[test]
+    fn a_line_is_for_whom_its_filter_names() {
+        let text = format!(
+            "{HEAD}--> [2025-03-26] [1]\n--> [1]\n<-- [2025-06-18+ http]\n  {{\"a\":\n 1}}\n<-- [pipes] nothing\n"
+        );
+        let conversation = parse(&text).unwrap();
+        assert_eq!(conversation.revisions(), Revision::ALL);
+        let steps = |revision, transport| -> Vec<(usize, Step)> {
+            let steps = conversation.steps(revision, transport);
+            steps.into_iter().map(|line| (line.number, line.step.clone())).collect()
+        };
+        assert_eq!(
+            steps(Revision::V2025_03_26, "http"),
+            [(3, Step::Send("[1]".into())), (4, Step::Send("[1]".into()))]
+        );
+        assert_eq!(
+            steps(Revision::V2025_11_25, "http"),
+            [(4, Step::Send("[1]".into())), (5, Step::Expect("{\"a\": 1}".into()))]
+        );
+        assert_eq!(
+            steps(Revision::V2024_11_05, "stdio"),
+            [(4, Step::Send("[1]".into())), (8, Step::ExpectNothing)]
+        );
+    }
+
+    #[test]
+    fn directives_say_how_it_is_played() {
+        let text =
+            format!("{HEAD}transports memory stdio\nserver paged\nclient {{\"roots\":{{}}}}\nraw\n--> {{\n");
+        let conversation = parse(&text).unwrap();
+        assert_eq!(conversation.shows(), "Shows how it is done.");
+        assert_eq!(conversation.server(), "paged");
+        assert!(conversation.raw && conversation.client.contains_key("roots"));
+        assert!(conversation.runs_over("stdio") && !conversation.runs_over("http"));
+    }
+
+    #[test]
+    fn refuses_what_means_nothing() {
+        for (text, line, reason) in [
+            ("revisions all\n--> {}", 1, "what it shows"),
+            ("# x\n--> {}", 1, "which revisions"),
+            ("# x\nrevisions all", 1, "no step"),
+            ("# x\nrevisions 2025-01-01\n--> {}", 2, "names no revision"),
+            ("# x\nrevisions all\ntransports pigeon\n--> {}", 3, "names no transport"),
+            ("# x\nrevisions all\nclient 7\n--> {}", 3, "no capabilities"),
+            ("# x\nrevisions all\n--> {}\n<-- {", 4, "no JSON"),
+            ("# x\nrevisions all\n--> {}\nraw", 4, "no step"),
+            ("# x\nrevisions all\n<- {}", 3, "neither a directive nor a step"),
+            ("# x\nrevisions all\n--> {}\nhttp four", 4, "no status"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.to_string().contains(reason), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether a message is the expected one: JSON equality with placeholders.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What a conversation keeps: the values that `$save:` met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Saved(BTreeMap<String, Value>);
+
+/// The first difference, for people.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Difference(pub(super) String);
+
+const SAVED: &str = "$saved:";
+const TAMPERED: &str = "$tampered:";
+
+impl Saved {
+    pub(super) fn keep(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    fn get(&self, name: &str) -> Result<&Value, String> {
+        self.0.get(name).ok_or_else(|| format!("nothing was saved as {name:?}"))
+    }
+
+    /// What a string of a conversation stands for, if it stands for something that was kept.
+    fn recall(&self, text: &str) -> Option<Result<Value, String>> {
+        if let Some(name) = text.strip_prefix(SAVED) {
+            return Some(self.get(name).cloned());
+        }
+        let name = text.strip_prefix(TAMPERED)?;
+        Some(self.get(name).and_then(|value| match value {
+            Value::String(text) => Ok(Value::String(tamper(text))),
+            _ => Err(format!("only text can be tampered with, and {name:?} is {value}")),
+        }))
+    }
+
+    /// Replaces every `"$saved:…"` and `"$tampered:…"` of a text. The rest stays as it is written, even
+    /// if it is no JSON.
+    pub(super) fn fill_in(&self, text: &str) -> Result<String, String> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("\"$") {
+            filled.push_str(before);
+            let Some((inside, behind)) = after.split_once('"') else {
+                return Err("a placeholder without a closing quote".to_owned());
+            };
+            match self.recall(&format!("${inside}")) {
+                Some(value) => filled.push_str(&value?.to_string()),
+                None => return Err(format!("\"${inside}\" cannot be sent")),
+            }
+            rest = behind;
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+}
+
+/// The same text with the character in the middle changed.
+fn tamper(text: &str) -> String {
+    let middle = text.chars().count() / 2;
+    text.chars().enumerate().map(|(at, c)| if at != middle { c } else { other_than(c) }).collect()
+}
+
+fn other_than(c: char) -> char {
+    if c == 'A' { 'B' } else { 'A' }
+}
+
+/// Compares a message with the expected one, and keeps what `$save:` asks for.
+pub(super) fn compare(expected: &str, actual: &str, saved: &mut Saved) -> Result<(), Difference> {
+    let decode = |what: &str, text: &str| {
+        serde_json::from_str::<Value>(text).map_err(|error| Difference(format!("{what} is no JSON: {error}")))
+    };
+    let (expected_value, actual_value) = (decode("the expectation", expected)?, decode("it", actual)?);
+    let mut kept = saved.clone();
+    compare_values(&expected_value, &actual_value, "", &mut kept)?;
+    // Numbers of any length are ids, but not what `Value` can tell apart.
+    if let (Some(expected), Some(actual)) = (large_id(expected), large_id(actual))
+        && expected != actual
+    {
+        return Err(Difference(format!("/id is {actual} instead of {expected}")));
+    }
+    *saved = kept;
+    Ok(())
+}
+
+/// The digits of a message's id, if it is a number.
+fn large_id(text: &str) -> Option<String> {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).ok()?;
+    let id = members.get("id")?.get();
+    id.starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| id.to_owned())
+}
+
+fn compare_values(expected: &Value, actual: &Value, path: &str, saved: &mut Saved) -> Result<(), Difference> {
+    let differs = |what: String| {
+        let place = if path.is_empty() { "the message" } else { path };
+        Err(Difference(format!("{place} {what}")))
+    };
+    match (expected, actual) {
+        (Value::String(text), _) if text.starts_with('$') => {
+            let is_wanted = match text.as_str() {
+                "$any" => true,
+                "$string" => actual.is_string(),
+                "$integer" => actual.is_i64() || actual.is_u64(),
+                _ => match (text.strip_prefix("$save:"), saved.recall(text)) {
+                    (Some(name), _) => {
+                        saved.keep(name, actual.clone());
+                        true
+                    }
+                    (None, Some(Ok(value))) => value == *actual,
+                    (None, Some(Err(reason))) => return differs(reason),
+                    (None, None) => {
+                        return differs(format!("is expected to match {text}, which means nothing"));
+                    }
+                },
+            };
+            if is_wanted { Ok(()) } else { differs(format!("is {} instead of {text}", cut(actual))) }
+        }
+        (Value::Object(expected), Value::Object(actual)) => {
+            if let Some(name) = expected.keys().find(|name| !actual.contains_key(*name)) {
+                return differs(format!("lacks {name:?}"));
+            }
+            if let Some(name) = actual.keys().find(|name| !expected.contains_key(*name)) {
+                return differs(format!("has {name:?} besides"));
+            }
+            expected.iter().try_for_each(|(name, expected)| {
+                compare_values(expected, &actual[name], &format!("{path}/{name}"), saved)
+            })
+        }
+        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
+            expected.iter().zip(actual).enumerate().try_for_each(|(index, (expected, actual))| {
+                compare_values(expected, actual, &format!("{path}/{index}"), saved)
+            })
+        }
+        (Value::Array(expected), Value::Array(actual)) => {
+            differs(format!("has {} elements instead of {}", actual.len(), expected.len()))
+        }
+        _ if expected == actual => Ok(()),
+        _ => differs(format!("is {} instead of {}", cut(actual), cut(expected))),
+    }
+}
+
+/// A value in few words; the whole message is shown anyway.
+fn cut(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn difference(expected: &str, actual: &str) -> Option<String> {
+        compare(expected, actual, &mut Saved::default()).err().map(|difference| difference.0)
+    }
+
+    #[test]
+    fn names_the_place_of_the_first_difference() {
+        for (expected, actual, difference_at) in [
+            (r#"{"a":[1,{"b":2}]}"#, r#"{"a":[1,{"b":3}]}"#, "/a/1/b is 3 instead of 2"),
+            (r#"{"a":1}"#, r#"{"a":1.0}"#, "/a is 1.0 instead of 1"),
+            (r#"{"a":1}"#, r#"{}"#, "the message lacks \"a\""),
+            (r#"{"a":{}}"#, r#"{"a":{"b":1}}"#, "/a has \"b\" besides"),
+            ("[1]", "[1,2]", "the message has 2 elements instead of 1"),
+            (r#"{"id":0}"#, r#"{"id":"0"}"#, "/id is \"0\" instead of 0"),
+            (
+                r#"{"id":123456789012345678901234567890}"#,
+                r#"{"id":123456789012345678901234567891}"#,
+                "/id is 123456789012345678901234567891 instead of 123456789012345678901234567890",
+            ),
+            (r#""$integer""#, "1.5", "the message is 1.5 instead of $integer"),
+            (r#""$string""#, "null", "the message is null instead of $string"),
+            (r#""$sting""#, "1", "the message is expected to match $sting, which means nothing"),
+            (r#""$saved:x""#, "1", "the message nothing was saved as \"x\""),
+        ] {
+            assert_eq!(difference(expected, actual).as_deref(), Some(difference_at), "{expected} {actual}");
+        }
+        assert_eq!(
+            difference(r#"{"a":"$any","b":"$string","c":"$integer"}"#, r#"{"c":-1,"b":"","a":[]}"#),
+            None
+        );
+    }
+
+    #[test]
+    fn keeps_values_and_recalls_them() {
+        let mut saved = Saved::default();
+        compare(r#"["$save:state",1]"#, r#"["ABC",1]"#, &mut saved).unwrap();
+        compare(r#"["$saved:state","$tampered:state"]"#, r#"["ABC","AAC"]"#, &mut saved).unwrap();
+        assert_eq!(saved.fill_in(r#"{"s":"$saved:state",}"#).unwrap(), r#"{"s":"ABC",}"#);
+        assert_eq!(saved.fill_in(r#"["$tampered:state"]"#).unwrap(), r#"["AAC"]"#);
+        assert!(saved.fill_in(r#"["$any"]"#).is_err());
+        // What did not match keeps nothing.
+        compare(r#"["$save:state",1]"#, r#"["XYZ",2]"#, &mut saved).unwrap_err();
+        assert_eq!(saved.get("state"), Ok(&json!("ABC")));
+    }
+}

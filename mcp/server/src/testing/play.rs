@@ -1,0 +1,365 @@
+//! The runner: plays conversations over a transport and says what went otherwise.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bindpost_mcp_protocol::{Revision, meta};
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use super::Transport;
+use super::conversation::{Conversation, Line, Step};
+use super::matching::{self, Saved};
+
+/// How long an expected message may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long `<-- nothing` listens, and how long the end does.
+const QUIET: Duration = Duration::from_millis(100);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+/// Conversations that are played at once.
+const AT_ONCE: usize = 16;
+/// The results that say how long they hold, from 2026-07-28 on.
+const CACHEABLE: [&str; 6] = [
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
+
+/// A message, member by member, each as it was written.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// A conversation that went otherwise than its file says.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The file.
+    pub file: String,
+    /// Counts from 1; 0 is the handshake before the first line.
+    pub line: usize,
+    /// The revision it was played for.
+    pub revision: Revision,
+    /// The transport it was played over.
+    pub transport: &'static str,
+    /// What went otherwise.
+    pub reason: String,
+    /// What should have come.
+    pub expected: Option<String>,
+    /// What came.
+    pub actual: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { file, line, revision, transport, reason, .. } = self;
+        write!(f, "{file}:{line} ({revision} over {transport}): {reason}")?;
+        if let Some(expected) = &self.expected {
+            write!(f, "\n    expected {expected}")?;
+        }
+        if let Some(actual) = &self.actual {
+            write!(f, "\n    actual   {actual}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// How a round of conversations went.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How many were played, each revision counted.
+    pub played: usize,
+    /// Those that went otherwise.
+    pub failures: Vec<Failure>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for failure in &self.failures {
+            writeln!(f, "{failure}")?;
+        }
+        write!(f, "{} of {} conversations went otherwise", self.failures.len(), self.played)
+    }
+}
+
+/// Plays every conversation that runs over this transport, once for each of these revisions that it is
+/// for. `connect` makes a new client of a new server each time.
+pub async fn play_all<T: Transport>(
+    conversations: &[Conversation],
+    revisions: &[Revision],
+    connect: impl AsyncFn(&Conversation) -> io::Result<T>,
+) -> Report {
+    let connect = &connect;
+    let games = conversations.iter().filter(|conversation| conversation.runs_over(T::NAME)).flat_map(
+        |conversation| {
+            let revisions = revisions.iter().filter(|revision| conversation.revisions().contains(revision));
+            revisions.map(move |&revision| async move {
+                match connect(conversation).await {
+                    Ok(mut transport) => conversation.play(revision, &mut transport).await,
+                    Err(error) => {
+                        Err(conversation.failure::<T>(0, revision, format!("no connection: {error}")))
+                    }
+                }
+            })
+        },
+    );
+    let games: Vec<_> = games.collect();
+    let played = games.len();
+    let outcomes: Vec<_> = futures_util::stream::iter(games).buffered(AT_ONCE).collect().await;
+    Report { played, failures: outcomes.into_iter().filter_map(Result::err).collect() }
+}
+
+impl Conversation {
+    /// Plays it for one revision, over a transport that nobody has used yet.
+    pub async fn play<T: Transport>(&self, revision: Revision, transport: &mut T) -> Result<(), Failure> {
+        let mut saved = Saved::default();
+        saved.keep("revision", revision.as_str().into());
+        let mut game = Game { conversation: self, revision, transport, saved, asked: HashMap::new() };
+        let steps = self.steps(revision, T::NAME);
+        let mut steps = steps.as_slice();
+        if !self.raw && revision.has_handshake() {
+            game.shake_hands().await.map_err(|reason| self.failure::<T>(0, revision, reason))?;
+        }
+        let mut last = 0;
+        while let Some((line, rest)) = steps.split_first() {
+            last = line.number;
+            let is_unordered = |line: &&Line| matches!(line.step, Step::ExpectInAnyOrder(_));
+            if is_unordered(line) {
+                let many = steps.iter().take_while(|line| is_unordered(line)).count();
+                let (group, rest) = steps.split_at(many);
+                game.expect_in_any_order(group).await?;
+                steps = rest;
+            } else {
+                game.step(line).await?;
+                steps = rest;
+            }
+        }
+        match game.look(LAST_LOOK).await {
+            Ok(None) => Ok(()),
+            Ok(Some(actual)) => {
+                let failure = self.failure::<T>(last, revision, "one more message came".to_owned());
+                Err(Failure { actual: Some(actual), ..failure })
+            }
+            Err(reason) => Err(self.failure::<T>(last, revision, reason)),
+        }
+    }
+
+    fn failure<T: Transport>(&self, line: usize, revision: Revision, reason: String) -> Failure {
+        let file = self.file.clone();
+        Failure { file, line, revision, transport: T::NAME, reason, expected: None, actual: None }
+    }
+}
+
+/// A conversation while it is played.
+struct Game<'a, T> {
+    conversation: &'a Conversation,
+    revision: Revision,
+    transport: &'a mut T,
+    saved: Saved,
+    /// The methods of our requests, by id as it was written.
+    asked: HashMap<String, String>,
+}
+
+impl<T: Transport> Game<'_, T> {
+    fn failure(&self, line: &Line, reason: String) -> Failure {
+        self.conversation.failure::<T>(line.number, self.revision, reason)
+    }
+
+    async fn step(&mut self, line: &Line) -> Result<(), Failure> {
+        match &line.step {
+            Step::Send(message) => {
+                let message = self.saved.fill_in(message).and_then(|message| self.prepare(message));
+                let message = message.map_err(|reason| self.failure(line, reason))?;
+                let sent = self.transport.send(&message, self.revision).await;
+                sent.map_err(|error| self.failure(line, format!("not sent: {error}")))
+            }
+            Step::Expect(expected) => {
+                let expected = expected.clone();
+                let came = self.next().await;
+                let failed = |failure: Failure, actual: Option<String>| Failure {
+                    expected: Some(expected.clone()),
+                    actual,
+                    ..failure
+                };
+                let actual = came.map_err(|reason| failed(self.failure(line, reason), None))?;
+                let matched = matching::compare(&expected, &actual, &mut self.saved);
+                matched.map_err(|difference| failed(self.failure(line, difference.0), Some(actual)))
+            }
+            Step::ExpectInAnyOrder(_) => self.expect_in_any_order(&[line]).await,
+            Step::ExpectNothing => match self.look(QUIET).await {
+                Ok(None) => Ok(()),
+                Ok(Some(actual)) => {
+                    let failure = self.failure(line, "a message came".to_owned());
+                    Err(Failure { actual: Some(actual), ..failure })
+                }
+                Err(reason) => Err(self.failure(line, reason)),
+            },
+            Step::Status(expected) => match self.transport.status() {
+                Some(actual) if actual != *expected => {
+                    Err(self.failure(line, format!("the status is {actual} instead of {expected}")))
+                }
+                _ => Ok(()),
+            },
+            Step::EndInput => {
+                let ended = self.transport.end_input().await;
+                ended.map_err(|error| self.failure(line, format!("the input does not end: {error}")))
+            }
+        }
+    }
+
+    async fn expect_in_any_order(&mut self, group: &[&Line]) -> Result<(), Failure> {
+        let mut open: Vec<(&Line, &str)> = group
+            .iter()
+            .filter_map(|line| match &line.step {
+                Step::ExpectInAnyOrder(expected) => Some((*line, expected.as_str())),
+                _ => None,
+            })
+            .collect();
+        while let Some((first, _)) = open.first().copied() {
+            let expected =
+                || Some(open.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n          or "));
+            let actual = match self.next().await {
+                Ok(actual) => actual,
+                Err(reason) => {
+                    return Err(Failure { expected: expected(), ..self.failure(first, reason) });
+                }
+            };
+            let fits =
+                open.iter().position(|(_, text)| matching::compare(text, &actual, &mut self.saved).is_ok());
+            let Some(fits) = fits else {
+                let failure = self.failure(first, "the message is none of those expected".to_owned());
+                return Err(Failure { expected: expected(), actual: Some(actual), ..failure });
+            };
+            open.remove(fits);
+        }
+        Ok(())
+    }
+
+    /// The next message, in the form expectations are written for.
+    async fn next(&mut self) -> Result<String, String> {
+        match self.look(PATIENCE).await? {
+            Some(message) => Ok(message),
+            None => Err("no message came".to_owned()),
+        }
+    }
+
+    /// The next message, if one comes in this time.
+    async fn look(&mut self, time: Duration) -> Result<Option<String>, String> {
+        let message = match tokio::time::timeout(time, self.transport.receive()).await {
+            Err(_) | Ok(Ok(None)) => return Ok(None),
+            Ok(Err(error)) => return Err(format!("not received: {error}")),
+            Ok(Ok(Some(message))) => message,
+        };
+        let message = String::from_utf8(message.to_vec()).map_err(|error| error.to_string())?;
+        if self.conversation.raw || self.revision.has_handshake() {
+            return Ok(Some(message));
+        }
+        self.take_stamp(&message).map(Some).map_err(|reason| format!("{reason}: {message}"))
+    }
+
+    /// Opens the session that revisions with a handshake have.
+    async fn shake_hands(&mut self) -> Result<(), String> {
+        let (capabilities, version) = (&self.conversation.client, self.revision.as_str());
+        let initialize = json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": capabilities, "clientInfo": client_info(),
+        }});
+        self.transport
+            .send(&initialize.to_string(), self.revision)
+            .await
+            .map_err(|error| error.to_string())?;
+        let answer = self.next().await?;
+        let decoded: Value = serde_json::from_str(&answer).unwrap_or_default();
+        if decoded["id"] != "handshake" || decoded["result"]["protocolVersion"] != version {
+            return Err(format!("the handshake was answered with {answer}"));
+        }
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        self.transport.send(&initialized.to_string(), self.revision).await.map_err(|error| error.to_string())
+    }
+
+    /// Puts into a request what the era demands, unless it is there or the file says everything itself.
+    fn prepare(&mut self, text: String) -> Result<String, String> {
+        if self.conversation.raw || self.revision.has_handshake() {
+            return Ok(text);
+        }
+        let mut message: Members = serde_json::from_str(&text)
+            .map_err(|error| format!("only `raw` sends what is no message: {error}"))?;
+        let (Some(id), Some(method)) = (message.get("id"), message.get("method")) else { return Ok(text) };
+        self.asked.insert(id.get().to_owned(), serde_json::from_str(method.get()).unwrap_or_default());
+        let mut params: Members = member(&message, "params")?;
+        let mut request_meta: Map<String, Value> = member(&params, "_meta")?;
+        for (name, value) in [
+            (meta::PROTOCOL_VERSION, self.revision.as_str().into()),
+            (meta::CLIENT_INFO, client_info()),
+            (meta::CLIENT_CAPABILITIES, Value::Object(self.conversation.client.clone())),
+        ] {
+            request_meta.entry(name).or_insert(value);
+        }
+        params.insert("_meta".to_owned(), raw(&request_meta)?);
+        message.insert("params".to_owned(), raw(&params)?);
+        serde_json::to_string(&message).map_err(|error| error.to_string())
+    }
+
+    /// Takes away what every result of 2026-07-28 carries, after a look at whether it is all there.
+    fn take_stamp(&self, text: &str) -> Result<String, String> {
+        let mut message: Members =
+            serde_json::from_str(text).map_err(|error| format!("no message: {error}"))?;
+        if message.contains_key("method") && message.contains_key("id") {
+            return Err("this era has no requests to the client".to_owned());
+        }
+        if !message.contains_key("result") {
+            return Ok(text.to_owned());
+        }
+        let method = message.get("id").and_then(|id| self.asked.get(id.get())).map_or("", String::as_str);
+        let mut result: Map<String, Value> = member(&message, "result")?;
+        let is_complete = match result.get("resultType").and_then(Value::as_str) {
+            None => return Err("a result without its resultType".to_owned()),
+            Some(result_type) => result_type == "complete",
+        };
+        if is_complete {
+            result.remove("resultType");
+        }
+        let mut result_meta: Map<String, Value> = match result.remove("_meta") {
+            Some(Value::Object(result_meta)) => result_meta,
+            _ => return Err("a result without _meta".to_owned()),
+        };
+        if result_meta.remove(meta::SERVER_INFO).is_none() {
+            return Err("a result that does not say who the server is".to_owned());
+        }
+        if !result_meta.is_empty() {
+            result.insert("_meta".to_owned(), result_meta.into());
+        }
+        let scope = result.remove("cacheScope");
+        if is_complete && CACHEABLE.contains(&method) {
+            let holds = result.remove("ttlMs").as_ref().is_some_and(Value::is_u64);
+            if !holds || !matches!(scope.as_ref().and_then(Value::as_str), Some("public" | "private")) {
+                return Err("a result that does not say how long and for whom it holds".to_owned());
+            }
+        } else if scope.is_some() {
+            return Err("a result with a cacheScope that it should not have".to_owned());
+        }
+        message.insert("result".to_owned(), raw(&result)?);
+        serde_json::to_string(&message).map_err(|error| error.to_string())
+    }
+}
+
+fn client_info() -> Value {
+    json!({"name": "conversation", "version": "1.0.0"})
+}
+
+/// A member that is an object; one that is not there counts as empty.
+fn member<M: serde::de::DeserializeOwned + Default>(members: &Members, name: &str) -> Result<M, String> {
+    match members.get(name) {
+        None => Ok(M::default()),
+        Some(raw) => serde_json::from_str(raw.get()).map_err(|error| format!("`{name}`: {error}")),
+    }
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, String> {
+    to_raw_value(value).map_err(|error| error.to_string())
+}

@@ -1,0 +1,483 @@
+//! The servers that answer in the conversations. The HTTP crate's tests use this file too.
+//!
+//! Names are fixed: the files in `tests/conversations` know them.
+
+use std::time::Duration;
+
+use bindpost_mcp_server::protocol::client::{ElicitParams, ElicitResult, SampleParams};
+use bindpost_mcp_server::protocol::lifecycle::{Icon, LogLevel};
+use bindpost_mcp_server::protocol::{
+    Annotations, CallToolResult, Content, ErrorObject, GetPromptResult, Meta, PromptMessage, Resource,
+    ResourceContents, Role,
+};
+use bindpost_mcp_server::{
+    AskError, CacheScope, Context, PromptEntry, ProtocolError, ResourceEntry, Server, ServerBuilder,
+    TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
+};
+use serde_json::{Value, json};
+
+/// The server that a conversation names.
+pub(crate) fn server(name: &str) -> Server {
+    let builder = Server::builder("fixture", "1.2.3");
+    let builder = match name {
+        "" => resources(prompts(tasks(asking(changing(tools(builder)))))),
+        "empty" => builder,
+        "decorated" => decorated(builder),
+        "paged" => paged(builder),
+        "cached" => resources(builder).cache(Duration::from_secs(60), CacheScope::Public),
+        "modest" => {
+            tools(builder).limits(bindpost_mcp_server::Limits { calls_per_session: 1, ..Default::default() })
+        }
+        other => panic!("there is no server {other:?}; add it to fixture.rs"),
+    };
+    builder.build().expect("the fixture is right")
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+fn meta(value: Value) -> Meta {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn text_of(arguments: &Value, name: &str) -> String {
+    arguments[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// Tools that answer by themselves.
+fn tools(builder: ServerBuilder) -> ServerBuilder {
+    let any = json!({"type": "object"});
+    builder
+        .tool(
+            ToolEntry::new("echo", async |arguments: Value| text_of(&arguments, "text"))
+                .description("Says the same")
+                .input_schema(object(json!({"text": {"type": "string"}}), &["text"])),
+        )
+        .tool(
+            ToolEntry::new("add", async |arguments: Value| {
+                let sum =
+                    arguments["a"].as_f64().unwrap_or_default() + arguments["b"].as_f64().unwrap_or_default();
+                CallToolResult::structured(json!({"sum": sum}))
+            })
+            .input_schema(json!({
+                "type": "object",
+                "properties": {"a": {"type": "number"}, "b": {"type": "number", "maximum": 100}},
+                "required": ["a", "b"],
+                "additionalProperties": false,
+            }))
+            .output_schema(object(json!({"sum": {"type": "number"}}), &["sum"])),
+        )
+        .tool(ToolEntry::new("nothing", async || ()))
+        .tool(ToolEntry::new("fail", async || Err::<(), _>(ToolError::new("the coffee is out"))))
+        .tool(ToolEntry::new("refuse", async || {
+            let error = ErrorObject::new(4711, "not today").with_data(json!({"try": "tomorrow"}));
+            Err::<(), _>(ProtocolError::Other(error))
+        }))
+        .tool(ToolEntry::new("panic", async || -> () { panic!("on purpose") }))
+        .tool(
+            ToolEntry::new("slow", async |arguments: Value| {
+                tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default())).await;
+                format!("{} ms", arguments["ms"])
+            })
+            .input_schema(object(json!({"ms": {"type": "integer"}}), &["ms"])),
+        )
+        .tool(
+            ToolEntry::new("timeout", async || tokio::time::sleep(Duration::from_secs(60)).await)
+                .timeout(Duration::from_millis(50)),
+        )
+        .tool(ToolEntry::new("count", async |context: Context| {
+            for step in 1..=3 {
+                context.progress(f64::from(step), Some(3.0), Some(&format!("step {step}"))).await;
+            }
+            "counted"
+        }))
+        .tool(ToolEntry::new("log", async |context: Context| {
+            context.log(LogLevel::Debug, Some("fixture"), "a detail").await;
+            context.log(LogLevel::Info, Some("fixture"), json!({"a": "fact"})).await;
+            context.log(LogLevel::Error, None, "an error").await;
+            "logged"
+        }))
+        .tool(ToolEntry::new("rich", async || rich()))
+        .tool(
+            ToolEntry::new("structured_array", async || CallToolResult::structured(json!([1, 2, 3])))
+                .output_schema(json!({"type": "array", "items": {"type": "integer"}})),
+        )
+        .tool(
+            ToolEntry::new("wrong_structure", async || CallToolResult::structured(json!({"n": "x", "m": 1})))
+                .output_schema(object(
+                    json!({"n": {"type": "number"}, "m": {"type": "string"}}),
+                    &["n", "m"],
+                )),
+        )
+        .tool(
+            ToolEntry::new("no_structure", async || "just text")
+                .output_schema(object(json!({"n": {"type": "number"}}), &["n"])),
+        )
+        .tool(
+            ToolEntry::new("fail_structured", async || Err::<(), _>(ToolError::new("no numbers today")))
+                .output_schema(object(json!({"n": {"type": "number"}}), &["n"])),
+        )
+        .tool(
+            ToolEntry::new("unchecked", async |context: Context| context.arguments_json().to_owned())
+                .input_schema(object(json!({"n": {"type": "number"}}), &["n"]))
+                .without_validation(),
+        )
+        .tool(ToolEntry::new("extra", async || CallToolResult {
+            meta: Some(meta(json!({"example.com/cost": 3}))),
+            extra: meta(json!({"x-colour": "red"})),
+            ..CallToolResult::text("more than asked")
+        }))
+        .tool(
+            ToolEntry::new("describe", async |context: Context| describe(&context).to_string())
+                .input_schema(any),
+        )
+}
+
+/// What the handler sees of its request.
+fn describe(context: &Context) -> Value {
+    json!({
+        "revision": context.revision().as_str(),
+        "client": context.client_info().map(|client| client.name),
+        "session": context.session().is_some(),
+        "traceparent": context.traceparent(),
+        "tracestate": context.tracestate(),
+        "baggage": context.meta("baggage"),
+        "own": context.meta("example.com/own"),
+    })
+}
+
+fn rich() -> Vec<Content> {
+    let mut text = Content::text("words");
+    if let Content::Text(text) = &mut text {
+        text.annotations = Some(annotations());
+        text.meta = Some(meta(json!({"example.com/a": 1})));
+    }
+    let link = Resource {
+        uri: "test://static".to_owned(),
+        name: "static".to_owned(),
+        title: Some("Static".to_owned()),
+        icons: vec![icon()],
+        ..Resource::default()
+    };
+    vec![
+        text,
+        Content::image(b"png", "image/png"),
+        Content::audio(b"wav", "audio/wav"),
+        Content::link(link),
+        Content::resource(ResourceContents {
+            meta: Some(meta(json!({"example.com/b": 2}))),
+            ..ResourceContents::text("test://embedded", "inside").with_mime_type("text/plain")
+        }),
+    ]
+}
+
+fn annotations() -> Annotations {
+    Annotations {
+        audience: vec![Role::User],
+        priority: Some(0.5),
+        last_modified: Some("2026-01-02T03:04:05Z".to_owned()),
+        ..Annotations::default()
+    }
+}
+
+fn icon() -> Icon {
+    Icon {
+        src: "data:image/png;base64,aWNvbg==".to_owned(),
+        mime_type: Some("image/png".to_owned()),
+        ..Icon::default()
+    }
+}
+
+/// Tools that ask the client.
+fn asking(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .tool(ToolEntry::new("ask_name", async |context: Context| greeting(&context).await))
+        .tool(ToolEntry::new("ask_name_again", async |context: Context| greeting(&context).await))
+        .tool(
+            ToolEntry::new("ask_about", async |context: Context| greeting(&context).await)
+                .input_schema(object(json!({"topic": {"type": "string"}}), &["topic"])),
+        )
+        .tool(ToolEntry::new("ask_twice", async |context: Context| {
+            let name = context.elicit("user_name", question("name")).await?;
+            let colour = context.elicit("colour", question("colour")).await?;
+            Ok::<_, AskError>(format!("{} likes {}", field(&name, "name"), field(&colour, "colour")))
+        }))
+        .tool(ToolEntry::new("ask_both", async |context: Context| {
+            let asked = async { context.elicit("user_name", question("name")).await };
+            let sampled = async { context.sample("opinion", SampleParams::user("Any opinion?", 10)).await };
+            let (name, opinion) = tokio::join!(asked, sampled);
+            let (name, opinion) = (name?, opinion?);
+            Ok::<_, AskError>(format!("{}: {}", field(&name, "name"), opinion.text().unwrap_or("nothing")))
+        }))
+        .tool(ToolEntry::new("ask_url", async |context: Context| {
+            let answer =
+                context.elicit("login", ElicitParams::url("Log in", "https://example.com/login")).await?;
+            Ok::<_, AskError>(answer.action.as_str().to_owned())
+        }))
+        .tool(ToolEntry::new("sample", async |context: Context| {
+            let answer = context.sample("opinion", SampleParams::user("Any opinion?", 10)).await?;
+            Ok::<_, AskError>(format!("{} says {}", answer.model, answer.text().unwrap_or("nothing")))
+        }))
+        .tool(ToolEntry::new("roots", async |context: Context| {
+            let answer = context.roots("folders").await?;
+            Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+        }))
+        .tool(
+            ToolEntry::new("ask_in_time", async |context: Context| greeting(&context).await)
+                .timeout(Duration::from_millis(50)),
+        )
+}
+
+async fn greeting(context: &Context) -> Result<String, AskError> {
+    let answer = context.elicit("user_name", question("name")).await?;
+    Ok(match answer.field("name") {
+        Some(name) => format!("Hello, {}!", name.as_str().unwrap_or_default()),
+        None => format!("The answer was {}.", answer.action.as_str()),
+    })
+}
+
+fn question(field: &str) -> ElicitParams {
+    let schema = object(json!({field: {"type": "string", "minLength": 1}}), &[field]);
+    ElicitParams::form(format!("What is your {field}?"), schema)
+}
+
+fn field(answer: &ElicitResult, name: &str) -> String {
+    answer.field(name).and_then(Value::as_str).unwrap_or("nobody").to_owned()
+}
+
+/// Tools that change the server.
+fn changing(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .tool(ToolEntry::new("add_tool", async |context: Context| {
+            let late = ToolEntry::new("late", async || "better than never");
+            context.server().catalog().add_tool(late).map_err(|error| error.to_string())?;
+            Ok::<_, String>("added")
+        }))
+        .tool(ToolEntry::new("remove_tool", async |context: Context| {
+            context.server().catalog().remove_tool("late").to_string()
+        }))
+        .tool(ToolEntry::new("add_prompt", async |context: Context| {
+            let late = PromptEntry::new("late", async || "better than never");
+            context.server().catalog().add_prompt(late).map_err(|error| error.to_string())?;
+            Ok::<_, String>("added")
+        }))
+        .tool(ToolEntry::new("add_resource", async |context: Context| {
+            let late = ResourceEntry::text("test://late", "late", "better than never");
+            context.server().catalog().add_resource(late).map_err(|error| error.to_string())?;
+            Ok::<_, String>("added")
+        }))
+        .tool(
+            ToolEntry::new("touch", async |context: Context, arguments: Value| {
+                context.server().resource_updated(&text_of(&arguments, "uri"));
+                "touched"
+            })
+            .input_schema(object(json!({"uri": {"type": "string"}}), &["uri"])),
+        )
+        .tool(ToolEntry::new("shut_down", async |context: Context| {
+            context.server().shut_down();
+            "good night"
+        }))
+}
+
+/// Tools that go on as tasks.
+fn tasks(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .tasks(TaskLimits::default())
+        .tool(ToolEntry::new("job", async || "done").task(TaskSupport::WhenPossible))
+        .tool(
+            ToolEntry::new("job_forever", async |context: Context| context.cancelled().await)
+                .task(TaskSupport::WhenPossible),
+        )
+        .tool(ToolEntry::new("job_only", async || "done").task(TaskSupport::Required))
+        .tool(
+            ToolEntry::new("job_fails", async || Err::<(), _>(ToolError::new("the coffee is out")))
+                .task(TaskSupport::WhenPossible),
+        )
+        .tool(
+            ToolEntry::new("job_breaks", async || {
+                Err::<(), _>(ProtocolError::Other(ErrorObject::new(4711, "not today")))
+            })
+            .task(TaskSupport::WhenPossible),
+        )
+        .tool(
+            ToolEntry::new("job_asks", async |context: Context| greeting(&context).await)
+                .task(TaskSupport::WhenPossible),
+        )
+        .tool(ToolEntry::new("job_after_name", async |context: Context| {
+            let greeting = greeting(&context).await?;
+            context.go_on_as_task().await;
+            Ok::<_, AskError>(greeting)
+        }))
+        .tool(
+            ToolEntry::new("job_counts", async |context: Context| {
+                context.progress(1.0, None, None).await;
+                context.log(LogLevel::Error, None, "in a task").await;
+                "counted"
+            })
+            .task(TaskSupport::WhenPossible),
+        )
+}
+
+fn resources(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .resource(ResourceEntry::text("test://static", "static", "always the same").mime_type("text/plain"))
+        .resource(ResourceEntry::new("test://dynamic", "dynamic", async |context: Context| {
+            format!("read as {}", context.uri().unwrap_or_default())
+        }))
+        .resource(
+            ResourceEntry::new("test://binary", "binary", async || vec![0_u8, 1, 254, 255])
+                .mime_type("application/octet-stream"),
+        )
+        .resource(ResourceEntry::new("test://folder", "folder", async || {
+            vec![
+                ResourceContents::text("test://folder/a", "a"),
+                ResourceContents::blob("test://folder/b", b"b").with_mime_type("image/png"),
+            ]
+        }))
+        .resource(ResourceEntry::new("test://failing", "failing", async || {
+            Err::<String, _>(ToolError::new("the shelf is empty"))
+        }))
+        .resource(ResourceEntry::new("test://gone", "gone", async |context: Context| {
+            let uri = context.uri().unwrap_or_default().to_owned();
+            Err::<String, _>(ProtocolError::UnknownResource(uri))
+        }))
+        .resource(
+            ResourceEntry::new("test://slow", "slow", async || {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                "never"
+            })
+            .timeout(Duration::from_millis(50)),
+        )
+        .resource(ResourceEntry::new("test://ask", "ask", async |context: Context| greeting(&context).await))
+        .template(
+            TemplateEntry::new("test://items/{id}", "item", async |context: Context| {
+                format!("item {}", context.variable("id").unwrap_or_default())
+            })
+            .mime_type("text/plain")
+            .complete("id", |typed: &str| {
+                (0..250).map(|id| id.to_string()).filter(|id| id.starts_with(typed)).collect()
+            }),
+        )
+        .template(TemplateEntry::new("test://files/{+path}", "file", async |context: Context| {
+            format!("file {}", context.variable("path").unwrap_or_default())
+        }))
+        .template(TemplateEntry::new("test://search{?q,page}", "search", async |context: Context| {
+            let given = |name| context.variable(name).unwrap_or("-").to_owned();
+            format!("{} on page {}", given("q"), given("page"))
+        }))
+}
+
+fn prompts(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .prompt(
+            PromptEntry::new("greet", async |arguments: Value| {
+                format!("Greet {} {}", text_of(&arguments, "name"), text_of(&arguments, "style"))
+                    .trim()
+                    .to_owned()
+            })
+            .description("Greets somebody")
+            .argument("name", "Whom to greet", true)
+            .argument("style", "How to greet", false)
+            .complete("style", |typed: &str| {
+                let styles = ["formal", "friendly", "frosty"];
+                styles.into_iter().filter(|style| style.starts_with(typed)).map(str::to_owned).collect()
+            }),
+        )
+        .prompt(PromptEntry::new("dialogue", async || GetPromptResult {
+            description: Some("Two voices".to_owned()),
+            messages: vec![
+                PromptMessage::user("Knock, knock"),
+                PromptMessage::assistant(Content::audio(b"wav", "audio/wav")),
+            ],
+            meta: Some(meta(json!({"example.com/mood": "silly"}))),
+            ..GetPromptResult::default()
+        }))
+        .prompt(PromptEntry::new("fail", async || Err::<String, _>(ToolError::new("out of words"))))
+        .prompt(PromptEntry::new("ask", async |context: Context| greeting(&context).await))
+}
+
+/// One entry of each kind with everything that a definition can carry.
+fn decorated(builder: ServerBuilder) -> ServerBuilder {
+    let tag = || meta(json!({"example.com/tag": "x"}));
+    builder
+        .title("The Fixture")
+        .description("Answers in tests")
+        .website_url("https://example.com/fixture")
+        .icons(vec![icon()])
+        .instructions("Ask me anything.")
+        .extension("example.com/extension", json!({"level": 3}))
+        .tool(
+            ToolEntry::new("decorated", async || CallToolResult::structured(json!({"n": 1})))
+                .title("Decorated")
+                .description("Has it all")
+                .input_schema(json!({
+                    "$schema": "https://json-schema.org/draft/2020-12/schema",
+                    "type": "object",
+                    "properties": {"n": {"$ref": "#/$defs/n"}},
+                    "$defs": {"n": {"type": "integer"}},
+                }))
+                .output_schema(object(json!({"n": {"type": "integer"}}), &["n"]))
+                .read_only()
+                .idempotent()
+                .destructive(false)
+                .open_world(true)
+                .icons(vec![icon()])
+                .meta(tag()),
+        )
+        .tool(
+            ToolEntry::new("array", async || CallToolResult::structured(json!([1])))
+                .output_schema(json!({"type": "array"})),
+        )
+        .resource(
+            ResourceEntry::text("test://decorated", "decorated", "text")
+                .title("Decorated")
+                .description("Has it all")
+                .mime_type("text/plain")
+                .size(4)
+                .annotations(annotations())
+                .icons(vec![icon()])
+                .meta(tag()),
+        )
+        .template(
+            TemplateEntry::new("test://decorated/{id}", "decorated", async || "text")
+                .title("Decorated")
+                .description("Has it all")
+                .mime_type("text/plain")
+                .icons(vec![icon()])
+                .meta(tag())
+                .complete("id", |_: &str| Vec::new()),
+        )
+        .prompt(
+            PromptEntry::new("decorated", async || "text")
+                .title("Decorated")
+                .description("Has it all")
+                .argument("name", "Whose", true)
+                .argument("style", "How", false)
+                .icons(vec![icon()])
+                .meta(tag()),
+        )
+}
+
+/// Lists of several pages, of one full page, of less than a page.
+fn paged(builder: ServerBuilder) -> ServerBuilder {
+    let builder = (1..=7).fold(builder.page_size(3), |builder, number| {
+        builder.tool(ToolEntry::new(format!("t{number}"), async || "text"))
+    });
+    let builder = (1..=3).fold(builder, |builder, number| {
+        builder.resource(ResourceEntry::text(format!("test://r{number}"), format!("r{number}"), "text"))
+    });
+    let builder = (1..=4).fold(builder, |builder, number| {
+        builder.template(TemplateEntry::new(
+            format!("test://x{number}/{{id}}"),
+            format!("x{number}"),
+            async || "text",
+        ))
+    });
+    let late = ToolEntry::new("add_tool", async |context: Context| {
+        let late = ToolEntry::new("late", async || "text");
+        context.server().catalog().add_tool(late).map_err(|error| error.to_string())?;
+        Ok::<_, String>(context.server().catalog().remove_tool("t2").to_string())
+    });
+    builder.prompt(PromptEntry::new("p1", async || "text")).tool(late)
+}

@@ -1,0 +1,6 @@
+//! All tests of the crate, in one binary.
+
+mod callers;
+mod conversations;
+mod fixture;
+mod stdio;
