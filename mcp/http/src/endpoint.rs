@@ -7,7 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, Notification, Request, Revision};
-use bindpost_mcp_server::{Answer, Caller, Delivery, Dispatch, Exchange, Peer, Running, Server, join_batch};
+use bindpost_mcp_server::{
+    Answer, Caller, Delivery, Dispatch, Exchange, Peer, Running, Server, join_batch, refuse_batch,
+};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
@@ -266,8 +268,6 @@ impl Endpoint {
         headers: &McpHeaders<'_>,
         batch: Vec<Result<Message, DecodeError>>,
     ) -> Taken {
-        let refuse =
-            |reason: &str| Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         let entry = match self.session_of(parts, headers) {
             Ok(entry) => entry,
             Err(no) => return Taken::Reply(*no),
@@ -277,19 +277,8 @@ impl Endpoint {
             (None, Ok(revision)) => revision,
             (None, Err(_)) => Revision::LATEST_WITH_HANDSHAKE,
         };
-        let stands_alone = |message: &Result<Message, DecodeError>| match message {
-            Ok(Message::Request(request)) => Peer::has_envelope(request.params()),
-            _ => false,
-        };
-        let opens = |message: &Result<Message, DecodeError>| match message {
-            Ok(Message::Request(request)) => request.method() == "initialize",
-            _ => false,
-        };
-        if !revision.allows_batches() || batch.iter().any(stands_alone) {
-            return refuse("batches belong to revision 2025-03-26 only");
-        }
-        if batch.iter().any(opens) {
-            return refuse("`initialize` must not be part of a batch");
+        if let Some(reason) = refuse_batch(revision, &batch) {
+            return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         }
         let mut answers: Vec<Bytes> = Vec::new();
         let mut later = Vec::new();

@@ -45,7 +45,7 @@ impl Endpoint {
         let version = headers.version();
         let has_envelope = Peer::has_envelope(request.params());
         let claims_to_stand_alone = has_envelope
-            || request.method() == "server/discover"
+            || request.method() == "server/discover" && headers.session_id().is_none()
             || request.method() != "initialize" && claims_new_revision(version, headers);
         if claims_to_stand_alone {
             let refuse = |error: &ProtocolError| {

@@ -68,6 +68,9 @@ pub struct ElicitResult {
     /// The form's fields, when accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
+    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl ElicitResult {
@@ -226,6 +229,9 @@ impl SampleResult {
 pub struct ListRootsResult {
     /// In the client's order.
     pub roots: Vec<Root>,
+    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// A folder a client works in.

@@ -379,7 +379,13 @@ impl<'a> Pass<'a> {
             let key_escaped = self.string()?;
             let key_span = Span { start: key_start as u32 + 1, end: self.at as u32 - 1 };
             self.note_key(first_key, Key { span: key_span, escaped: key_escaped })?;
-            let key = self.slice(key_span);
+            let escaped_name;
+            let key = if key_escaped {
+                escaped_name = self.decoded(Key { span: key_span, escaped: true });
+                &*escaped_name
+            } else {
+                self.slice(key_span)
+            };
             self.space();
             if self.peek() != Some(b':') {
                 return Err(expected("`:`"));
@@ -395,6 +401,14 @@ impl<'a> Pass<'a> {
                 _ => self.value(depth)?,
             }
             let value = self.span(start);
+            self.space();
+            let last = match self.peek() {
+                Some(b',') => false,
+                Some(b'}') => true,
+                _ => return Err(expected("`,` or `}`")),
+            };
+            self.at += 1;
+            // Only now is it certain where the value ends.
             match level {
                 Level::Below => {}
                 Level::Top => match key {
@@ -410,15 +424,8 @@ impl<'a> Pass<'a> {
                     self.found.members.push(Member { level, key_escaped, key: key_span, value });
                 }
             }
-
-            self.space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => {
-                    self.at += 1;
-                    return self.close_object(first_key);
-                }
-                _ => return Err(expected("`,` or `}`")),
+            if last {
+                return self.close_object(first_key);
             }
         }
     }

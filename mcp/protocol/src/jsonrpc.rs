@@ -331,13 +331,14 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
     let Some(id) = id else {
         return Err(invalid(None, "neither `method` nor `id` is there"));
     };
+    // The id of a response is ours: a refusal that repeated it would look like an answer to it.
     let outcome = match (outline.result.is_some(), outline.error.is_some()) {
         (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
         (false, true) => match serde_json::from_slice(slice(&body, outline.error)) {
             Ok(error) => Err(error),
-            Err(_) => return Err(invalid(Some(id), "`error` must have a code and a message")),
+            Err(_) => return Err(invalid(None, "`error` must have a code and a message")),
         },
-        _ => return Err(invalid(Some(id), "a response has either `result` or `error`")),
+        _ => return Err(invalid(None, "a response has either `result` or `error`")),
     };
     Ok(Message::Response(Response { id, outcome }))
 }

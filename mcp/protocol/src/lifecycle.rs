@@ -221,6 +221,9 @@ pub struct CompleteParams {
     /// Arguments that are known already.
     #[serde(default)]
     pub context: CompletionContext,
+    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// A prompt or a resource template.
@@ -248,6 +251,9 @@ pub struct CompletionArgument {
     pub name: String,
     /// What the user typed so far.
     pub value: String,
+    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// Arguments that are known already.
@@ -256,6 +262,9 @@ pub struct CompletionContext {
     /// By name.
     #[serde(default)]
     pub arguments: std::collections::BTreeMap<String, String>,
+    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// Candidates for an argument.
@@ -296,4 +305,8 @@ pub struct SubscriptionFilter {
     /// Changes of these tasks (tasks extension).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
+    /// Members we do not know, which we do not promise to honour. That they are here also makes an array
+    /// no stand-in for the object.
+    #[serde(flatten, skip_serializing)]
+    pub extra: Map<String, Value>,
 }

@@ -26,7 +26,7 @@ use crate::auth::Caller;
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::{Failure, ProtocolError, ToolError};
 use crate::peer::Peer;
-use crate::server::Shared;
+use crate::server::{Cache, Shared};
 use crate::stream::Stream;
 use crate::tasks::TaskState;
 use crate::tool::ToolEntry;
@@ -136,6 +136,11 @@ impl Call {
     }
     pub(crate) fn task(&self) -> Option<&Arc<TaskState>> {
         self.task.get()
+    }
+
+    /// Whether a client waits for the answer to this request. It does not once it was answered by a task.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.task.get().is_none()
     }
 
     pub(crate) fn asks(&self) -> MutexGuard<'_, Asks> {
@@ -312,20 +317,22 @@ impl Call {
                 }
                 result.shape(revision);
                 let meta = result.meta.take();
-                self.server.write_complete(out, revision, &result, meta, false);
+                self.server.write_complete(out, revision, &result, meta, Cache::Unsaid);
             }
             Finished::Prompt(mut result) => {
                 result.shape(revision);
                 let meta = result.meta.take();
-                self.server.write_complete(out, revision, &result, meta, false);
+                self.server.write_complete(out, revision, &result, meta, Cache::Unsaid);
             }
             Finished::Resource(mut result) => {
                 result.shape(revision);
                 let meta = result.meta.take();
-                self.server.write_complete(out, revision, &result, meta, true);
+                let answered = self.params.get("inputResponses").or(self.params.get("requestState"));
+                let cache = if answered.is_some() { Cache::Never } else { Cache::AsSet };
+                self.server.write_complete(out, revision, &result, meta, cache);
             }
             Finished::Listened(meta) => {
-                self.server.write_complete(out, revision, &json!({}), Some(meta), false);
+                self.server.write_complete(out, revision, &json!({}), Some(meta), Cache::Unsaid);
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::cursor::{Cursor, Kind};
 use crate::error::ProtocolError;
 use crate::prompt::PromptEntry;
 use crate::resource::{Readable, ResourceEntry, TemplateEntry};
-use crate::server::Stamp;
+use crate::server::{Cache, Stamp};
 use crate::subscriptions::{Change, Hub};
 use crate::tool::ToolEntry;
 
@@ -404,7 +404,7 @@ impl<E: Entry> Section<E> {
             next_cursor: next.map(|(last, _)| Cursor { kind, after: *last }.encode()),
         };
         let mut out = Vec::new();
-        stamp.write_complete(&mut out, revision, &result, None, true);
+        stamp.write_complete(&mut out, revision, &result, None, Cache::AsSet);
         out.into()
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
-use bindpost_mcp_protocol::{RequestId, Revision, jsonrpc, meta};
+use bindpost_mcp_protocol::{Raw, RequestId, Revision, jsonrpc, meta};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -33,6 +33,11 @@ struct LogMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     logger: Option<&'a str>,
     data: &'a Value,
+}
+
+/// A progress token is a string or an integer, like the id of a request.
+fn is_progress_token(token: &Raw<'_>) -> bool {
+    token.decode::<RequestId>().is_ok()
 }
 
 impl Context {
@@ -128,7 +133,9 @@ impl Context {
 
     /// Tells how far the call is, if the client wants to know. `progress` must grow.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = self.0.params().meta(meta::PROGRESS_TOKEN) else { return };
+        let Some(token) = self.0.params().meta(meta::PROGRESS_TOKEN).filter(is_progress_token) else {
+            return;
+        };
         // Tasks report by their status.
         if self.0.task().is_some() {
             return;

@@ -12,7 +12,7 @@ use crate::call::Running;
 use crate::cursor::Kind;
 use crate::error::ProtocolError;
 use crate::peer::Peer;
-use crate::server::{Server, Shared};
+use crate::server::{Cache, Server, Shared};
 use crate::session::Session;
 use crate::transport::{Exchange, HeaderValues};
 use crate::{lifecycle, prompt, resource, subscriptions, tasks, tool};
@@ -44,7 +44,7 @@ impl Inbound {
     pub(crate) fn answer(&self, result: impl Serialize) -> Dispatch {
         let mut message = Vec::with_capacity(256);
         jsonrpc::write_result_start(&mut message, &self.request.id);
-        self.server.write_complete(&mut message, self.revision(), &result, None, false);
+        self.server.write_complete(&mut message, self.revision(), &result, None, Cache::Unsaid);
         message.push(jsonrpc::RESULT_END);
         Dispatch::Answer(Answer::whole(message))
     }

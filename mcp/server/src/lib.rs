@@ -61,7 +61,7 @@ pub use dispatch::Dispatch;
 pub use error::{ProtocolError, ToolError};
 pub use extract::{Args, FromCall, Handler, Json, Parts, RawArguments};
 pub use peer::Peer;
-pub use pipe::{Pipe, join_batch};
+pub use pipe::{Pipe, join_batch, refuse_batch};
 pub use prompt::{IntoPromptResult, PromptEntry};
 pub use resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
 pub use server::{BuildError, CacheScope, Limits, Server, ServerBuilder};

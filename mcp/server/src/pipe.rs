@@ -4,7 +4,10 @@
 //! `initialize` opens a session for what follows without an envelope, and a request with an envelope
 //! stands alone, before or after.
 
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
@@ -56,7 +59,16 @@ impl Pipe {
                 let out = self.out.clone();
                 match self.start(request) {
                     Started::Answer(answer) => drop(out.send(answer.into_bytes()).await),
-                    Started::Running(running) => {
+                    Started::Running(mut running) => {
+                        // Most are done when they are polled once; the others count as running from here on.
+                        let polled =
+                            poll_fn(|context| Poll::Ready(Pin::new(&mut running).poll(context))).await;
+                        if let Poll::Ready(answer) = polled {
+                            if let Some(answer) = answer {
+                                out.send(answer.into_bytes()).await;
+                            }
+                            return;
+                        }
                         self.running.spawn(async move {
                             if let Some(answer) = running.await {
                                 out.send(answer.into_bytes()).await;
@@ -76,8 +88,7 @@ impl Pipe {
 
     /// A batch of 2025-03-26: one array with all answers, when all are there.
     async fn take_batch(&mut self, batch: Vec<Result<Message, DecodeError>>) {
-        if !self.peer().revision().allows_batches() || self.session.is_none() {
-            let reason = "invalid request: batches belong to revision 2025-03-26 only";
+        if let Some(reason) = refuse_batch(self.peer().revision(), &batch) {
             return self.refuse(&ErrorObject::new(INVALID_REQUEST, reason)).await;
         }
         let mut answers = Vec::new();
@@ -106,7 +117,8 @@ impl Pipe {
     }
 
     fn start(&mut self, request: Request) -> Started {
-        let alone = Peer::has_envelope(request.params()) || request.method() == "server/discover";
+        let alone = Peer::has_envelope(request.params())
+            || request.method() == "server/discover" && self.session.is_none();
         let peer = if alone {
             match Peer::from_envelope(request.params()) {
                 Ok(peer) => peer,
@@ -183,6 +195,26 @@ impl Drop for Pipe {
 enum Started {
     Answer(Answer),
     Running(Running),
+}
+
+/// Why a batch is refused as a whole, if it is.
+pub fn refuse_batch(revision: Revision, batch: &[Result<Message, DecodeError>]) -> Option<&'static str> {
+    let mut requests = batch.iter().filter_map(|message| match message {
+        Ok(Message::Request(request)) => Some(request),
+        _ => None,
+    });
+    if !revision.allows_batches() {
+        return Some("invalid request: batches belong to revision 2025-03-26 only");
+    }
+    requests.find_map(|request| {
+        if Peer::has_envelope(request.params()) {
+            Some("invalid request: a request that stands alone must not be part of a batch")
+        } else if request.method() == "initialize" {
+            Some("invalid request: `initialize` must not be part of a batch")
+        } else {
+            None
+        }
+    })
 }
 
 /// Several answers as one JSON array.

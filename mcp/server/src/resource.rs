@@ -15,7 +15,7 @@ use crate::dispatch::{Dispatch, Inbound};
 use crate::error::{ProtocolError, ToolError};
 use crate::extract::{Handler, Parts};
 use crate::prompt::Completer;
-use crate::server::Shared;
+use crate::server::{Cache, Shared};
 use crate::transport::HeaderValues;
 use crate::uri_template::UriTemplate;
 
@@ -141,7 +141,7 @@ impl ResourceEntry {
             let contents = ResourceContents { mime_type: mime_type.clone(), ..contents };
             let result = ReadResourceResult { contents: vec![contents], ..ReadResourceResult::default() };
             let mut out = Vec::new();
-            server.write_complete(&mut out, revision, &result, None, true);
+            server.write_complete(&mut out, revision, &result, None, Cache::AsSet);
             out.into()
         });
         Some(result.clone())

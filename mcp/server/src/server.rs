@@ -57,6 +57,17 @@ impl Default for Limits {
     }
 }
 
+/// What a result says about keeping it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// Nothing: its kind says nothing.
+    Unsaid,
+    /// What the server was told.
+    AsSet,
+    /// It must not be kept: it is an answer to answers.
+    Never,
+}
+
 /// Who may keep a list or a resource, and share it (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
@@ -169,9 +180,9 @@ impl Shared {
         revision: Revision,
         result: &impl Serialize,
         own_meta: Option<Meta>,
-        cacheable: bool,
+        cache: Cache,
     ) {
-        self.stamp.write_complete(out, revision, result, own_meta, cacheable);
+        self.stamp.write_complete(out, revision, result, own_meta, cache);
     }
 
     pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
@@ -227,7 +238,7 @@ impl Stamp {
         revision: Revision,
         result: &impl Serialize,
         own_meta: Option<Meta>,
-        cacheable: bool,
+        cache: Cache,
     ) {
         write_json(out, result);
         if !revision.has_result_types() {
@@ -248,8 +259,10 @@ impl Stamp {
                 write_json(out, &meta);
             }
         }
-        if cacheable {
-            out.extend_from_slice(&self.cache);
+        match cache {
+            Cache::Unsaid => {}
+            Cache::AsSet => out.extend_from_slice(&self.cache),
+            Cache::Never => out.extend_from_slice(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
         }
         out.push(b'}');
     }
@@ -493,7 +506,7 @@ impl Opening {
         };
         let mut discover = Vec::new();
         let revision = Revision::DISCOVERABLE[0];
-        stamp.write_complete(&mut discover, revision, &result, None, true);
+        stamp.write_complete(&mut discover, revision, &result, None, Cache::AsSet);
         Opening { initialize, discover: discover.into() }
     }
 }

@@ -203,8 +203,9 @@ impl Session {
 
     /// Cancels the call with this id, if it still runs.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        let call = self
-            .live_if_any(|live| live.running.iter().filter_map(Weak::upgrade).find(|call| call.id() == id));
+        let call = self.live_if_any(|live| {
+            live.running.iter().filter_map(Weak::upgrade).find(|call| call.id() == id && call.is_awaited())
+        });
         if let Some(call) = call {
             call.cancel();
         }

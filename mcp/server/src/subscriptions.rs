@@ -91,9 +91,14 @@ impl Hub {
     /// A session's stream hears of what the session wants, instead of the stream it had before: each
     /// message goes to one stream only.
     pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
-        let same = |who: &Who| matches!(who, Who::Session(other) if other.as_ptr() == Arc::as_ptr(session));
+        let replaced = |listener: &Listener| match &listener.who {
+            Who::Session(other) => {
+                other.as_ptr() == Arc::as_ptr(session) || listener.stream.as_ptr() == Arc::as_ptr(stream)
+            }
+            Who::Request { .. } => false,
+        };
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !same(&listener.who));
+        listeners.retain(|listener| !replaced(listener));
         drop(listeners);
         self.add(Who::Session(Arc::downgrade(session)), stream);
     }

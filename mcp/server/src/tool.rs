@@ -240,6 +240,11 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let run = entry.run.clone();
     let task_support = entry.task_support;
+    if task_support == TaskSupport::Required && inbound.revision().has_handshake() {
+        let text =
+            format!("Tool {:?} runs as a task; connect with 2026-07-28 and tasks", entry.definition.name);
+        return inbound.answer(CallToolResult::error(text));
+    }
     let call = Call::new(inbound, Subject::Tool(entry));
     let as_task = match task_support {
         TaskSupport::Never => false,

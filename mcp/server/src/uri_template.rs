@@ -98,7 +98,7 @@ impl UriTemplate {
     /// The variables of a URI that the template covers, decoded; `None` for any other URI.
     ///
     /// A segment that decodes to a path (`..`, or with a slash, a backslash or a NUL in it) is not
-    /// covered: what a handler gets as one segment is one segment.
+    /// covered: what a handler gets as one segment is one segment. Nor is a path that goes back up.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > MAX_LENGTH {
             return None;
@@ -123,7 +123,8 @@ impl UriTemplate {
                         return None;
                     }
                     let value = decode(value)?;
-                    if one_segment && !is_one_segment(&value) {
+                    let fits = if one_segment { is_one_segment(&value) } else { goes_down(&value) };
+                    if !fits {
                         return None;
                     }
                     variables.push((name.clone(), value));
@@ -154,6 +155,11 @@ fn name(name: &str) -> Result<String, String> {
     } else {
         Err(format!("{name:?} is no variable name; letters, digits, `_`, `.` and `-` make one"))
     }
+}
+
+/// Whether a path leads to where it says: no segment of it goes back up.
+fn goes_down(path: &str) -> bool {
+    !path.contains('\0') && path.split(['/', '\\']).all(|segment| segment != "." && segment != "..")
 }
 
 fn is_one_segment(value: &str) -> bool {
@@ -212,6 +218,8 @@ mod tests {
             ("a://{x}", "a://%zz"),
             ("a://{x}", "a://%ff"),
             ("a://{x}/b", "a://1/c"),
+            ("a://{+x}", "a://b/../c"),
+            ("a://{+x}", "a://b%2f%2e%2e"),
             ("s://find{?q}", "s://find?z=1"),
             ("s://find{?q}", "s://find?q=1&q=2"),
         ] {

@@ -339,7 +339,7 @@ pub struct Canceller(std::sync::Weak<Call>);
 impl Canceller {
     /// Cancels it, if it still runs and has this id.
     pub fn cancel_if(&self, id: &RequestId) -> bool {
-        match self.0.upgrade().filter(|call| call.id == *id) {
+        match self.0.upgrade().filter(|call| call.id == *id && call.is_awaited()) {
             Some(call) => {
                 call.cancel();
                 true

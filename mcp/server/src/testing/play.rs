@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(100);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 /// Conversations that are played at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 /// The results that say how long they hold, from 2026-07-28 on.
 const CACHEABLE: [&str; 6] = [
     "server/discover",
@@ -111,8 +111,10 @@ pub async fn play_all<T: Transport>(
     );
     let games: Vec<_> = games.collect();
     let played = games.len();
-    let outcomes: Vec<_> = futures_util::stream::iter(games).buffered(AT_ONCE).collect().await;
-    Report { played, failures: outcomes.into_iter().filter_map(Result::err).collect() }
+    let games = futures_util::stream::iter(games).buffer_unordered(AT_ONCE);
+    let mut failures: Vec<Failure> = games.filter_map(async |outcome| outcome.err()).collect().await;
+    failures.sort_by(|a, b| (&a.file, a.line, a.revision).cmp(&(&b.file, b.line, b.revision)));
+    Report { played, failures }
 }
 
 impl Conversation {

@@ -11,8 +11,8 @@ use bindpost_mcp_server::protocol::{
     ResourceContents, Role,
 };
 use bindpost_mcp_server::{
-    AskError, CacheScope, Context, PromptEntry, ProtocolError, ResourceEntry, Server, ServerBuilder,
-    TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
+    AskError, CacheScope, Context, Handler, IntoToolResult, PromptEntry, ProtocolError, ResourceEntry,
+    Server, ServerBuilder, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
 };
 use serde_json::{Value, json};
 
@@ -31,6 +31,16 @@ pub(crate) fn server(name: &str) -> Server {
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
     builder.build().expect("the fixture is right")
+}
+
+/// A tool without arguments. Its schema is not compiled: there are many, and each conversation has a
+/// server of its own.
+fn plain<M, R, H>(name: &str, handler: H) -> ToolEntry
+where
+    R: IntoToolResult + 'static,
+    H: Handler<M, R>,
+{
+    ToolEntry::new(name, handler).without_validation()
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {
@@ -69,12 +79,12 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
             .output_schema(object(json!({"sum": {"type": "number"}}), &["sum"])),
         )
         .tool(ToolEntry::new("nothing", async || ()))
-        .tool(ToolEntry::new("fail", async || Err::<(), _>(ToolError::new("the coffee is out"))))
-        .tool(ToolEntry::new("refuse", async || {
+        .tool(plain("fail", async || Err::<(), _>(ToolError::new("the coffee is out"))))
+        .tool(plain("refuse", async || {
             let error = ErrorObject::new(4711, "not today").with_data(json!({"try": "tomorrow"}));
             Err::<(), _>(ProtocolError::Other(error))
         }))
-        .tool(ToolEntry::new("panic", async || -> () { panic!("on purpose") }))
+        .tool(plain("panic", async || -> () { panic!("on purpose") }))
         .tool(
             ToolEntry::new("slow", async |arguments: Value| {
                 tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default())).await;
@@ -83,39 +93,39 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
             .input_schema(object(json!({"ms": {"type": "integer"}}), &["ms"])),
         )
         .tool(
-            ToolEntry::new("timeout", async || tokio::time::sleep(Duration::from_secs(60)).await)
+            plain("timeout", async || tokio::time::sleep(Duration::from_secs(60)).await)
                 .timeout(Duration::from_millis(50)),
         )
-        .tool(ToolEntry::new("count", async |context: Context| {
+        .tool(plain("count", async |context: Context| {
             for step in 1..=3 {
                 context.progress(f64::from(step), Some(3.0), Some(&format!("step {step}"))).await;
             }
             "counted"
         }))
-        .tool(ToolEntry::new("log", async |context: Context| {
+        .tool(plain("log", async |context: Context| {
             context.log(LogLevel::Debug, Some("fixture"), "a detail").await;
             context.log(LogLevel::Info, Some("fixture"), json!({"a": "fact"})).await;
             context.log(LogLevel::Error, None, "an error").await;
             "logged"
         }))
-        .tool(ToolEntry::new("rich", async || rich()))
+        .tool(plain("rich", async || rich()))
         .tool(
-            ToolEntry::new("structured_array", async || CallToolResult::structured(json!([1, 2, 3])))
+            plain("structured_array", async || CallToolResult::structured(json!([1, 2, 3])))
                 .output_schema(json!({"type": "array", "items": {"type": "integer"}})),
         )
         .tool(
-            ToolEntry::new("wrong_structure", async || CallToolResult::structured(json!({"n": "x", "m": 1})))
+            plain("wrong_structure", async || CallToolResult::structured(json!({"n": "x", "m": 1})))
                 .output_schema(object(
                     json!({"n": {"type": "number"}, "m": {"type": "string"}}),
                     &["n", "m"],
                 )),
         )
         .tool(
-            ToolEntry::new("no_structure", async || "just text")
+            plain("no_structure", async || "just text")
                 .output_schema(object(json!({"n": {"type": "number"}}), &["n"])),
         )
         .tool(
-            ToolEntry::new("fail_structured", async || Err::<(), _>(ToolError::new("no numbers today")))
+            plain("fail_structured", async || Err::<(), _>(ToolError::new("no numbers today")))
                 .output_schema(object(json!({"n": {"type": "number"}}), &["n"])),
         )
         .tool(
@@ -123,7 +133,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
                 .input_schema(object(json!({"n": {"type": "number"}}), &["n"]))
                 .without_validation(),
         )
-        .tool(ToolEntry::new("extra", async || CallToolResult {
+        .tool(plain("extra", async || CallToolResult {
             meta: Some(meta(json!({"example.com/cost": 3}))),
             extra: meta(json!({"x-colour": "red"})),
             ..CallToolResult::text("more than asked")
@@ -192,39 +202,39 @@ fn icon() -> Icon {
 /// Tools that ask the client.
 fn asking(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tool(ToolEntry::new("ask_name", async |context: Context| greeting(&context).await))
-        .tool(ToolEntry::new("ask_name_again", async |context: Context| greeting(&context).await))
+        .tool(plain("ask_name", async |context: Context| greeting(&context).await))
+        .tool(plain("ask_name_again", async |context: Context| greeting(&context).await))
         .tool(
             ToolEntry::new("ask_about", async |context: Context| greeting(&context).await)
                 .input_schema(object(json!({"topic": {"type": "string"}}), &["topic"])),
         )
-        .tool(ToolEntry::new("ask_twice", async |context: Context| {
+        .tool(plain("ask_twice", async |context: Context| {
             let name = context.elicit("user_name", question("name")).await?;
             let colour = context.elicit("colour", question("colour")).await?;
             Ok::<_, AskError>(format!("{} likes {}", field(&name, "name"), field(&colour, "colour")))
         }))
-        .tool(ToolEntry::new("ask_both", async |context: Context| {
+        .tool(plain("ask_both", async |context: Context| {
             let asked = async { context.elicit("user_name", question("name")).await };
             let sampled = async { context.sample("opinion", SampleParams::user("Any opinion?", 10)).await };
             let (name, opinion) = tokio::join!(asked, sampled);
             let (name, opinion) = (name?, opinion?);
             Ok::<_, AskError>(format!("{}: {}", field(&name, "name"), opinion.text().unwrap_or("nothing")))
         }))
-        .tool(ToolEntry::new("ask_url", async |context: Context| {
+        .tool(plain("ask_url", async |context: Context| {
             let answer =
                 context.elicit("login", ElicitParams::url("Log in", "https://example.com/login")).await?;
             Ok::<_, AskError>(answer.action.as_str().to_owned())
         }))
-        .tool(ToolEntry::new("sample", async |context: Context| {
+        .tool(plain("sample", async |context: Context| {
             let answer = context.sample("opinion", SampleParams::user("Any opinion?", 10)).await?;
             Ok::<_, AskError>(format!("{} says {}", answer.model, answer.text().unwrap_or("nothing")))
         }))
-        .tool(ToolEntry::new("roots", async |context: Context| {
+        .tool(plain("roots", async |context: Context| {
             let answer = context.roots("folders").await?;
             Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
         }))
         .tool(
-            ToolEntry::new("ask_in_time", async |context: Context| greeting(&context).await)
+            plain("ask_in_time", async |context: Context| greeting(&context).await)
                 .timeout(Duration::from_millis(50)),
         )
 }
@@ -249,20 +259,20 @@ fn field(answer: &ElicitResult, name: &str) -> String {
 /// Tools that change the server.
 fn changing(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tool(ToolEntry::new("add_tool", async |context: Context| {
+        .tool(plain("add_tool", async |context: Context| {
             let late = ToolEntry::new("late", async || "better than never");
             context.server().catalog().add_tool(late).map_err(|error| error.to_string())?;
             Ok::<_, String>("added")
         }))
-        .tool(ToolEntry::new("remove_tool", async |context: Context| {
+        .tool(plain("remove_tool", async |context: Context| {
             context.server().catalog().remove_tool("late").to_string()
         }))
-        .tool(ToolEntry::new("add_prompt", async |context: Context| {
+        .tool(plain("add_prompt", async |context: Context| {
             let late = PromptEntry::new("late", async || "better than never");
             context.server().catalog().add_prompt(late).map_err(|error| error.to_string())?;
             Ok::<_, String>("added")
         }))
-        .tool(ToolEntry::new("add_resource", async |context: Context| {
+        .tool(plain("add_resource", async |context: Context| {
             let late = ResourceEntry::text("test://late", "late", "better than never");
             context.server().catalog().add_resource(late).map_err(|error| error.to_string())?;
             Ok::<_, String>("added")
@@ -274,7 +284,7 @@ fn changing(builder: ServerBuilder) -> ServerBuilder {
             })
             .input_schema(object(json!({"uri": {"type": "string"}}), &["uri"])),
         )
-        .tool(ToolEntry::new("shut_down", async |context: Context| {
+        .tool(plain("shut_down", async |context: Context| {
             context.server().shut_down();
             "good night"
         }))
@@ -284,33 +294,33 @@ fn changing(builder: ServerBuilder) -> ServerBuilder {
 fn tasks(builder: ServerBuilder) -> ServerBuilder {
     builder
         .tasks(TaskLimits::default())
-        .tool(ToolEntry::new("job", async || "done").task(TaskSupport::WhenPossible))
+        .tool(plain("job", async || "done").task(TaskSupport::WhenPossible))
         .tool(
-            ToolEntry::new("job_forever", async |context: Context| context.cancelled().await)
+            plain("job_forever", async |context: Context| context.cancelled().await)
                 .task(TaskSupport::WhenPossible),
         )
-        .tool(ToolEntry::new("job_only", async || "done").task(TaskSupport::Required))
+        .tool(plain("job_only", async || "done").task(TaskSupport::Required))
         .tool(
-            ToolEntry::new("job_fails", async || Err::<(), _>(ToolError::new("the coffee is out")))
+            plain("job_fails", async || Err::<(), _>(ToolError::new("the coffee is out")))
                 .task(TaskSupport::WhenPossible),
         )
         .tool(
-            ToolEntry::new("job_breaks", async || {
+            plain("job_breaks", async || {
                 Err::<(), _>(ProtocolError::Other(ErrorObject::new(4711, "not today")))
             })
             .task(TaskSupport::WhenPossible),
         )
         .tool(
-            ToolEntry::new("job_asks", async |context: Context| greeting(&context).await)
+            plain("job_asks", async |context: Context| greeting(&context).await)
                 .task(TaskSupport::WhenPossible),
         )
-        .tool(ToolEntry::new("job_after_name", async |context: Context| {
+        .tool(plain("job_after_name", async |context: Context| {
             let greeting = greeting(&context).await?;
             context.go_on_as_task().await;
             Ok::<_, AskError>(greeting)
         }))
         .tool(
-            ToolEntry::new("job_counts", async |context: Context| {
+            plain("job_counts", async |context: Context| {
                 context.progress(1.0, None, None).await;
                 context.log(LogLevel::Error, None, "in a task").await;
                 "counted"
