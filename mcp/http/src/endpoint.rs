@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
@@ -37,6 +38,7 @@ pub struct Endpoint {
     guard: Guard,
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
+    pub(crate) draining: AtomicBool,
 }
 
 impl Endpoint {
@@ -46,6 +48,7 @@ impl Endpoint {
             guard: Guard::new(&settings.allowed_hosts, &settings.allowed_origins),
             sessions: Sessions::new(settings.session_limits.clone()),
             pipes: Pipes::default(),
+            draining: AtomicBool::new(false),
             server,
             settings,
         })
@@ -62,9 +65,10 @@ impl Endpoint {
 
     /// Ends what would stay open for ever: streams without a call, listeners.
     pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
         self.server.shut_down();
         self.sessions.end_streams();
-        self.pipes.end();
+        self.pipes.drain(self.settings.connections.drain);
     }
 
     /// Answers one HTTP request.
@@ -79,6 +83,10 @@ impl Endpoint {
         let headers = McpHeaders::new(&parts.headers);
         if let Some(reason) = self.guard.refuses(&parts.uri, &headers) {
             return answered(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason));
+        }
+        if let Some(name) = headers.repeated {
+            let reason = format!("header {name} is there twice");
+            return answered(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         }
         answered(match (self.route(parts), &parts.method) {
             (Route::Mcp | Route::SseMessage, &Method::POST) => return self.begin_reading(&headers, body),
@@ -150,6 +158,7 @@ impl Endpoint {
         let mut reply = empty(StatusCode::NO_CONTENT);
         let headers = reply.headers_mut();
         headers.insert(ALLOW, HeaderValue::from_static(allow));
+        self.guard.add_cors(&parts.headers, headers);
         self.guard.add_preflight(&parts.headers, headers);
         reply
     }
@@ -184,7 +193,7 @@ impl Endpoint {
             Ok(Decoded::One(Message::Notification(notification))) => {
                 self.take_notification(parts, headers, &notification)
             }
-            Ok(Decoded::One(Message::Response(response))) => match self.session_of(parts, headers) {
+            Ok(Decoded::One(Message::Response(response))) => match self.session_of(parts, headers, None) {
                 Ok(Some(entry)) => {
                     entry.session.answered(response);
                     empty(StatusCode::ACCEPTED)
@@ -195,7 +204,7 @@ impl Endpoint {
                 }
                 Err(no) => *no,
             },
-            Ok(Decoded::Batch(batch)) => return self.take_batch(parts, headers, batch),
+            Ok(Decoded::Batch(batch)) => return self.take_batch(parts, headers, batch, context),
             Err(error) => refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         })
     }
@@ -249,7 +258,7 @@ impl Endpoint {
         if Peer::has_envelope(notification.params()) || claims_new_revision(headers.version(), headers) {
             return empty(StatusCode::ACCEPTED);
         }
-        match self.session_of(parts, headers) {
+        match self.session_of(parts, headers, None) {
             Ok(Some(entry)) => self.server.notify(notification, &Peer::Session(entry.session.clone())),
             Ok(None) => {
                 if let Err(no) = self.sessionless(headers, None) {
@@ -267,8 +276,9 @@ impl Endpoint {
         parts: &Parts,
         headers: &McpHeaders<'_>,
         batch: Vec<Result<Message, DecodeError>>,
+        context: &mut Context<'_>,
     ) -> Taken {
-        let entry = match self.session_of(parts, headers) {
+        let entry = match self.session_of(parts, headers, None) {
             Ok(entry) => entry,
             Err(no) => return Taken::Reply(*no),
         };
@@ -295,7 +305,10 @@ impl Endpoint {
                         Dispatch::Answer(answer) | Dispatch::Opened(_, answer) => {
                             answers.push(answer.into_bytes());
                         }
-                        Dispatch::Running(running) => later.push(running),
+                        Dispatch::Running(running) => match run_once(running, context) {
+                            Ok(answer) => answers.push(answer.into_bytes()),
+                            Err(running) => later.push(running),
+                        },
                     }
                 }
                 Ok(Message::Notification(notification)) => {
@@ -334,7 +347,7 @@ impl Endpoint {
                 "POST, DELETE, OPTIONS"
             });
         }
-        let entry = match self.session_of(parts, headers) {
+        let entry = match self.session_of(parts, headers, None) {
             Ok(Some(entry)) => entry,
             Ok(None) => {
                 let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
@@ -364,6 +377,9 @@ impl Endpoint {
             return busy(None);
         };
         self.server.attach_stream(&entry.session, &stream);
+        if self.draining.load(Ordering::SeqCst) {
+            stream.end();
+        }
         self.session_events(&entry, &stream, number, None)
     }
 
@@ -372,7 +388,7 @@ impl Endpoint {
         if self.settings.sessions == SessionMode::Off || claims_new_revision(headers.version(), headers) {
             return not_allowed("POST, OPTIONS");
         }
-        match self.session_of(parts, headers) {
+        match self.session_of(parts, headers, None) {
             Ok(Some(entry)) => {
                 self.sessions.remove(&entry);
                 empty(StatusCode::NO_CONTENT)

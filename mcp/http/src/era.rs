@@ -63,7 +63,7 @@ impl Endpoint {
         if request.method() == "initialize" {
             return Ok(Era::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
         }
-        match self.session_of(parts, headers)? {
+        match self.session_of(parts, headers, Some(&request.id))? {
             Some(entry) => Ok(Era::Session(entry)),
             None => self.sessionless(headers, Some(&request.id)).map(Era::Sessionless),
         }
@@ -90,20 +90,21 @@ impl Endpoint {
         &self,
         parts: &Parts,
         headers: &McpHeaders<'_>,
+        id: Option<&RequestId>,
     ) -> Result<Option<Arc<Entry>>, No> {
         if self.settings.sessions == SessionMode::Off {
             return Ok(None);
         }
-        let Some(id) = headers.session_id() else { return Ok(None) };
-        let Some(entry) = self.sessions.find(id, &self.caller(parts)) else {
+        let Some(session_id) = headers.session_id() else { return Ok(None) };
+        let Some(entry) = self.sessions.find(session_id, &self.caller(parts)) else {
             let reason = "unknown or expired session; send `initialize` again";
-            return Err(Box::new(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason)));
+            return Err(Box::new(refuse(StatusCode::NOT_FOUND, id, SESSION_NOT_FOUND, reason)));
         };
         match headers.version() {
             Version::Unknown(version) => {
                 let known = Revision::ALL.map(Revision::as_str).join(", ");
                 let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
-                Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
+                Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)))
             }
             _ => Ok(Some(entry)),
         }

@@ -22,8 +22,10 @@ pub struct McpHeaders<'a> {
     protocol_version: Option<&'a HeaderValue>,
     method: Option<&'a HeaderValue>,
     name: Option<&'a HeaderValue>,
-    /// One of those that may be there once only is there twice.
-    repeated: Option<&'static str>,
+    /// One of those that decide is there twice: whoever stands in front of us may have looked at the other.
+    pub(crate) repeated: Option<&'static str>,
+    /// The same among those that repeat the body of a request that stands alone.
+    repeated_beside_body: Option<&'static str>,
 }
 
 /// What a client says of the revision in its header.
@@ -48,6 +50,9 @@ impl HeaderValues for McpHeaders<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         self.all.get(name)?.to_str().ok()
     }
+    fn is_repeated(&self, name: &str) -> bool {
+        self.all.get_all(name).iter().nth(1).is_some()
+    }
 }
 
 impl<'a> McpHeaders<'a> {
@@ -66,17 +71,17 @@ impl<'a> McpHeaders<'a> {
             method: None,
             name: None,
             repeated: None,
+            repeated_beside_body: None,
         };
         for (name, value) in all {
-            // Two of these would let a proxy and us read different ones.
-            let (slot, once) = match name.as_str() {
-                "host" => (&mut found.host, ""),
-                "origin" => (&mut found.origin, ""),
-                "content-type" => (&mut found.content_type, ""),
-                "content-encoding" => (&mut found.content_encoding, ""),
+            let (slot, name) = match name.as_str() {
+                "host" => (&mut found.host, "Host"),
+                "origin" => (&mut found.origin, "Origin"),
+                "content-type" => (&mut found.content_type, "Content-Type"),
+                "content-encoding" => (&mut found.content_encoding, "Content-Encoding"),
                 "accept" => (&mut found.accept, ""),
-                SESSION_ID => (&mut found.session_id, ""),
-                "last-event-id" => (&mut found.last_event_id, ""),
+                SESSION_ID => (&mut found.session_id, "Mcp-Session-Id"),
+                "last-event-id" => (&mut found.last_event_id, "Last-Event-ID"),
                 "mcp-protocol-version" => (&mut found.protocol_version, "MCP-Protocol-Version"),
                 "mcp-method" => (&mut found.method, "Mcp-Method"),
                 "mcp-name" => (&mut found.name, "Mcp-Name"),
@@ -84,8 +89,10 @@ impl<'a> McpHeaders<'a> {
             };
             if slot.is_none() {
                 *slot = Some(value);
-            } else if !once.is_empty() {
-                found.repeated = Some(once);
+            } else if matches!(name, "MCP-Protocol-Version" | "Mcp-Method" | "Mcp-Name") {
+                found.repeated_beside_body = Some(name);
+            } else if !name.is_empty() {
+                found.repeated = Some(name);
             }
         }
         found
@@ -147,7 +154,7 @@ impl<'a> McpHeaders<'a> {
     /// Compares the version of a request that stands alone with its body: first of all, because
     /// everything else depends on it.
     pub(crate) fn check_version(&self, request: &Request) -> Result<(), ProtocolError> {
-        if let Some(name) = self.repeated {
+        if let Some(name) = self.repeated_beside_body {
             return Err(ProtocolError::HeaderMismatch(format!("header {name} is there twice")));
         }
         let Some(header) = self.protocol_version else {

@@ -1,7 +1,9 @@
 //! HTTP+SSE, the transport of 2024-11-05: one stream down, posts up, a pipe between them.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,9 +35,14 @@ impl Pipes {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends every pipe: the server goes away.
-    pub(crate) fn end(&self) {
-        self.lock().values().for_each(|pipe| pipe.out.end());
+    /// The server goes away: every pipe answers what it has taken, and ends.
+    pub(crate) fn drain(&self, most: Duration) {
+        for pipe in self.lock().values().cloned() {
+            tokio::spawn(async move {
+                pipe.pipe.lock().await.drain(most).await;
+                pipe.out.end();
+            });
+        }
     }
 }
 
@@ -74,6 +81,9 @@ impl Endpoint {
                 return too_many_sessions(None);
             }
             open.insert(id.clone(), pipe);
+        }
+        if self.draining.load(Ordering::SeqCst) {
+            out.end();
         }
         let opening = format!("event: endpoint\ndata: {message_path}?sessionId={id}\n\n");
         let guard = PipeGuard { endpoint: self.clone(), id };

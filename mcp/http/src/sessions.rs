@@ -218,9 +218,13 @@ impl Entry {
         if age(self.opened) >= limits.absolute.as_secs() {
             return self.session.running() == 0;
         }
+        if in_use() {
+            self.seen.store(now, Ordering::Relaxed);
+            return false;
+        }
         let idle = age(self.seen.load(Ordering::Relaxed));
         let most = if self.established.load(Ordering::Relaxed) { limits.idle } else { limits.opening };
-        idle >= most.as_secs() && !in_use()
+        idle >= most.as_secs()
     }
 
     fn close(&self) {

@@ -334,10 +334,13 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
     // The id of a response is ours: a refusal that repeated it would look like an answer to it.
     let outcome = match (outline.result.is_some(), outline.error.is_some()) {
         (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
-        (false, true) => match serde_json::from_slice(slice(&body, outline.error)) {
-            Ok(error) => Err(error),
-            Err(_) => return Err(invalid(None, "`error` must have a code and a message")),
-        },
+        (false, true) => {
+            let raw = Raw(slice(&body, outline.error));
+            match raw.is_object().then(|| raw.decode().ok()).flatten() {
+                Some(error) => Err(error),
+                None => return Err(invalid(None, "`error` must be an object with a code and a message")),
+            }
+        }
         _ => return Err(invalid(None, "a response has either `result` or `error`")),
     };
     Ok(Message::Response(Response { id, outcome }))

@@ -1,5 +1,6 @@
 //! The table of methods: one line each. A request finds its line; the line says who answers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -144,7 +145,14 @@ impl Server {
         }
         let caller = inbound.exchange.caller.kind();
         let started = tracing::enabled!(tracing::Level::INFO).then(Instant::now);
-        let dispatched = (line.run)(inbound, headers);
+        let id = inbound.request.id.clone();
+        // What panics in here is somebody's completer or schema; it ends this request only.
+        let dispatched = catch_unwind(AssertUnwindSafe(|| (line.run)(inbound, headers)));
+        let dispatched = dispatched.unwrap_or_else(|_| {
+            tracing::error!(method = line.name, "a handler panicked");
+            let error = ProtocolError::Internal("the handler panicked".to_owned());
+            Dispatch::Answer(Answer::refused(&id, &error, revision))
+        });
         // A call logs for itself when it ends.
         if let (Dispatch::Answer(answer), Some(started)) = (&dispatched, started) {
             let outcome = if answer.refusal().is_some() { "refused" } else { "ok" };

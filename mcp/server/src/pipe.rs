@@ -61,9 +61,7 @@ impl Pipe {
                     Started::Answer(answer) => drop(out.send(answer.into_bytes()).await),
                     Started::Running(mut running) => {
                         // Most are done when they are polled once; the others count as running from here on.
-                        let polled =
-                            poll_fn(|context| Poll::Ready(Pin::new(&mut running).poll(context))).await;
-                        if let Poll::Ready(answer) = polled {
+                        if let Poll::Ready(answer) = poll_once(&mut running).await {
                             if let Some(answer) = answer {
                                 out.send(answer.into_bytes()).await;
                             }
@@ -97,7 +95,10 @@ impl Pipe {
             match message {
                 Ok(Message::Request(request)) => match self.start(request) {
                     Started::Answer(answer) => answers.push(answer.into_bytes()),
-                    Started::Running(running) => later.push(running),
+                    Started::Running(mut running) => match poll_once(&mut running).await {
+                        Poll::Ready(answer) => answers.extend(answer.map(Answer::into_bytes)),
+                        Poll::Pending => later.push(running),
+                    },
                 },
                 Ok(message) => Box::pin(self.take_message(message)).await,
                 Err(error) => {
@@ -195,6 +196,11 @@ impl Drop for Pipe {
 enum Started {
     Answer(Answer),
     Running(Running),
+}
+
+/// Polls a call once.
+async fn poll_once(running: &mut Running) -> Poll<Option<Answer>> {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *running).poll(context))).await
 }
 
 /// Why a batch is refused as a whole, if it is.

@@ -219,7 +219,7 @@ impl Stream {
     /// Whether a reader that has seen this message has seen everything.
     pub fn has_nothing_after(&self, number: u64) -> bool {
         let state = self.lock();
-        state.ended && number + 1 == state.first + state.messages.len() as u64
+        state.ended && number.saturating_add(1) == state.first + state.messages.len() as u64
     }
 
     /// Whether nothing more will be written.
@@ -235,6 +235,11 @@ impl Stream {
         if unread || state.ended || state.hang_up { Poll::Ready(()) } else { Poll::Pending }
     }
 
+    /// Whether somebody reads.
+    pub fn is_read(&self) -> bool {
+        self.lock().attached
+    }
+
     /// How long nothing has been written or read, when nobody reads.
     pub fn abandoned_for(&self) -> Option<Duration> {
         let state = self.lock();
@@ -246,7 +251,7 @@ impl Stream {
         let mut state = self.lock();
         if let Some(after) = after {
             let end = state.first + state.messages.len() as u64;
-            if after + 1 < state.first || after >= end {
+            if after >= end || after + 1 < state.first {
                 return None;
             }
             state.next = after + 1;
@@ -307,7 +312,8 @@ impl Stream {
         if state.ended {
             return Err(Refused::Ended);
         }
-        let parked = self.shelf.is_some() && !state.attached;
+        // Before its first reader comes, a stream waits for it like for a slow one.
+        let parked = self.shelf.is_some() && !state.attached && state.reader > 0;
         let unread = state.first + state.messages.len() as u64 - state.next;
         let full = unread as usize >= self.limits.unread_messages
             || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;

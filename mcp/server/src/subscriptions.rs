@@ -1,5 +1,6 @@
 //! Who wants to hear of changes: sessions by their stream, listeners by their filter.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -77,28 +78,43 @@ impl Hub {
     /// Tells everybody who wants to know. One who is behind misses it: the next list shows it anyway.
     pub(crate) fn announce(&self, change: &Change<'_>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| {
-            let Some(stream) = listener.stream.upgrade().filter(|stream| !stream.has_ended()) else {
-                return false;
-            };
-            if let Some(message) = listener.who.message(change) {
+        listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
+        // A session may have several streams; each message goes to one: the newest that is read.
+        let mut told: HashMap<*const Session, Arc<Stream>> = HashMap::new();
+        for listener in listeners.iter() {
+            let Some(stream) = listener.stream.upgrade() else { continue };
+            match &listener.who {
+                Who::Session(session) => {
+                    let known = told.get(&session.as_ptr());
+                    if known.is_none_or(|known| stream.is_read() || !known.is_read()) {
+                        told.insert(session.as_ptr(), stream);
+                    }
+                }
+                Who::Request { .. } => {
+                    if let Some(message) = listener.who.message(change) {
+                        stream.offer(message);
+                    }
+                }
+            }
+        }
+        for listener in listeners.iter() {
+            if let Who::Session(session) = &listener.who
+                && let Some(stream) = told.remove(&session.as_ptr())
+                && let Some(message) = listener.who.message(change)
+            {
                 stream.offer(message);
             }
-            true
-        });
+        }
     }
 
-    /// A session's stream hears of what the session wants, instead of the stream it had before: each
-    /// message goes to one stream only.
+    /// A session's stream hears of what the session wants. A stream belongs to one session: the one it
+    /// had before is over.
     pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
-        let replaced = |listener: &Listener| match &listener.who {
-            Who::Session(other) => {
-                other.as_ptr() == Arc::as_ptr(session) || listener.stream.as_ptr() == Arc::as_ptr(stream)
-            }
-            Who::Request { .. } => false,
-        };
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !replaced(listener));
+        listeners.retain(|listener| {
+            let same_stream = listener.stream.as_ptr() == Arc::as_ptr(stream);
+            !(same_stream && matches!(listener.who, Who::Session(_)))
+        });
         drop(listeners);
         self.add(Who::Session(Arc::downgrade(session)), stream);
     }

@@ -221,8 +221,10 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             && headers.are_there()
             && !inbound.exchange.peer.revision().has_handshake()
         {
-            let differs =
-                |argument: &&HeaderArgument| !argument.agrees(arguments, headers.header(&argument.header));
+            let differs = |argument: &&HeaderArgument| {
+                headers.is_repeated(&argument.header)
+                    || !argument.agrees(arguments, headers.header(&argument.header))
+            };
             if let Some(argument) = entry.header_arguments.iter().find(differs) {
                 let (header, path) = (&argument.header, argument.path.join("."));
                 let error = format!("header {header:?} does not agree with argument {path:?}");

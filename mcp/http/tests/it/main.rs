@@ -1,3 +1,11 @@
 //! All tests of the crate, in one binary.
 
+mod bad_input;
+mod client;
+mod conversations;
+mod drain;
+mod ladder;
 mod listener;
+mod matrix;
+mod sessions;
+mod streams;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::{Revision, meta};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -100,12 +101,21 @@ pub async fn play_all<T: Transport>(
         |conversation| {
             let revisions = revisions.iter().filter(|revision| conversation.revisions().contains(revision));
             revisions.map(move |&revision| async move {
-                match connect(conversation).await {
-                    Ok(mut transport) => conversation.play(revision, &mut transport).await,
+                let mut transport = match connect(conversation).await {
+                    Ok(transport) => transport,
                     Err(error) => {
-                        Err(conversation.failure::<T>(0, revision, format!("no connection: {error}")))
+                        return Err(conversation.failure::<T>(
+                            0,
+                            revision,
+                            format!("no connection: {error}"),
+                        ));
                     }
-                }
+                };
+                // In memory the server runs inside the client: a panic of one must not end all.
+                let played =
+                    AssertUnwindSafe(conversation.play(revision, &mut transport)).catch_unwind().await;
+                played
+                    .unwrap_or_else(|_| Err(conversation.failure::<T>(0, revision, "it panicked".to_owned())))
             })
         },
     );
@@ -294,13 +304,15 @@ impl<T: Transport> Game<'_, T> {
         let (Some(id), Some(method)) = (message.get("id"), message.get("method")) else { return Ok(text) };
         self.asked.insert(id.get().to_owned(), serde_json::from_str(method.get()).unwrap_or_default());
         let mut params: Members = member(&message, "params")?;
-        let mut request_meta: Map<String, Value> = member(&params, "_meta")?;
+        let mut request_meta: Members = member(&params, "_meta")?;
         for (name, value) in [
             (meta::PROTOCOL_VERSION, self.revision.as_str().into()),
             (meta::CLIENT_INFO, client_info()),
             (meta::CLIENT_CAPABILITIES, Value::Object(self.conversation.client.clone())),
         ] {
-            request_meta.entry(name).or_insert(value);
+            if !request_meta.contains_key(name) {
+                request_meta.insert(name.to_owned(), raw(&value)?);
+            }
         }
         params.insert("_meta".to_owned(), raw(&request_meta)?);
         message.insert("params".to_owned(), raw(&params)?);

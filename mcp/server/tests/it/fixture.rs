@@ -11,8 +11,8 @@ use bindpost_mcp_server::protocol::{
     ResourceContents, Role,
 };
 use bindpost_mcp_server::{
-    AskError, CacheScope, Context, Handler, IntoToolResult, PromptEntry, ProtocolError, ResourceEntry,
-    Server, ServerBuilder, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
+    AskError, CacheScope, Context, Handler, IntoToolResult, Limits, PromptEntry, ProtocolError,
+    ResourceEntry, Server, ServerBuilder, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
 };
 use serde_json::{Value, json};
 
@@ -25,9 +25,11 @@ pub(crate) fn server(name: &str) -> Server {
         "decorated" => decorated(builder),
         "paged" => paged(builder),
         "cached" => resources(builder).cache(Duration::from_secs(60), CacheScope::Public),
-        "modest" => {
-            tools(builder).limits(bindpost_mcp_server::Limits { calls_per_session: 1, ..Default::default() })
+        // One call at once, one that waits.
+        "narrow" => {
+            asking(tools(builder)).limits(Limits { running_calls: 1, waiting_calls: 1, ..Limits::default() })
         }
+        "modest" => tools(builder).limits(Limits { calls_per_session: 1, ..Limits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
     builder.build().expect("the fixture is right")
@@ -233,6 +235,10 @@ fn asking(builder: ServerBuilder) -> ServerBuilder {
             let answer = context.roots("folders").await?;
             Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
         }))
+        .tool(plain("count_and_ask", async |context: Context| {
+            context.progress(1.0, None, None).await;
+            greeting(&context).await
+        }))
         .tool(
             plain("ask_in_time", async |context: Context| greeting(&context).await)
                 .timeout(Duration::from_millis(50)),
@@ -404,6 +410,12 @@ fn prompts(builder: ServerBuilder) -> ServerBuilder {
             ..GetPromptResult::default()
         }))
         .prompt(PromptEntry::new("fail", async || Err::<String, _>(ToolError::new("out of words"))))
+        .prompt(
+            PromptEntry::new("sulk", async || "text")
+                .argument("mood", "How bad it is", false)
+                .complete("mood", |_: &str| panic!("on purpose")),
+        )
+        .prompt(PromptEntry::new("panic", async || -> String { panic!("on purpose") }))
         .prompt(PromptEntry::new("ask", async |context: Context| greeting(&context).await))
 }
 

@@ -1,5 +1,7 @@
 //! All tests of the crate, in one binary.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
 mod callers;
 mod conversations;
 mod fixture;

@@ -1,0 +1,442 @@
+//! Bodies that are wrong, huge, slow or cut: each gets its answer, and the next client is served.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
+use std::time::{Duration, Instant};
+
+use bindpost_mcp_http::Settings;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::client::{Ask, LATEST, MODERN, PATIENCE, TestServer, attentive, within};
+
+async fn server() -> TestServer {
+    TestServer::start(Settings::default()).await
+}
+
+/// A call of `echo` with these arguments as they stand.
+fn echo(arguments: &str) -> Ask {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = format!(r#"{{"name":"echo","arguments":{arguments},"_meta":{meta}}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    Ask::modern_call("echo", json!({})).body(body)
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_a_parse_error() {
+    let server = server().await;
+    for body in [
+        "",
+        " ",
+        "{",
+        "}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}{}",
+        "{'jsonrpc':'2.0'}",
+        "{\"jsonrpc\":\"2.0\",\"id\":01,\"method\":\"ping\"}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",}",
+        "{\"a\":NaN}",
+        "{\"a\":\"\t\"}",
+        "{\"a\":\"\\x\"}",
+        "\u{feff}{}",
+        "nul",
+        "// hello\n{}",
+    ] {
+        server.send(&Ask::post(body)).await.refused(400, -32700);
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_an_invalid_request() {
+    let server = server().await;
+    for body in [
+        json!(7),
+        json!("hello"),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!({"jsonrpc": "2.0"}),
+        json!({"jsonrpc": "2.0", "id": 1}),
+        json!({"jsonrpc": "1.0", "id": 1, "method": "ping"}),
+        json!({"jsonrpc": 2.0, "id": 1, "method": "ping"}),
+        json!({"id": 1, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": 7}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": null}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": "x"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": null}),
+        json!({"jsonrpc": "2.0", "id": null, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": {}, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": ""}}),
+        json!({"jsonrpc": "2.0", "id": 1, "error": "x"}),
+        json!({"JSONRPC": "2.0", "ID": 1, "METHOD": "ping"}),
+    ] {
+        server.send(&Ask::post(body.to_string())).await.refused(400, -32600);
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn duplicate_members_are_refused_wherever_they_are() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    for body in [
+        // The message.
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+        // Its parameters.
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"wait"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{},"_meta":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"a":1,"a":1},"name":"echo"}}"#,
+        // Its arguments, and below.
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":[{"b":1,"b":2}]}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"\u0061":2}}}"#,
+    ] {
+        assert_eq!(server.send(&session.post(body)).await.refused(400, -32600)["id"], 1, "{body}");
+    }
+    // Many members are told apart in another way.
+    let mut many: Vec<String> = (0..5_000).map(|number| format!("\"k{number}\":0")).collect();
+    assert!(server.send(&echo(&format!("{{{}}}", many.join(",")))).await.tool_text().contains("k4999"));
+    many.push("\"k17\":1".to_owned());
+    server.send(&echo(&format!("{{{}}}", many.join(",")))).await.refused(400, -32600);
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn names_are_compared_as_they_are() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    for params in [
+        r#"{"Name":"echo"}"#,
+        r#"{"name\u0000":"echo"}"#,
+        r#"{"name ":"echo"}"#,
+        r#"{"name":"ECHO"}"#,
+        r#"{"name":"echo\u0000"}"#,
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        server.send(&session.post(body)).await.refused(200, -32602);
+    }
+}
+
+#[tokio::test]
+async fn deep_nesting_is_a_parse_error_and_overflows_nothing() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    let deep = "[".repeat(100_000);
+    let closed = format!("{deep}{}", "]".repeat(100_000));
+    let objects = "{\"a\":".repeat(100_000);
+    for ask in [
+        Ask::post(deep.clone()),
+        Ask::post(closed.clone()),
+        Ask::post(objects.clone()),
+        session.post(closed.clone()),
+        echo(&format!("{{\"a\":{closed}}}")),
+        echo(&format!("{{\"a\":{objects}")),
+        session.post(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{closed}}}"#)),
+        session.post(format!(r#"{{"jsonrpc":"2.0","method":"x","params":{{"a":{closed}}}}}"#)),
+        session.post(format!(r#"{{"jsonrpc":"2.0","id":{closed},"method":"x"}}"#)),
+        session.post(format!(r#"{{"x":{closed},"jsonrpc":"2.0","id":1,"method":"ping"}}"#)),
+    ] {
+        server.send(&ask).await.refused(400, -32700);
+    }
+    // As deep as it may be: the message, its parameters and its arguments count.
+    let fits = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+    assert_eq!(server.send(&echo(&fits)).await.tool_text(), fits);
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn invalid_utf_8_lone_surrogates_and_nul_are_parse_errors() {
+    let server = server().await;
+    for inside in [
+        &b"\xff"[..],
+        b"\xc3",
+        b"\xc0\xaf",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\x00",
+        br"\ud800",
+        br"\udc00",
+        br"\ud800x",
+        br"\ud800\u0041",
+        br"\u12",
+    ] {
+        let mut body = br#"{"jsonrpc":"2.0","id":1,"method":""#.to_vec();
+        body.extend_from_slice(inside);
+        body.extend_from_slice(br#""}"#);
+        server.send(&Ask::post(body)).await.refused(400, -32700);
+    }
+    // What is spelled right comes through.
+    let text = server.send(&echo(r#"{"a":"\u0000\ud83d\ude00é"}"#)).await.tool_text();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"a": "\0😀é"}));
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn numbers_that_no_machine_holds_break_nothing() {
+    let server = server().await;
+    for number in ["1e999", "-1e999", "1e-999", "123456789012345678901234567890", "0.1e1"] {
+        let status = server.send(&echo(&format!("{{\"a\":{number}}}"))).await.status;
+        assert!(status == 200 || status == 400, "{number}: {status}");
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_415() {
+    let server = server().await;
+    for encoding in ["gzip", "deflate", "br", "GZIP", "gzip, identity", "identity, gzip"] {
+        let ask = Ask::post(b"\x1f\x8b\x08\x00".to_vec()).header("content-encoding", encoding);
+        server.send(&ask).await.refused(415, -32600);
+    }
+    server.send(&echo("{}").header("content-encoding", "identity")).await.result();
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_before_it_is_sent() {
+    let server = TestServer::start(Settings { max_body: 1_000, ..Settings::default() }).await;
+    for length in ["1001", "4294967296", "9223372036854775807"] {
+        for expect in ["", "expect: 100-continue\r\n"] {
+            let mut client = server.connect().await;
+            let head = format!(
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n{expect}\r\n"
+            );
+            client.write(head.as_bytes()).await;
+            let reply = client.reply(false).await;
+            reply.refused(413, -32600);
+            assert_eq!(reply.header("connection"), Some("close"));
+            assert!(reply.text().contains("1000"), "{}", reply.text());
+        }
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn the_limit_is_exact() {
+    let plain = echo("{}");
+    let length = plain.bytes().windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let length = plain.bytes().len() - length;
+    let server = TestServer::start(Settings { max_body: length, ..Settings::default() }).await;
+    server.send(&plain).await.result();
+    server.send(&echo("{ }")).await.refused(413, -32600);
+
+    let chunked = |body: &[u8]| {
+        let mut bytes = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+            transfer-encoding: chunked\r\n\r\n"
+            .to_vec();
+        for piece in body.chunks(7) {
+            bytes.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+            bytes.extend_from_slice(piece);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"0\r\n\r\n");
+        bytes
+    };
+    for (extra, status) in [(0, 400), (1, 413)] {
+        let mut client = server.connect().await;
+        client.write(&chunked(&vec![b' '; length + extra])).await;
+        assert_eq!(client.reply(false).await.status, status);
+    }
+}
+
+/// The head of a POST whose body has no length.
+const CHUNKED: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+    transfer-encoding: chunked\r\n\r\n";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gigabyte_without_a_length_is_413_and_is_not_kept() {
+    use crate::client::{ChildServer, Client};
+    let settings = || (Settings::default(), bindpost_mcp_server::Limits::default());
+    let child = ChildServer::start("bad_input::a_gigabyte_without_a_length_is_413_and_is_not_kept", settings);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        // A body as large as it may be first: its memory is counted before.
+        let fits = format!("{{\"a\":\"{}\"}}", "x".repeat(3 << 20));
+        assert_eq!(child.send(&echo(&fits)).await.status, 200);
+        let before = child.memory();
+
+        let mut client = Client::connect(child.address).await;
+        client.write(CHUNKED).await;
+        let mut piece = format!("{:x}\r\n", 1 << 20).into_bytes();
+        piece.extend_from_slice(&vec![b' '; 1 << 20]);
+        piece.extend_from_slice(b"\r\n");
+        let (mut sent, mut answered_after) = (0, None);
+        let mut most = before;
+        while sent < 1 << 30 {
+            let (reading, mut writing) = client.stream.split();
+            tokio::select! {
+                biased;
+                readable = reading.readable(), if answered_after.is_none() => {
+                    readable.unwrap();
+                    answered_after = Some(sent);
+                }
+                written = writing.write_all(&piece) => {
+                    if written.is_err() {
+                        break;
+                    }
+                    sent += 1 << 20;
+                }
+            }
+            most = most.max(child.memory());
+        }
+        let reply = client.reply(false).await;
+        reply.refused(413, -32600);
+        // What the limit and the two socket buffers take.
+        let answered_after = answered_after.unwrap_or(sent);
+        assert!(answered_after < 32 << 20, "the answer came after {answered_after} bytes");
+        let grown = most.saturating_sub(before);
+        assert!(grown < 16 << 20, "the memory has grown by {grown} bytes");
+        assert_eq!(child.send(&echo("{}")).await.status, 200);
+    });
+}
+
+#[tokio::test]
+async fn a_slow_body_is_408() {
+    let timeout = Duration::from_millis(300);
+    let server = TestServer::start(Settings { body_timeout: timeout, ..attentive() }).await;
+    for start in [&b""[..], b"{\"jsonrpc\":"] {
+        let mut client = server.connect().await;
+        let mut bytes = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+            content-length: 100\r\n\r\n"
+            .to_vec();
+        bytes.extend_from_slice(start);
+        let began = Instant::now();
+        client.write(&bytes).await;
+        let reply = client.reply(false).await;
+        reply.refused(408, -32600);
+        assert_eq!(reply.header("connection"), Some("close"));
+        assert!(began.elapsed() >= timeout - Duration::from_millis(10), "{:?}", began.elapsed());
+        client.closed().await;
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn a_body_that_comes_byte_by_byte_is_408() {
+    let timeout = Duration::from_millis(500);
+    let server = TestServer::start(Settings { body_timeout: timeout, ..attentive() }).await;
+    let mut client = server.connect().await;
+    client.write(CHUNKED).await;
+    let began = Instant::now();
+    let (mut reading, mut writing) = client.stream.split();
+    let mut answer = [0; 12];
+    loop {
+        assert!(began.elapsed() < PATIENCE, "the body may go on for ever");
+        tokio::select! {
+            read = reading.read_exact(&mut answer) => {
+                read.unwrap();
+                break;
+            }
+            () = tokio::time::sleep(Duration::from_millis(20)) => writing.write_all(b"1\r\n \r\n").await.unwrap(),
+        }
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn half_a_request_and_then_nothing_harms_nobody() {
+    let server = server().await;
+    let whole = echo("{}").bytes();
+    for cut in [1, 10, whole.len() / 2, whole.len() - 100, whole.len() - 1] {
+        let mut client = server.connect().await;
+        client.write(&whole[..cut]).await;
+        drop(client);
+        // The same, saying goodbye properly.
+        let mut client = server.connect().await;
+        client.write(&whole[..cut]).await;
+        within(client.stream.shutdown()).await.unwrap();
+        let mut rest = Vec::new();
+        let _ = within(client.stream.read_to_end(&mut rest)).await;
+        let rest = String::from_utf8_lossy(&rest);
+        assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 4"), "{rest}");
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn a_refused_body_is_not_taken_for_the_next_request() {
+    let server = server().await;
+    let hidden = "DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    for ask in [
+        Ask::post(hidden).with("content-type", "text/plain"),
+        Ask::post(hidden).header("content-encoding", "gzip"),
+        Ask::post(hidden).at("/nothing"),
+        Ask::post(hidden).header("origin", "http://evil.example.com"),
+        Ask::new("PUT", "/mcp").body(hidden),
+        Ask::new("GET", "/mcp").body(hidden),
+    ] {
+        let mut client = server.connect().await;
+        let reply = client.send(&ask).await;
+        assert!(reply.status >= 400, "{reply:?}");
+        if reply.header("connection") == Some("close") {
+            client.closed().await;
+        } else {
+            // On the same connection, the next answer is that of the next request.
+            assert_eq!(client.send(&echo("{}")).await.tool_text(), "{}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn ambiguous_lengths_are_refused_and_nothing_is_smuggled() {
+    let server = server().await;
+    for head in [
+        "content-length: 0\r\ncontent-length: 10\r\n",
+        "content-length: 0, 10\r\n",
+        "content-length: -1\r\n",
+        "content-length: +1\r\n",
+        "content-length: 1x\r\n",
+        "transfer-encoding: chunked, identity\r\n",
+        "transfer-encoding: nonsense\r\n",
+    ] {
+        let mut client = server.connect().await;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{head}\r\n\
+             GET /nothing HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        );
+        client.write(head.as_bytes()).await;
+        assert_eq!(client.reply(false).await.status, 400, "{head}");
+        client.closed().await;
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn what_the_client_says_of_itself_has_a_limit() {
+    let server = server().await;
+    let ask = Ask::initialize(LATEST).edit(|message| {
+        message["params"]["clientInfo"]["name"] = json!("x".repeat(100_000));
+    });
+    let reply = server.send(&ask).await;
+    assert_eq!(reply.refused(200, -32602)["id"], "open");
+    assert_eq!(reply.header("mcp-session-id"), None);
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn a_thousand_broken_requests_leave_no_trace() {
+    let server = server().await;
+    let mut client = server.connect().await;
+    for number in 0..1_000 {
+        let body = match number % 4 {
+            0 => "{".to_owned(),
+            1 => "[]".to_owned(),
+            2 => format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"no/such"}}"#),
+            _ => "[".repeat(1_000),
+        };
+        assert_eq!(client.send(&Ask::post(body)).await.status, 400);
+    }
+    client.send(&echo("{}")).await.result();
+    server.is_well().await;
+}

@@ -1,0 +1,640 @@
+//! Sessions: their ids, whose they are, how many there are, when they end; and doing without them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_http::{SessionLimits, SessionMode, Settings};
+use bindpost_mcp_server::{Caller, Limits};
+use serde_json::json;
+
+use crate::client::{Ask, Event, LATEST, Session, TestServer, attentive};
+
+async fn server() -> TestServer {
+    TestServer::start(Settings::default()).await
+}
+
+/// A server that believes whoever says who it is.
+fn trusting(settings: Settings) -> Settings {
+    let identify = |parts: &http::request::Parts| match parts.headers.get("x-caller") {
+        Some(caller) => Caller::new(caller.to_str().unwrap()),
+        None => Caller::ANONYMOUS,
+    };
+    Settings { identify: Some(Arc::new(identify)), ..settings }
+}
+
+fn from(caller: &'static str) -> impl Fn(Ask) -> Ask {
+    move |ask| ask.header("x-caller", caller)
+}
+
+const UNKNOWN: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
+// Ids.
+
+#[tokio::test]
+async fn ids_are_visible_ascii_and_cannot_be_guessed() {
+    let server = server().await;
+    let mut client = server.connect().await;
+    let mut ids = HashSet::new();
+    for _ in 0..100 {
+        let reply = client.send(&Ask::initialize(LATEST)).await;
+        let id = reply.header("mcp-session-id").unwrap().to_owned();
+        assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{id}");
+        // Base64: six bits a letter. 128 of them need 22.
+        assert!(id.len() >= 22, "{id}");
+        assert!(ids.insert(id));
+    }
+    // In no position are all the same, as they would be in a counter or a timestamp.
+    for position in 0..22 {
+        let letters: HashSet<u8> = ids.iter().map(|id| id.as_bytes()[position]).collect();
+        assert!(letters.len() >= 4, "position {position} has {letters:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_named_on_the_answer_to_initialize_only() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    assert_eq!(server.send(&session.ping()).await.header("mcp-session-id"), None);
+}
+
+#[tokio::test]
+async fn a_missing_id_is_400() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    for ask in [
+        session.ping(),
+        session.notify("notifications/initialized", json!({})),
+        session.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+        session.get(),
+        session.delete(),
+    ] {
+        server.send(&ask.without("mcp-session-id")).await.refused(400, -32600);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_id_is_404_whatever_is_asked() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    let other_spelling = session.id.to_ascii_lowercase();
+    let longer = format!("{}A", session.id);
+    for id in [
+        UNKNOWN,
+        "nonsense",
+        "x",
+        "",
+        "!!!!",
+        &"A".repeat(10_000),
+        &session.id[..21],
+        &longer,
+        &other_spelling,
+    ] {
+        let unknown = Session { id: id.to_owned(), revision: LATEST };
+        for ask in [
+            unknown.ping(),
+            unknown.notify("notifications/initialized", json!({})),
+            unknown.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            unknown.get(),
+            unknown.resume("1::1"),
+            unknown.delete(),
+        ] {
+            server.send(&ask).await.refused(404, -32001);
+        }
+    }
+    server.send(&session.ping()).await.result();
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_gone() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    let other = server.session(LATEST).await;
+    let reply = server.send(&session.delete()).await;
+    assert_eq!((reply.status, reply.text().as_str()), (204, ""));
+    for ask in [session.ping(), session.get(), session.delete()] {
+        server.send(&ask).await.refused(404, -32001);
+    }
+    server.send(&other.ping()).await.result();
+}
+
+#[tokio::test]
+async fn deleting_a_session_cancels_its_calls() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    let call = server.send_in_background(session.call(1, "wait", json!({})));
+    server.watch.has_begun(1).await;
+    assert_eq!(server.send(&session.delete()).await.status, 204);
+    server.watch.was_cut().await;
+    let reply = call.await.unwrap();
+    assert!(reply.body.is_empty(), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn initialize_with_a_stale_id_opens_a_new_session() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    assert_eq!(server.send(&session.delete()).await.status, 204);
+    for id in [session.id.as_str(), UNKNOWN, "nonsense"] {
+        let reply = server.send(&Ask::initialize(LATEST).header("mcp-session-id", id)).await;
+        assert_eq!(reply.result()["protocolVersion"], LATEST);
+        let new = reply.header("mcp-session-id").unwrap();
+        assert_ne!(new, id);
+        let new = Session { id: new.to_owned(), revision: LATEST };
+        server.send(&new.ping()).await.result();
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_the_first_messages_does_not_matter() {
+    let server = server().await;
+    let reply = server.send(&Ask::initialize(LATEST)).await;
+    let session = Session { id: reply.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
+    server.send(&session.ping()).await.result();
+    server.send(&session.request(1, "tools/list", json!({}))).await.result();
+    server.send(&session.notify("notifications/initialized", json!({}))).await.accepted();
+}
+
+#[tokio::test]
+async fn notifications_and_responses_are_accepted_without_a_word() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    for body in [
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "no such"}}),
+        json!({"jsonrpc": "2.0", "method": "no/such"}),
+        json!({"jsonrpc": "2.0", "id": 99, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "no"}}),
+    ] {
+        server.send(&session.post(body.to_string())).await.accepted();
+    }
+}
+
+// Callers.
+
+#[tokio::test]
+async fn another_callers_session_is_404() {
+    let server = TestServer::start(trusting(Settings::default())).await;
+    let session = server.session_of(LATEST, from("alice")).await;
+    for stranger in [Some("bob"), Some("Alice"), None] {
+        let as_stranger =
+            |ask: Ask| stranger.map_or(ask.clone(), |stranger| ask.header("x-caller", stranger));
+        for ask in [
+            session.ping(),
+            session.notify("notifications/cancelled", json!({"requestId": 1})),
+            session.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            session.get(),
+            session.resume("1::0"),
+            session.delete(),
+        ] {
+            server.send(&as_stranger(ask)).await.refused(404, -32001);
+        }
+    }
+    server.send(&from("alice")(session.ping())).await.result();
+}
+
+#[tokio::test]
+async fn an_anonymous_session_is_no_callers_either() {
+    let server = TestServer::start(trusting(Settings::default())).await;
+    let session = server.session(LATEST).await;
+    server.send(&from("alice")(session.ping())).await.refused(404, -32001);
+    server.send(&session.ping()).await.result();
+}
+
+#[tokio::test]
+async fn equal_request_ids_of_two_sessions_do_not_meet() {
+    let server = server().await;
+    let [one, two] = [server.session(LATEST).await, server.session(LATEST).await];
+    let first = server.send_in_background(one.call(1, "wait", json!({})));
+    let second = server.send_in_background(two.call(1, "wait", json!({})));
+    server.watch.has_begun(2).await;
+    server.send(&one.notify("notifications/cancelled", json!({"requestId": 1}))).await.accepted();
+    server.watch.was_cut().await;
+    assert!(first.await.unwrap().body.is_empty());
+    server.watch.go_on.add_permits(1);
+    assert_eq!(second.await.unwrap().tool_text(), "waited");
+}
+
+// Caps.
+
+fn capped(limits: SessionLimits) -> Settings {
+    trusting(Settings { session_limits: limits, ..Settings::default() })
+}
+
+/// Checks that one more session is refused, and that those there are still work.
+async fn is_full(server: &TestServer, open: Ask, kept: &[Ask]) {
+    let reply = server.send(&open).await;
+    assert_eq!(reply.refused(503, 503)["id"], "open");
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    assert_eq!(reply.header("mcp-session-id"), None);
+    for ask in kept {
+        server.send(ask).await.result();
+    }
+}
+
+#[tokio::test]
+async fn all_sessions_together_have_a_cap() {
+    let limits = SessionLimits { total: 3, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let mut kept = Vec::new();
+    let callers = ["alice", "bob", "carol"];
+    let mut sessions = Vec::new();
+    for caller in callers {
+        let session = server.session_of(LATEST, from(caller)).await;
+        kept.push(from(caller)(session.ping()));
+        sessions.push(session);
+    }
+    is_full(&server, from("dave")(Ask::initialize(LATEST)), &kept).await;
+    is_full(&server, Ask::initialize(LATEST), &kept).await;
+    // Requests that need no session are served.
+    server.is_well().await;
+    // Room again.
+    assert_eq!(server.send(&from("bob")(sessions[1].delete())).await.status, 204);
+    server.session_of(LATEST, from("dave")).await;
+    is_full(&server, from("bob")(Ask::initialize(LATEST)), &[]).await;
+}
+
+#[tokio::test]
+async fn one_caller_has_a_cap() {
+    let limits = SessionLimits { per_caller: 2, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let one = server.session_of(LATEST, from("alice")).await;
+    let two = server.session_of(LATEST, from("alice")).await;
+    let kept = [from("alice")(one.ping()), from("alice")(two.ping())];
+    is_full(&server, from("alice")(Ask::initialize(LATEST)), &kept).await;
+    server.session_of(LATEST, from("bob")).await;
+    for _ in 0..5 {
+        server.session(LATEST).await;
+    }
+}
+
+#[tokio::test]
+async fn callers_nobody_knows_have_a_cap_together() {
+    let limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let [one, two] = [server.session(LATEST).await, server.session(LATEST).await];
+    is_full(&server, Ask::initialize(LATEST), &[one.ping(), two.ping()]).await;
+    for _ in 0..5 {
+        server.session_of(LATEST, from("alice")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_stops_at_the_cap_while_a_good_client_works() {
+    let limits = SessionLimits { anonymous: 50, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let good = server.session(LATEST).await;
+    let mut attacker = server.connect().await;
+    let mut refused = 0;
+    for number in 0..1_000 {
+        refused += usize::from(attacker.send(&Ask::initialize(LATEST)).await.status == 503);
+        if number % 100 == 0 {
+            server.send(&good.ping()).await.result();
+        }
+    }
+    assert_eq!(refused, 1_000 - 49);
+    server.send(&good.ping()).await.result();
+}
+
+#[tokio::test]
+async fn sixteen_calls_of_one_session_run_at_once() {
+    let server = server().await;
+    let [session, other] = [server.session(LATEST).await, server.session(LATEST).await];
+    let calls: Vec<_> =
+        (0..16).map(|id| server.send_in_background(session.call(id, "wait", json!({})))).collect();
+    server.watch.has_begun(16).await;
+    let reply = server.send(&session.call(99, "wait", json!({}))).await;
+    assert_eq!(reply.refused(429, 429)["id"], 99);
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    // What is no call goes on, and so do others.
+    server.send(&session.ping()).await.result();
+    server.send(&session.request(1, "tools/list", json!({}))).await.result();
+    assert_eq!(server.send(&other.call(1, "echo", json!({}))).await.tool_text(), "{}");
+    server.watch.go_on.add_permits(16);
+    for call in calls {
+        assert_eq!(call.await.unwrap().tool_text(), "waited");
+    }
+    server.watch.go_on.add_permits(1);
+    assert_eq!(server.send(&session.call(99, "wait", json!({}))).await.tool_text(), "waited");
+}
+
+#[tokio::test]
+async fn a_batch_counts_each_of_its_calls() {
+    let server = server().await;
+    let session = server.session("2025-03-26").await;
+    let batch: Vec<_> = (0..20)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}}))
+        .collect();
+    let answers = server.send_in_background(session.post(json!(batch).to_string()));
+    server.watch.has_begun(16).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(server.watch.begun.available_permits(), 0, "more than 16 calls of one session run");
+    server.watch.go_on.add_permits(20);
+    let answers = answers.await.unwrap().json();
+    let busy = |answer: &&serde_json::Value| answer["error"]["code"] == 429;
+    assert_eq!(answers.as_array().unwrap().iter().filter(busy).count(), 4, "{answers}");
+}
+
+#[tokio::test]
+async fn calls_over_the_servers_limit_wait_and_then_are_429() {
+    let limits = Limits { running_calls: 1, waiting_calls: 1, ..Limits::default() };
+    let server = TestServer::with_limits(Settings::default(), limits).await;
+    let first = server.send_in_background(Ask::modern_call("wait", json!({})));
+    server.watch.has_begun(1).await;
+    let second = server.send_in_background(Ask::modern_call("wait", json!({})));
+    // The second is there when a third is refused.
+    let reply = loop {
+        let third = server.send_in_background(Ask::modern_call("wait", json!({})));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if third.is_finished() {
+            break third.await.unwrap();
+        }
+        third.abort();
+    };
+    assert_eq!(reply.refused(429, 429)["id"], 1);
+    assert!(reply.header("retry-after").is_some());
+    assert_eq!(server.watch.begun.available_permits(), 0);
+    server.send(&Ask::modern("tools/list", json!({}))).await.result();
+    server.watch.go_on.add_permits(2);
+    assert_eq!(first.await.unwrap().tool_text(), "waited");
+    assert_eq!(second.await.unwrap().tool_text(), "waited");
+}
+
+// Expiry. The clock of the sessions ticks in whole seconds.
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn expiring(change: impl FnOnce(&mut SessionLimits)) -> Settings {
+    let mut settings = attentive();
+    change(&mut settings.session_limits);
+    settings
+}
+
+#[tokio::test]
+async fn an_idle_session_expires() {
+    let server = TestServer::start(expiring(|limits| limits.idle = 2 * SECOND)).await;
+    let [used, idle] = [server.session(LATEST).await, server.session(LATEST).await];
+    for _ in 0..8 {
+        tokio::time::sleep(SECOND / 2).await;
+        server.send(&used.ping()).await.result();
+    }
+    server.send(&idle.ping()).await.refused(404, -32001);
+    tokio::time::sleep(3 * SECOND).await;
+    server.send(&used.ping()).await.refused(404, -32001);
+}
+
+#[tokio::test]
+async fn a_session_nobody_uses_after_initialize_expires_earlier() {
+    let server = TestServer::start(expiring(|limits| limits.opening = SECOND)).await;
+    let reply = server.send(&Ask::initialize(LATEST)).await;
+    let never_used = Session { id: reply.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
+    let used = server.session(LATEST).await;
+    tokio::time::sleep(5 * SECOND / 2).await;
+    server.send(&never_used.ping()).await.refused(404, -32001);
+    server.send(&used.ping()).await.result();
+}
+
+#[tokio::test]
+async fn every_session_expires_in_the_end() {
+    let server = TestServer::start(expiring(|limits| limits.absolute = 2 * SECOND)).await;
+    let session = server.session(LATEST).await;
+    let mut stream = server.open(&session.get()).await;
+    for _ in 0..3 {
+        tokio::time::sleep(SECOND / 4).await;
+        server.send(&session.ping()).await.result();
+    }
+    tokio::time::sleep(5 * SECOND / 2).await;
+    server.send(&session.ping()).await.refused(404, -32001);
+    // Its stream has ended with it.
+    assert_eq!(stream.rest().await, Vec::<serde_json::Value>::new());
+}
+
+#[tokio::test]
+async fn an_expired_session_makes_room() {
+    let settings = expiring(|limits| {
+        limits.idle = SECOND;
+        limits.anonymous = 1;
+    });
+    let server = TestServer::start(settings).await;
+    server.session(LATEST).await;
+    is_full(&server, Ask::initialize(LATEST), &[]).await;
+    tokio::time::sleep(5 * SECOND / 2).await;
+    server.session(LATEST).await;
+}
+
+#[tokio::test]
+async fn a_session_with_a_running_call_never_expires() {
+    let settings = expiring(|limits| {
+        limits.idle = SECOND;
+        limits.opening = SECOND;
+        limits.absolute = SECOND;
+    });
+    let server = TestServer::start(settings).await;
+    let session = server.session(LATEST).await;
+    let call = server.send_in_background(session.call(1, "wait", json!({})));
+    server.watch.has_begun(1).await;
+    tokio::time::sleep(7 * SECOND / 4).await;
+    server.send(&session.ping()).await.result();
+    tokio::time::sleep(7 * SECOND / 4).await;
+    server.watch.go_on.add_permits(1);
+    assert_eq!(call.await.unwrap().status, 200);
+    assert_eq!(server.watch.cut.available_permits(), 0);
+}
+
+#[tokio::test]
+async fn a_session_whose_stream_is_read_does_not_idle() {
+    let server = TestServer::start(expiring(|limits| limits.idle = SECOND)).await;
+    let session = server.session(LATEST).await;
+    let _stream = server.open(&session.get()).await;
+    tokio::time::sleep(3 * SECOND).await;
+    server.send(&session.ping()).await.result();
+}
+
+#[tokio::test]
+async fn the_idle_time_begins_when_the_last_stream_is_cut() {
+    let server = TestServer::start(expiring(|limits| limits.idle = 3 * SECOND)).await;
+    let session = server.session(LATEST).await;
+    let mut stream = server.open(&session.get()).await;
+    let Some(Event { id: Some(id), .. }) = stream.next().await else { panic!("no opening event") };
+    tokio::time::sleep(5 * SECOND).await;
+    // A proxy cuts it; the client comes back after a moment.
+    drop(stream);
+    tokio::time::sleep(SECOND / 2).await;
+    let _stream = server.open(&session.resume(&id)).await;
+}
+
+#[tokio::test]
+async fn the_idle_time_begins_when_the_last_call_ends() {
+    let server = TestServer::start(expiring(|limits| limits.idle = 3 * SECOND)).await;
+    let session = server.session(LATEST).await;
+    let call = server.send_in_background(session.call(1, "wait", json!({})));
+    server.watch.has_begun(1).await;
+    tokio::time::sleep(5 * SECOND).await;
+    server.watch.go_on.add_permits(1);
+    assert_eq!(call.await.unwrap().status, 200);
+    tokio::time::sleep(SECOND / 2).await;
+    server.send(&session.ping()).await.result();
+}
+
+// Without sessions, without streams.
+
+fn alone(id: i64, method: &str, params: serde_json::Value) -> Ask {
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    Ask::post(message.to_string()).header("mcp-protocol-version", LATEST)
+}
+
+#[tokio::test]
+async fn without_sessions_no_id_is_given_and_none_is_needed() {
+    let server = TestServer::start(Settings { sessions: SessionMode::Off, ..Settings::default() }).await;
+    let opened = server.send(&Ask::initialize(LATEST)).await;
+    assert_eq!(opened.result()["protocolVersion"], LATEST);
+    assert_eq!(opened.header("mcp-session-id"), None);
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    server.send(&Ask::post(initialized)).await.accepted();
+    for ask in
+        [alone(1, "tools/list", json!({})), alone(1, "tools/list", json!({})).header("mcp-session-id", "x")]
+    {
+        assert!(server.send(&ask).await.result()["tools"].is_array());
+    }
+    let call = |tool| alone(1, "tools/call", json!({"name": tool}));
+    assert_eq!(server.send(&call("echo")).await.tool_text(), "{}");
+    // There is no way back to the client.
+    let refused = server.send(&call("ask_name")).await.result();
+    assert_eq!(refused["isError"], true);
+    for method in ["GET", "DELETE"] {
+        let ask =
+            Ask::new(method, "/mcp").header("accept", "text/event-stream").header("mcp-session-id", "x");
+        let reply = server.send(&ask).await;
+        reply.refused(405, -32600);
+        assert_eq!(reply.header("allow"), Some("POST, OPTIONS"), "{method}");
+    }
+    server.is_well().await;
+}
+
+#[tokio::test]
+async fn without_sessions_a_call_that_speaks_is_streamed_without_ids() {
+    let server = TestServer::start(Settings { sessions: SessionMode::Off, ..Settings::default() }).await;
+    let meta = json!({"progressToken": "t"});
+    let ask = alone(7, "tools/call", json!({"name": "tell_and_wait", "_meta": meta}));
+    server.watch.go_on.add_permits(1);
+    let mut stream = server.open(&ask).await;
+    let progress = stream.event().await.unwrap();
+    assert_eq!(progress.id, None);
+    assert_eq!(progress.message()["method"], "notifications/progress");
+    assert_eq!(stream.message().await.unwrap()["id"], 7);
+    assert_eq!(stream.message().await, None);
+}
+
+#[tokio::test]
+async fn sessions_can_be_optional() {
+    let server = TestServer::start(Settings { sessions: SessionMode::Optional, ..Settings::default() }).await;
+    assert!(server.send(&alone(1, "tools/list", json!({}))).await.result()["tools"].is_array());
+    let session = server.session(LATEST).await;
+    server.send(&session.ping()).await.result();
+    let unknown = Session { id: UNKNOWN.to_owned(), revision: LATEST };
+    server.send(&unknown.ping()).await.refused(404, -32001);
+    assert_eq!(server.send(&session.delete()).await.status, 204);
+}
+
+#[tokio::test]
+async fn json_only_means_no_stream_whatever_is_said() {
+    let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
+    let session = server.session(LATEST).await;
+    let text =
+        server.send(&session.call(1, "count", json!({"messages": 3, "pause_ms": 10}))).await.tool_text();
+    assert_eq!(text, "said 3 things");
+    for ask in [session.ping(), Ask::modern("tools/list", json!({}))] {
+        server.send(&ask.with("accept", "text/event-stream")).await.result();
+    }
+    let wait = server.send_in_background(session.call(1, "tell_and_wait", json!({})));
+    server.watch.has_begun(1).await;
+    server.watch.go_on.add_permits(1);
+    assert_eq!(wait.await.unwrap().tool_text(), "waited");
+    let reply = server.send(&session.get()).await;
+    reply.refused(405, -32600);
+    assert!(reply.header("allow").unwrap().contains("POST"));
+    assert_eq!(server.send(&session.delete()).await.status, 204);
+}
+
+#[tokio::test]
+async fn json_only_refuses_to_ask_the_client_cleanly() {
+    let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
+    let session = server.session(LATEST).await;
+    let refused = server.send(&session.call(1, "ask_name", json!({}))).await.result();
+    assert_eq!(refused["isError"], true);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("cannot be asked"), "{text}");
+    // From 2026-07-28 on the question is the result, and no stream is needed.
+    let ask = Ask::enveloped("tools/call", json!({"name": "ask_name"}), json!({"elicitation": {}}));
+    assert_eq!(server.send(&ask).await.result()["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn json_only_does_not_listen() {
+    let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let ask = Ask::modern("subscriptions/listen", filter);
+    // It would never be answered, and nothing could be sent meanwhile: whatever comes, it must come.
+    let reply = server.send(&ask).await;
+    assert!(reply.json().get("id").is_some());
+}
+
+// Many.
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {
+    use crate::client::{ChildServer, Client};
+    const ALL: usize = 10_000;
+    const FIRST: usize = 100;
+    let settings = || {
+        let session_limits = SessionLimits { total: ALL, anonymous: ALL, ..SessionLimits::default() };
+        (Settings { session_limits, ..Settings::default() }, Limits::default())
+    };
+    let child = ChildServer::start("sessions::ten_thousand_idle_sessions_cost_at_most_1_kb_each", settings);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(Client::connect(child.address).await);
+        }
+        // Several requests at a time on each connection: half of the time is spent on waking up.
+        const AT_ONCE: usize = 25;
+        let open = Ask::initialize(LATEST).bytes().repeat(AT_ONCE);
+        let mut ids = Vec::new();
+        let mut before = 0;
+        while ids.len() < ALL {
+            if ids.len() == FIRST {
+                before = child.memory();
+            }
+            let client = &mut clients[ids.len() / AT_ONCE % 8];
+            client.write(&open).await;
+            let mut initialized = Vec::new();
+            for _ in 0..AT_ONCE {
+                let opened = client.reply(false).await;
+                let id = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
+                let session = Session { id: id.clone(), revision: LATEST };
+                initialized.extend(session.notify("notifications/initialized", json!({})).bytes());
+                ids.push(id);
+            }
+            client.write(&initialized).await;
+            for _ in 0..AT_ONCE {
+                client.reply(false).await.accepted();
+            }
+        }
+        let opened = ids.len() - FIRST;
+        let each = child.memory().saturating_sub(before) / opened;
+        assert!(each <= 1024, "{each} bytes for each of {opened} sessions");
+
+        let refused = clients[0].send(&Ask::initialize(LATEST)).await;
+        refused.refused(503, 503);
+        assert_eq!(refused.header("retry-after"), Some("5"));
+        for id in [&ids[0], &ids[ALL / 2], &ids[ALL - 1]] {
+            let session = Session { id: id.clone(), revision: LATEST };
+            clients[0].send(&session.ping()).await.result();
+        }
+    });
+}
