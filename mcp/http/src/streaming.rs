@@ -61,7 +61,12 @@ impl Endpoint {
     /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
     pub(crate) async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts: Accepts) -> Reply {
         if accepts == Accepts::JsonOnly {
-            return match running.await {
+            let answer = match &era {
+                // A disconnect cancels no call of a session; there is only nobody to tell the result.
+                Era::Session(_) => tokio::spawn(running).await.ok().flatten(),
+                Era::Alone(_) | Era::Sessionless(_) => running.await,
+            };
+            return match answer {
                 Some(answer) => json(answer, era.stands_alone()),
                 None => empty(StatusCode::ACCEPTED),
             };

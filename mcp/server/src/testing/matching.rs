@@ -75,7 +75,12 @@ pub(super) fn compare(expected: &str, actual: &str, saved: &mut Saved) -> Result
     };
     let (expected_value, actual_value) = (decode("the expectation", expected)?, decode("it", actual)?);
     let mut kept = saved.clone();
-    compare_values(&expected_value, &actual_value, "", &mut kept)?;
+    match (&expected_value, &actual_value) {
+        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
+            compare_batches(expected, actual, &mut kept)?;
+        }
+        _ => compare_values(&expected_value, &actual_value, "", &mut kept)?,
+    }
     // Numbers of any length are ids, but not what `Value` can tell apart.
     if let (Some(expected), Some(actual)) = (large_id(expected), large_id(actual))
         && expected != actual
@@ -83,6 +88,26 @@ pub(super) fn compare(expected: &str, actual: &str, saved: &mut Saved) -> Result
         return Err(Difference(format!("/id is {actual} instead of {expected}")));
     }
     *saved = kept;
+    Ok(())
+}
+
+/// The answers of a batch come in any order.
+fn compare_batches(expected: &[Value], actual: &[Value], saved: &mut Saved) -> Result<(), Difference> {
+    let mut open: Vec<&Value> = actual.iter().collect();
+    for expected in expected {
+        let fits = open.iter().position(|actual| {
+            let mut kept = saved.clone();
+            let matches = compare_values(expected, actual, "", &mut kept).is_ok();
+            if matches {
+                *saved = kept;
+            }
+            matches
+        });
+        match fits {
+            Some(fits) => drop(open.remove(fits)),
+            None => return Err(Difference(format!("none of the batch is {}", cut(expected)))),
+        }
+    }
     Ok(())
 }
 
@@ -168,6 +193,8 @@ mod tests {
             (r#"{"a":1}"#, r#"{}"#, "the message lacks \"a\""),
             (r#"{"a":{}}"#, r#"{"a":{"b":1}}"#, "/a has \"b\" besides"),
             ("[1]", "[1,2]", "the message has 2 elements instead of 1"),
+            ("[1,2]", "[2,3]", "none of the batch is 1"),
+            (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, "/a/0 is 2 instead of 1"),
             (r#"{"id":0}"#, r#"{"id":"0"}"#, "/id is \"0\" instead of 0"),
             (
                 r#"{"id":123456789012345678901234567890}"#,
@@ -181,6 +208,7 @@ mod tests {
         ] {
             assert_eq!(difference(expected, actual).as_deref(), Some(difference_at), "{expected} {actual}");
         }
+        assert_eq!(difference("[1,2,2]", "[2,1,2]"), None);
         assert_eq!(
             difference(r#"{"a":"$any","b":"$string","c":"$integer"}"#, r#"{"c":-1,"b":"","a":[]}"#),
             None
