@@ -6,6 +6,7 @@
 //! answers the handler runs again from its start, this time finding them. A task waits for
 //! `tasks/update`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::client::{
@@ -66,10 +67,23 @@ pub(crate) struct Asks {
     pub(crate) wanted: Vec<(String, &'static str, Value)>,
     /// Questions the client is thinking about; the call's time stands still meanwhile.
     pub(crate) open: usize,
+    /// How often each key was used in this run.
+    used: HashMap<String, usize>,
+}
+
+impl Asks {
+    /// The key as the client sees it: asked once more, the same question gets a number behind its key.
+    /// A handler that runs again counts again, and finds each answer where it was.
+    fn next_key(&mut self, key: &str) -> String {
+        let used = self.used.entry(key.to_owned()).or_default();
+        *used += 1;
+        if *used == 1 { key.to_owned() } else { format!("{key}-{used}") }
+    }
 }
 
 impl Context {
-    /// Asks the user. `key` names the question within this call.
+    /// Asks the user. `key` names the question within this call; asked once more under the same key, it is
+    /// a new question.
     ///
     /// The handler may run again from its start to find the answer, so do nothing twice before it.
     pub async fn elicit(&self, key: &str, question: ElicitParams) -> Result<ElicitResult, AskError> {
@@ -147,25 +161,26 @@ impl Call {
             check(&answer).map(|()| answer)
         };
         if let Some(task) = self.task() {
-            // An answer that does not fit is asked for again, under a key that was never used before.
-            let mut next_key = key.to_owned();
-            for attempt in 2.. {
-                match task.ask(&next_key, method, &question).await.map(decode) {
+            // An answer that does not fit is asked for again.
+            loop {
+                let key = self.asks().next_key(key);
+                match task.ask(&key, method, &question).await.map(decode) {
                     Some(Ok(answer)) => return Ok(answer),
-                    Some(Err(_)) => next_key = format!("{key}-{attempt}"),
+                    Some(Err(_)) => {}
                     None => return Err(AskError::NoAnswer),
                 }
             }
         }
         if self.revision().asks_by_result() {
-            let answer = self.asks().answers.get(key).cloned();
+            let key = self.asks().next_key(key);
+            let answer = self.asks().answers.get(&key).cloned();
             if let Some(answer) = answer.and_then(|answer| decode(answer).ok()) {
                 return Ok(answer);
             }
             {
                 let mut asks = self.asks();
-                asks.answers.remove(key);
-                asks.wanted.push((key.to_owned(), method, question));
+                asks.answers.remove(&key);
+                asks.wanted.push((key, method, question));
             }
             // The round ends here: whoever drives the call sees what is wanted and lets it go.
             return std::future::pending().await;

@@ -421,6 +421,8 @@ mod tests {
     async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
         let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
         let stream = Stream::keeping(limits, Arc::default());
+        let gone = stream.attach(None).unwrap();
+        stream.detach(gone);
         for text in ["a", "b", "c", "d", "e"] {
             assert!(stream.send(text.into()).await);
         }
@@ -435,6 +437,8 @@ mod tests {
         let shelf = Arc::<Shelf>::default();
         let streams = [(); 5].map(|()| Stream::keeping(limits, shelf.clone()));
         for stream in &streams {
+            let reader = stream.attach(None).unwrap();
+            stream.detach(reader);
             for _ in 0..10 {
                 assert!(stream.send(Bytes::from(vec![b'x'; 30])).await);
             }

@@ -51,10 +51,10 @@
 //! A step may be for some only: `<-- [legacy] {…}`, `--> [2025-06-18+ http] {…}`. A line that starts with
 //! a space goes on with the one before it. After the last step nothing unexpected may be left.
 //!
-//! A message matches if it is the same JSON (a batch: the same messages in any order), but in the expectation `"$any"` stands for anything,
-//! `"$string"` and `"$integer"` for any of these, and `"$save:name"` keeps what is there. Later, in
-//! both directions, `"$saved:name"` is what was kept, and `"$tampered:name"` is the same text with one
-//! character changed. `"$saved:revision"` is there from the start.
+//! A message matches if it is the same JSON; a batch matches in any order. In the expectation `"$any"`
+//! stands for anything, `"$string"` and `"$integer"` for any of these, and `"$save:name"` keeps what is
+//! there. Later, in both directions, `"$saved:name"` is what was kept, and `"$tampered:name"` is the same
+//! text with one character changed. `"$saved:revision"` is there from the start.
 //!
 //! Unless the file says `raw`, the runner does what every client does. With a handshake it opens the
 //! session first. Without one it puts the envelope into each request, checks that each result carries

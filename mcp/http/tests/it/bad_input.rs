@@ -345,6 +345,29 @@ async fn a_body_that_comes_byte_by_byte_is_408() {
 }
 
 #[tokio::test]
+async fn a_trickle_is_408_long_before_the_time_is_over() {
+    // After five seconds a body has to come at 1 KiB a second.
+    let server = TestServer::start(Settings { body_timeout: Duration::from_secs(3600), ..attentive() }).await;
+    let mut client = server.connect().await;
+    client.write(CHUNKED).await;
+    let (mut reading, mut writing) = client.stream.split();
+    let mut answer = [0; 12];
+    let began = Instant::now();
+    loop {
+        assert!(began.elapsed() < PATIENCE, "the body may go on for ever");
+        tokio::select! {
+            read = reading.read_exact(&mut answer) => {
+                read.unwrap();
+                break;
+            }
+            () = tokio::time::sleep(Duration::from_millis(100)) => writing.write_all(b"1\r\n \r\n").await.unwrap(),
+        }
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    server.is_well().await;
+}
+
+#[tokio::test]
 async fn half_a_request_and_then_nothing_harms_nobody() {
     let server = server().await;
     let whole = echo("{}").bytes();

@@ -584,6 +584,75 @@ async fn json_only_does_not_listen() {
 
 // Many.
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_at_the_same_time_never_get_each_others_answers() {
+    let server = Arc::new(server().await);
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..20 {
+        let server = server.clone();
+        clients.spawn(async move {
+            let session = server.session(LATEST).await;
+            let mut connection = server.connect().await;
+            for id in 0..20 {
+                // Every client uses the same ids and progress tokens.
+                let mine = json!({"client": client, "id": id});
+                let reply = connection.send(&session.call(id, "echo", mine.clone())).await;
+                assert_eq!(reply.json()["id"], id);
+                assert_eq!(reply.tool_text(), mine.to_string());
+                let ask = Ask::modern_call("echo", mine.clone());
+                assert_eq!(connection.send(&ask).await.tool_text(), mine.to_string());
+                let messages = json!({"messages": client % 4, "pause_ms": 1});
+                let ask = session.call(id, "count", messages).with("accept", "text/event-stream");
+                let answers = server.open(&ask).await.rest().await;
+                assert_eq!(answers.len(), client % 4 + 1);
+                assert_eq!(answers.last().unwrap()["id"], id);
+            }
+            assert_eq!(connection.send(&session.delete()).await.status, 204);
+        });
+    }
+    while let Some(client) = clients.join_next().await {
+        client.unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_comes_and_goes_leaves_nothing_behind() {
+    use crate::client::{ChildServer, Client};
+    let settings = || (attentive(), Limits::default());
+    let child = ChildServer::start("sessions::what_comes_and_goes_leaves_nothing_behind", settings);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut client = Client::connect(child.address).await;
+        let listen = json!({"notifications": {"toolsListChanged": true}});
+        let mut round = async || {
+            let opened = client.send(&Ask::initialize(LATEST)).await;
+            let id = opened.header("mcp-session-id").unwrap().to_owned();
+            let session = Session { id, revision: LATEST };
+            client.send(&session.call(1, "count", json!({"messages": 2}))).await;
+            for ask in [
+                session.get(),
+                Ask::modern("subscriptions/listen", listen.clone()),
+                Ask::new("GET", "/sse"),
+                session.call(2, "tell_and_wait", json!({})),
+            ] {
+                Client::connect(child.address).await.open(&ask).await.next().await.unwrap();
+            }
+            client.send(&Ask::post("{")).await.refused(400, -32700);
+            assert_eq!(client.send(&session.delete()).await.status, 204);
+        };
+        for _ in 0..200 {
+            round().await;
+        }
+        let before = child.memory();
+        for _ in 0..800 {
+            round().await;
+        }
+        let each = child.memory().saturating_sub(before) / 800;
+        assert!(each < 0, "{each} bytes are left of each round");
+    });
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {

@@ -206,6 +206,18 @@ async fn every_long_stream_says_that_it_is_alive() {
     }
 }
 
+#[tokio::test]
+async fn a_get_is_a_stream_for_all_who_can_read_one() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    for accept in
+        ["text/event-stream", "*/*", "application/json, text/event-stream", "Text/Event-Stream;q=0.9"]
+    {
+        check_head(&server.open(&session.get().with("accept", accept)).await);
+    }
+    check_head(&server.open(&session.get().without("accept")).await);
+}
+
 // Taking up a stream again.
 
 /// A call that has said five things and was cut after the second: its session, the number of the
@@ -623,6 +635,21 @@ async fn a_disconnect_cancels_a_modern_call() {
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         server.is_well().await;
     }
+}
+
+#[tokio::test]
+async fn a_disconnect_cancels_its_own_call_only() {
+    let server = server().await;
+    // The same id, as every client counts from one.
+    let mut gone = server.connect().await;
+    gone.write(&telling("tell_and_wait", json!({})).bytes()).await;
+    let mut stays = server.open(&telling("tell_and_wait", json!({}))).await;
+    server.watch.has_begun(2).await;
+    drop(gone);
+    server.watch.was_cut().await;
+    server.watch.go_on.add_permits(1);
+    assert_eq!(text_of(&stays.rest().await.last().unwrap()["result"]), "waited");
+    assert_eq!(server.watch.cut.available_permits(), 0);
 }
 
 #[tokio::test]

@@ -100,23 +100,7 @@ pub async fn play_all<T: Transport>(
     let games = conversations.iter().filter(|conversation| conversation.runs_over(T::NAME)).flat_map(
         |conversation| {
             let revisions = revisions.iter().filter(|revision| conversation.revisions().contains(revision));
-            revisions.map(move |&revision| async move {
-                let mut transport = match connect(conversation).await {
-                    Ok(transport) => transport,
-                    Err(error) => {
-                        return Err(conversation.failure::<T>(
-                            0,
-                            revision,
-                            format!("no connection: {error}"),
-                        ));
-                    }
-                };
-                // In memory the server runs inside the client: a panic of one must not end all.
-                let played =
-                    AssertUnwindSafe(conversation.play(revision, &mut transport)).catch_unwind().await;
-                played
-                    .unwrap_or_else(|_| Err(conversation.failure::<T>(0, revision, "it panicked".to_owned())))
-            })
+            revisions.map(move |&revision| play_one(conversation, revision, connect))
         },
     );
     let games: Vec<_> = games.collect();
@@ -125,6 +109,24 @@ pub async fn play_all<T: Transport>(
     let mut failures: Vec<Failure> = games.filter_map(async |outcome| outcome.err()).collect().await;
     failures.sort_by(|a, b| (&a.file, a.line, a.revision).cmp(&(&b.file, b.line, b.revision)));
     Report { played, failures }
+}
+
+async fn play_one<T: Transport>(
+    conversation: &Conversation,
+    revision: Revision,
+    connect: &impl AsyncFn(&Conversation) -> io::Result<T>,
+) -> Result<(), Failure> {
+    let failure = |reason: String| conversation.failure::<T>(0, revision, reason);
+    let played = async {
+        let connected = connect(conversation).await;
+        let mut transport = connected.map_err(|error| failure(format!("no connection: {error}")))?;
+        conversation.play(revision, &mut transport).await
+    };
+    // In memory the server runs inside the client: a panic of one must not end all.
+    match AssertUnwindSafe(played).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(failure("it panicked".to_owned())),
+    }
 }
 
 impl Conversation {

@@ -320,6 +320,13 @@ fn tasks(builder: ServerBuilder) -> ServerBuilder {
             plain("job_asks", async |context: Context| greeting(&context).await)
                 .task(TaskSupport::WhenPossible),
         )
+        .tool(
+            plain("job_insists", async |context: Context| {
+                greeting(&context).await?;
+                greeting(&context).await
+            })
+            .task(TaskSupport::WhenPossible),
+        )
         .tool(plain("job_after_name", async |context: Context| {
             let greeting = greeting(&context).await?;
             context.go_on_as_task().await;
