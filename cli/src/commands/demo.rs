@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{anyhow, bail};
 use bindpost::http::{self, SessionMode, Settings};
 use bindpost::protocol::Revision;
 use bindpost::protocol::client::ElicitParams;
@@ -34,12 +34,9 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         json_only: flags.json_only,
         ..Settings::default()
     };
-    let bound = http::bind((flags.host.as_str(), flags.port)).await.with_context(|| {
-        format!(
-            "cannot serve on {}:{}\n  fix: choose another port with --port N, or --port 0 for any",
-            flags.host, flags.port
-        )
-    })?;
+    let bound = http::bind((flags.host.as_str(), flags.port))
+        .await
+        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
     let revisions =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ");
     eprintln!("bindpost {} demo", env!("CARGO_PKG_VERSION"));

@@ -18,11 +18,21 @@ pub struct Bound {
     address: SocketAddr,
 }
 
-/// Binds an address; port 0 takes any free one.
+/// Binds an address; port 0 takes any free one. An error names the address.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Bound> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    Ok(Bound { listener, address })
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name stands for no address");
+    for address in tokio::net::lookup_host(address).await? {
+        match TcpListener::bind(address).await {
+            Ok(listener) => {
+                let address = listener.local_addr()?;
+                return Ok(Bound { listener, address });
+            }
+            Err(error) => {
+                failed = io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            }
+        }
+    }
+    Err(failed)
 }
 
 impl Bound {
