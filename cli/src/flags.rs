@@ -4,7 +4,12 @@ use clap::{Args, Parser, Subcommand};
 
 /// Turn functions into MCP servers.
 #[derive(Debug, Parser)]
-#[command(name = "bindpost", version, about, arg_required_else_help = true)]
+#[command(
+    name = "bindpost",
+    version,
+    about = "Turn functions into MCP servers.",
+    arg_required_else_help = true
+)]
 pub(crate) struct Flags {
     #[command(subcommand)]
     pub(crate) command: Command,

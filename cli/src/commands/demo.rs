@@ -1,5 +1,6 @@
 //! `bindpost demo`: a small server with one entry of each kind, to try a client with.
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -27,6 +28,20 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
             flags.host
         );
     }
+    if let Some(host) = flags.allow_host.iter().find(|host| host.contains("/") || host.contains(' ')) {
+        bail!(
+            "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
+        );
+    }
+    let is_origin = |origin: &str| {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
+    };
+    if let Some(origin) = flags.allow_origin.iter().find(|origin| !is_origin(origin)) {
+        bail!(
+            "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
+        );
+    }
     let settings = Settings {
         allowed_hosts: flags.allow_host,
         allowed_origins: flags.allow_origin,
@@ -39,12 +54,17 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
     let revisions =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ");
-    eprintln!("bindpost {} demo", env!("CARGO_PKG_VERSION"));
-    eprintln!("  listening on http://{}/mcp  (streamable HTTP: {revisions})", bound.local_addr());
+    say(format_args!("bindpost {} demo", env!("CARGO_PKG_VERSION")));
+    say(format_args!("  listening on http://{}/mcp  (streamable HTTP: {revisions})", bound.local_addr()));
     if settings.sse_paths.is_some() {
-        eprintln!("               http://{}/sse  (HTTP+SSE, for old clients)", bound.local_addr());
+        say(format_args!("               http://{}/sse  (HTTP+SSE, for old clients)", bound.local_addr()));
     }
     Ok(bound.serve(server, settings).await?)
+}
+
+/// Tells whoever started us. Nobody may be there any more, and that is no reason to stop.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -97,6 +97,8 @@ fn says_what_is_wrong_and_how_to_fix_it() {
     for (arguments, says) in [
         (vec!["demo", "--port", &port], vec![port.as_str(), "fix: choose another port"]),
         (vec!["demo", "--host", "0.0.0.0", "--port", "0"], vec!["0.0.0.0", "fix: leave out --host"]),
+        (vec!["demo", "--allow-host", "http://x"], vec!["http://x", "fix: leave out the scheme"]),
+        (vec!["demo", "--allow-origin", "x y"], vec!["x y", "https://example.com"]),
         (vec!["demo", "--port", "x"], vec!["--port", "x"]),
         (vec!["dmo"], vec!["dmo", "demo"]),
         (vec!["demo", "--stdio", "--port", "1"], vec!["--stdio", "--port"]),

@@ -325,9 +325,13 @@ impl Endpoint {
             }
         }
         Taken::Later(Box::pin(async move {
-            for answer in futures_util::future::join_all(later).await.into_iter().flatten() {
-                answers.push(answer.into_bytes());
-            }
+            let later = futures_util::future::join_all(later);
+            let ended = match entry {
+                // A disconnect cancels no call of a session.
+                Some(_) => tokio::spawn(later).await.unwrap_or_default(),
+                None => later.await,
+            };
+            answers.extend(ended.into_iter().flatten().map(Answer::into_bytes));
             if answers.is_empty() {
                 return empty(StatusCode::ACCEPTED);
             }

@@ -41,7 +41,8 @@ impl Guard {
             Some(authority) => Some(authority.as_str().as_bytes()),
             None => headers.host.map(HeaderValue::as_bytes),
         };
-        if !host.is_some_and(|host| self.knows_host(host)) {
+        let Some(host) = host else { return Some("the Host header is missing") };
+        if !self.knows_host(host) {
             return Some("the Host header names a host that is not served here; add it to the allowed hosts");
         }
         match headers.origin {

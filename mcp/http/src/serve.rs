@@ -1,7 +1,9 @@
 //! Bind, serve, drain.
 
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 
 use bindpost_mcp_server::Server;
 use hyper::service::service_fn;
@@ -45,7 +47,12 @@ impl Bound {
     /// ends at once.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         let (trigger, drain) = Drain::new();
-        let signals = tokio::spawn(listener::until_signal(trigger));
+        let mut signals = Box::pin(listener::until_signal(trigger));
+        // Polled once, the handlers are in place before the first request is.
+        if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
+            return failed;
+        }
+        let signals = tokio::spawn(signals);
         let served = self.serve_until(server, settings, drain).await;
         signals.abort();
         served

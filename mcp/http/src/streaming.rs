@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_PARAMS;
-use bindpost_mcp_server::{Answer, ProtocolError, Running, Stream};
+use bindpost_mcp_server::{Answer, Running, Stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 
@@ -115,11 +115,9 @@ impl Endpoint {
         let Some(stream) = running.open_stream().cloned() else {
             return empty(StatusCode::ACCEPTED);
         };
-        let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams) else {
-            let error = ProtocolError::Busy { retry_after_seconds: 1 };
-            let answer = Answer::refused(running.id(), &error, entry.session.revision());
-            return json(answer, false);
-        };
+        // Without a place among those that can be taken up again, it is a stream like any other: the call
+        // has begun, and refusing it now could make a client do it twice.
+        let number = entry.keep_stream(&stream, true, self.settings.session_limits.streams);
         let answered = stream.clone();
         tokio::spawn(async move {
             match running.await {
@@ -130,13 +128,18 @@ impl Endpoint {
         let ready = poll_fn(|context| stream.poll_ready(context));
         let _ = tokio::time::timeout(self.settings.stream_after, ready).await;
         if let Some(only) = stream.take_only() {
-            entry.forget_stream(number);
+            if let Some(number) = number {
+                entry.forget_stream(number);
+            }
             return match only {
                 Some(answer) => json_reply(StatusCode::OK, ReplyBody::shared(answer)),
                 None => empty(StatusCode::ACCEPTED),
             };
         }
-        self.session_events(entry, &stream, number, None)
+        match number {
+            Some(number) => self.session_events(entry, &stream, number, None),
+            None => self.events(Events::attach(stream, None, self.settings.keep_alive)),
+        }
     }
 
     /// A stream of a session as an answer.

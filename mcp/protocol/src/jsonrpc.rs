@@ -365,6 +365,11 @@ impl Request {
     pub fn params(&self) -> &Params {
         &self.params
     }
+    /// Lets go of the parameters, and of the body they came in.
+    pub fn forget_params(&mut self) {
+        self.params = Params { body: Bytes::new(), whole: Span::default(), members: Vec::new() };
+    }
+
     /// The request's id and parameters, taken apart.
     pub fn into_parts(self) -> (RequestId, Params) {
         (self.id, self.params)
@@ -415,6 +420,11 @@ impl Params {
     /// All parameters, decoded as one value; an absent object counts as empty.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.as_bytes())
+    }
+
+    /// How many bytes of the client's these parameters keep: the whole body.
+    pub fn size(&self) -> usize {
+        self.body.len()
     }
 
     /// All parameters as JSON text.

@@ -202,7 +202,9 @@ impl Call {
         if !self.send(message.into()).await {
             return Err(AskError::NoAnswer);
         }
-        match tokio::time::timeout(PATIENCE, answer).await {
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        self.take_permit().await;
+        match answer {
             Ok(Ok(Ok(result))) => {
                 serde_json::from_slice(&result).map_err(|error| AskError::Invalid(error.to_string()))
             }
@@ -216,20 +218,23 @@ impl Call {
     pub(crate) fn resume(&self, method: &'static str) -> Result<(), ProtocolError> {
         let params = self.params();
         let mut answers = Map::new();
+        let mut asked = Vec::new();
         if let Some(state) = params.get("requestState").filter(|state| !state.is_null()) {
             let state = state.as_text();
             let opened = state.and_then(|state| self.server().sealer.open(&state, &self.bound(method)));
-            answers = opened.ok_or_else(|| {
+            let opened = opened.ok_or_else(|| {
                 let reason = "`requestState` does not belong to this request: it was altered, has expired, \
                               was used before, or was given to another caller";
                 ProtocolError::invalid(method, reason)
             })?;
+            (answers, asked) = (opened.answers, opened.asked);
         }
         if let Some(responses) = params.get("inputResponses") {
             let responses: Map<String, Value> = responses.decode().map_err(|_| {
                 ProtocolError::invalid(method, "`inputResponses` must be an object with one answer per key")
             })?;
-            answers.extend(responses);
+            // An answer to what nobody asked is no answer.
+            answers.extend(responses.into_iter().filter(|(key, _)| asked.contains(key)));
         }
         self.asks().answers = answers;
         Ok(())
@@ -243,7 +248,8 @@ impl Call {
             .iter()
             .map(|(key, method, question)| (key.clone(), json!({"method": method, "params": question})))
             .collect();
-        let state = self.server().sealer.seal(&asks.answers, &self.bound(method));
+        let asked = wanted.keys().cloned().collect();
+        let state = self.server().sealer.seal(&asks.answers, asked, &self.bound(method));
         let state =
             state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
         Ok(json!({"inputRequests": wanted, "requestState": state}))

@@ -237,6 +237,12 @@ impl Call {
         drop(permit);
     }
 
+    /// Takes a place among the running calls again.
+    pub(crate) async fn take_permit(&self) {
+        let permit = self.server.running.clone().acquire_owned().await.ok();
+        *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+    }
+
     /// Waits, in the handler, until its driver has made a task of the call.
     pub(crate) async fn go_on_as_task(&self) {
         if !matches!(self.subject, Subject::Tool(_)) || self.task.get().is_some() || !self.can_be_task() {

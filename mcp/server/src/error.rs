@@ -11,6 +11,7 @@ use bindpost_mcp_protocol::{ErrorObject, Revision};
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
+use crate::schema::shorten;
 
 /// The code of "try again later": outside the range JSON-RPC and MCP reserve.
 const BUSY: i64 = 429;
@@ -140,7 +141,7 @@ impl ProtocolError {
 
     /// As the wire says it to a client of this revision.
     pub fn to_object(&self, revision: Revision) -> ErrorObject {
-        let message = self.to_string();
+        let message = shorten(&self.to_string());
         match self {
             ProtocolError::UnknownMethod(_) => ErrorObject::new(METHOD_NOT_FOUND, message),
             ProtocolError::UnknownResource(uri) => {

@@ -42,7 +42,10 @@ pub struct Args<T>(pub T);
 impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
     fn from_call(parts: &mut Parts) -> Result<Args<T>, ToolError> {
         let arguments = match parts.arguments.take() {
-            Some(arguments) => T::deserialize(arguments),
+            Some(mut arguments) => {
+                make_whole(&mut arguments);
+                T::deserialize(arguments)
+            }
             None => serde_json::from_str(parts.context.arguments_json()),
         };
         arguments.map(Args).map_err(|error| ToolError::new(format!("invalid arguments: {error}")))
@@ -50,6 +53,24 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
 
     fn schema() -> Option<Value> {
         Some(schema_of::<T>())
+    }
+}
+
+/// JSON Schema takes `1.0` for an integer, and models write it; Rust's integers do not.
+fn make_whole(value: &mut Value) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number.as_f64()
+                && float.fract() == 0.0
+                && float.abs() <= EXACT
+            {
+                *number = (float as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        _ => {}
     }
 }
 

@@ -25,6 +25,9 @@ use crate::session::Session;
 use crate::stream::Stream;
 use crate::transport::{Delivery, Exchange, NoHeaders};
 
+/// The most messages of one batch: its answers come together, and can be far larger than it is.
+const MAX_BATCH: usize = 100;
+
 /// One client at the other end of a pipe.
 #[derive(Debug)]
 pub struct Pipe {
@@ -44,6 +47,7 @@ impl Pipe {
 
     /// Takes one message, or a batch where the revision has them.
     pub async fn take(&mut self, line: Bytes) {
+        while self.running.try_join_next().is_some() {}
         match jsonrpc::decode(line) {
             Ok(Incoming::One(message)) => self.take_message(message).await,
             Ok(Incoming::Batch(batch)) => self.take_batch(batch).await,
@@ -209,6 +213,9 @@ pub fn refuse_batch(revision: Revision, batch: &[Result<Message, DecodeError>]) 
         Ok(Message::Request(request)) => Some(request),
         _ => None,
     });
+    if revision.allows_batches() && batch.len() > MAX_BATCH {
+        return Some("invalid request: a batch holds at most 100 messages");
+    }
     if !revision.allows_batches() {
         return Some("invalid request: batches belong to revision 2025-03-26 only");
     }

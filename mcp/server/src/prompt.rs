@@ -134,15 +134,15 @@ impl PromptEntry {
         };
         let mut mistakes = Vec::new();
         let mut checked = BTreeMap::new();
+        for argument in self.definition.arguments.iter().filter(|argument| argument.required) {
+            if !given.contains_key(&argument.name) {
+                mistakes.push(format!("argument {:?} is required", argument.name));
+            }
+        }
         for (name, value) in given {
             match value {
                 Value::String(text) => drop(checked.insert(name, text)),
                 _ => mistakes.push(format!("argument {name:?} must be a string")),
-            }
-        }
-        for argument in self.definition.arguments.iter().filter(|argument| argument.required) {
-            if !checked.contains_key(&argument.name) {
-                mistakes.push(format!("argument {:?} is required", argument.name));
             }
         }
         if mistakes.is_empty() { Ok(checked) } else { Err(mistakes.join("; ")) }

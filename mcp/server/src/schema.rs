@@ -65,8 +65,8 @@ impl Schema {
     }
 }
 
-/// An error repeats the value it is about; a long one is cut in the middle.
-fn shorten(message: &str) -> String {
+/// An error repeats what it is about; a long one is cut in the middle.
+pub(crate) fn shorten(message: &str) -> String {
     let count = message.chars().count();
     if count <= 4 * MAX_VALUE_SHOWN {
         return message.to_owned();

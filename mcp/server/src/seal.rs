@@ -31,6 +31,17 @@ struct State {
     until: u64,
     /// What the client answered in earlier rounds.
     answers: Map<String, Value>,
+    /// What it was asked in the last one.
+    asked: Vec<String>,
+}
+
+/// What a client carries for us.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Opened {
+    /// What it answered in earlier rounds.
+    pub(crate) answers: Map<String, Value>,
+    /// What it was asked in the last one.
+    pub(crate) asked: Vec<String>,
 }
 
 impl Sealer {
@@ -39,10 +50,15 @@ impl Sealer {
     }
 
     /// Seals answers for a next round; opens only with the same `bound`.
-    pub(crate) fn seal(&self, answers: &Map<String, Value>, bound: &[u8]) -> Option<String> {
+    pub(crate) fn seal(
+        &self,
+        answers: &Map<String, Value>,
+        asked: Vec<String>,
+        bound: &[u8],
+    ) -> Option<String> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
-        let state = State { until: now() + self.lifetime.as_secs(), answers: answers.clone() };
+        let state = State { until: now() + self.lifetime.as_secs(), answers: answers.clone(), asked };
         let state = serde_json::to_vec(&state).ok()?;
         let payload = Payload { msg: &state, aad: bound };
         let mut sealed = nonce.to_vec();
@@ -52,7 +68,7 @@ impl Sealer {
 
     /// The answers of earlier rounds; `None` if the state was altered, is expired or was used, or
     /// belongs to another request or caller.
-    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Map<String, Value>> {
+    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Opened> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
@@ -62,7 +78,7 @@ impl Sealer {
         if state.until < now() || !self.first_use(nonce, state.until) {
             return None;
         }
-        Some(state.answers)
+        Some(Opened { answers: state.answers, asked: state.asked })
     }
 
     fn first_use(&self, nonce: [u8; NONCE], until: u64) -> bool {
@@ -102,16 +118,17 @@ mod tests {
     #[test]
     fn opens_once_and_only_for_what_it_was_sealed_for() {
         let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
-        let sealed = sealer.seal(&answers(), b"alice call").unwrap();
+        let sealed = sealer.seal(&answers(), vec!["age".to_owned()], b"alice call").unwrap();
         assert_eq!(sealer.open(&sealed, b"bob call"), None);
-        assert_eq!(sealer.open(&sealed, b"alice call"), Some(answers()));
+        let opened = Opened { answers: answers(), asked: vec!["age".to_owned()] };
+        assert_eq!(sealer.open(&sealed, b"alice call"), Some(opened));
         assert_eq!(sealer.open(&sealed, b"alice call"), None);
     }
 
     #[test]
     fn refuses_an_altered_or_foreign_state() {
         let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
-        let sealed = sealer.seal(&answers(), b"").unwrap();
+        let sealed = sealer.seal(&answers(), Vec::new(), b"").unwrap();
         for at in [0, 10, sealed.len() - 1] {
             let mut altered: Vec<char> = sealed.chars().collect();
             altered[at] = if altered[at] == 'A' { 'B' } else { 'A' };

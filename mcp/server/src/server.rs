@@ -40,6 +40,12 @@ pub struct Limits {
     pub calls_per_session: usize,
     /// How much a stream holds.
     pub stream: StreamLimits,
+    /// Bytes of bodies that calls hold while they wait, all together.
+    pub held_bytes: usize,
+    /// Requests that listen for changes at once.
+    pub listeners: usize,
+    /// Of one caller we know.
+    pub listeners_per_caller: usize,
     /// How long a client may take between two rounds of one request.
     pub state_lifetime: Duration,
 }
@@ -52,6 +58,9 @@ impl Default for Limits {
             waiting_calls: 200,
             calls_per_session: 16,
             stream: StreamLimits::default(),
+            held_bytes: 256 * 1024 * 1024,
+            listeners: 1_000,
+            listeners_per_caller: 100,
             state_lifetime: Duration::from_secs(600),
         }
     }
@@ -94,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) tasks: Option<Arc<Tasks>>,
     pub(crate) running: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
+    pub(crate) held: Arc<Holding>,
     stamp: Arc<Stamp>,
     opening: Opening,
     shutdown: watch::Sender<bool>,
@@ -187,6 +197,35 @@ impl Shared {
 
     pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
         self.stamp.write_typed(out, result_type, result);
+    }
+}
+
+/// What calls that wait hold of what clients sent.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    all: Arc<Holding>,
+    bytes: usize,
+}
+
+impl Holding {
+    /// `None` if that would be too much.
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Held> {
+        let add = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.most);
+        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
+        Some(Held { all: self.clone(), bytes })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
@@ -452,6 +491,7 @@ impl ServerBuilder {
             hub,
             running: Arc::new(Semaphore::new(self.limits.running_calls)),
             waiting: Arc::default(),
+            held: Arc::new(Holding { bytes: AtomicUsize::new(0), most: self.limits.held_bytes }),
             limits: self.limits,
             stamp,
             opening,

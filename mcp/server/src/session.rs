@@ -20,6 +20,8 @@ use crate::stream::{Shelf, Stream, StreamLimits};
 const MAX_CLIENT_BYTES: usize = 8 * 1024;
 /// The most resources one session subscribes to.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
+/// The bytes of their URIs.
+const MAX_SUBSCRIPTION_BYTES: usize = 64 * 1024;
 
 /// The conversation a handshake opened. An idle one is small: what it rarely needs is made when needed.
 #[derive(Debug)]
@@ -125,8 +127,12 @@ impl Session {
 
     pub(crate) fn subscribe(&self, uri: &str) -> Result<(), ProtocolError> {
         self.live(|live| {
-            if live.subscriptions.len() >= MAX_SUBSCRIPTIONS && !live.subscriptions.contains(uri) {
-                let reason = format!("a session subscribes to at most {MAX_SUBSCRIPTIONS} resources");
+            let bytes = live.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
+            let full = live.subscriptions.len() >= MAX_SUBSCRIPTIONS || bytes > MAX_SUBSCRIPTION_BYTES;
+            if full && !live.subscriptions.contains(uri) {
+                let reason = format!(
+                    "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources of {MAX_SUBSCRIPTION_BYTES} bytes"
+                );
                 return Err(ProtocolError::invalid("resources/subscribe", reason));
             }
             live.subscriptions.insert(uri.to_owned());

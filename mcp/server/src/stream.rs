@@ -86,6 +86,8 @@ struct State {
     unread_bytes: usize,
     /// Nothing more will be written.
     ended: bool,
+    /// It ended with an answer.
+    answered: bool,
     hang_up: bool,
     /// Counts readers; only the newest one reads.
     reader: u64,
@@ -136,6 +138,7 @@ impl Stream {
             next: 1,
             unread_bytes: 0,
             ended: false,
+            answered: false,
             hang_up: false,
             reader: 0,
             attached: false,
@@ -179,7 +182,9 @@ impl Stream {
 
     /// Writes the last message, whatever the limits say, and ends the stream.
     pub fn finish(&self, message: Bytes) {
-        let _ = self.push(&message, true);
+        if self.push(&message, true).is_ok() {
+            self.lock().answered = true;
+        }
         self.end();
     }
 
@@ -204,11 +209,12 @@ impl Stream {
         self.lock().hang_up
     }
 
-    /// The only message of a stream that has ended, unread (`Some(None)` if it ended without one);
-    /// `None` if there is more to it than that.
+    /// The answer a stream has ended with, if nobody has read it and nothing was said before
+    /// (`Some(None)` if it ended without a word); `None` if there is more to it than that.
     pub fn take_only(&self) -> Option<Option<Bytes>> {
         let mut state = self.lock();
-        let untouched = state.ended && state.next == 1 && state.messages.len() <= 1 && !state.hang_up;
+        let only_answered = state.messages.len() == usize::from(state.answered);
+        let untouched = state.ended && state.next == 1 && only_answered && !state.hang_up;
         untouched.then(|| {
             let only = state.messages.front().cloned();
             self.drop_first(&mut state);

@@ -10,9 +10,11 @@ use bindpost_mcp_protocol::{RequestId, jsonrpc, meta};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::auth::Caller;
 use crate::call::{Call, Finished, Running, Subject};
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::ProtocolError;
+use crate::server::Limits;
 use crate::session::{Session, declares_extension};
 use crate::stream::Stream;
 use crate::transport::HeaderValues;
@@ -71,7 +73,7 @@ struct Listener {
 #[derive(Debug)]
 enum Who {
     Session(Weak<Session>),
-    Request { id: RequestId, filter: SubscriptionFilter },
+    Request { id: RequestId, caller: Caller, filter: SubscriptionFilter },
 }
 
 impl Hub {
@@ -105,6 +107,20 @@ impl Hub {
                 stream.offer(message);
             }
         }
+    }
+
+    /// Whether one more listener of this caller fits in.
+    fn has_room(&self, caller: &Caller, limits: &Limits) -> bool {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = 0;
+        let mut of_caller = 0;
+        for listener in listeners.iter() {
+            if let Who::Request { caller: other, .. } = &listener.who {
+                requests += 1;
+                of_caller += usize::from(other == caller);
+            }
+        }
+        requests < limits.listeners && (caller.id().is_none() || of_caller < limits.listeners_per_caller)
     }
 
     /// A session's stream hears of what the session wants. A stream belongs to one session: the one it
@@ -144,11 +160,13 @@ impl Who {
                     Change::Resource(uri) => session.upgrade()?.subscribes_to(uri),
                     Change::Task(_) => false,
                 };
-                let params = change.params();
-                let params = (!params.is_empty()).then_some(&params);
-                wanted.then(|| jsonrpc::encode_notification(change.method(), params).into())
+                wanted.then(|| {
+                    let params = change.params();
+                    let params = (!params.is_empty()).then_some(&params);
+                    jsonrpc::encode_notification(change.method(), params).into()
+                })
             }
-            Who::Request { id, filter } => {
+            Who::Request { id, filter, .. } => {
                 let wanted = match change {
                     Change::Tools => filter.tools_list_changed,
                     Change::Prompts => filter.prompts_list_changed,
@@ -156,9 +174,11 @@ impl Who {
                     Change::Resource(uri) => filter.resource_subscriptions.iter().any(|wanted| wanted == uri),
                     Change::Task(task) => filter.task_ids.contains(&task.task_id),
                 };
-                let mut params = change.params();
-                params.insert("_meta".to_owned(), json!({meta::SUBSCRIPTION_ID: id}));
-                wanted.then(|| jsonrpc::encode_notification(change.method(), Some(&params)).into())
+                wanted.then(|| {
+                    let mut params = change.params();
+                    params.insert("_meta".to_owned(), json!({meta::SUBSCRIPTION_ID: id}));
+                    jsonrpc::encode_notification(change.method(), Some(&params)).into()
+                })
             }
         }
     }
@@ -197,7 +217,7 @@ pub(crate) fn unsubscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Disp
 }
 
 /// `subscriptions/listen`: a request that is answered when the listening ends.
-pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     const METHOD: &str = "subscriptions/listen";
     let params = inbound.request.params();
     let filter: SubscriptionFilter = match params.get("notifications").map(|raw| raw.decode()) {
@@ -215,11 +235,19 @@ pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch 
         let reason = format!("a listener names at most {MAX_NAMED} resources and {MAX_NAMED} tasks");
         return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
     }
-    let call = Call::new(inbound, Subject::Changes);
-    if !filter.task_ids.is_empty() && !declares_extension(&call.capabilities(), meta::TASKS_EXTENSION) {
+    let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
+    if !filter.task_ids.is_empty()
+        && !declares_extension(&capabilities.unwrap_or_default(), meta::TASKS_EXTENSION)
+    {
         let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
-        return call.refuse(&ProtocolError::MissingCapability(required));
+        return inbound.refuse(&ProtocolError::MissingCapability(required));
     }
+    if !inbound.server.hub.has_room(&inbound.exchange.caller, &inbound.server.limits) {
+        return inbound.refuse(&ProtocolError::Busy { retry_after_seconds: 5 });
+    }
+    // A listener may stay for days; what it said is in the filter.
+    inbound.request.forget_params();
+    let call = Call::new(inbound, Subject::Changes);
     if call.stream().is_none() {
         let reason = "listening needs a stream; accept text/event-stream";
         return call.refuse(&ProtocolError::invalid(METHOD, reason));
@@ -235,7 +263,8 @@ pub(crate) fn listen(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch 
                 && let Some(stream) = call.stream()
             {
                 let hub = call.server().hub.clone();
-                let number = hub.add(Who::Request { id: call.id().clone(), filter }, stream);
+                let who = Who::Request { id: call.id().clone(), caller: call.caller().clone(), filter };
+                let number = hub.add(who, stream);
                 let _registered = Registered { hub, number };
                 tokio::select! {
                     () = call.server().until_shutdown() => {}

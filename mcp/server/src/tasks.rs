@@ -129,6 +129,10 @@ impl TaskState {
         self.born.elapsed() > self.lifetime
     }
 
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
     pub(crate) fn show(&self) -> Task {
         self.state().shown.clone()
     }

@@ -455,11 +455,11 @@ async fn a_session_whose_stream_is_read_does_not_idle() {
 
 #[tokio::test]
 async fn the_idle_time_begins_when_the_last_stream_is_cut() {
-    let server = TestServer::start(expiring(|limits| limits.idle = 3 * SECOND)).await;
+    let server = TestServer::start(expiring(|limits| limits.idle = 2 * SECOND)).await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.get()).await;
     let Some(Event { id: Some(id), .. }) = stream.next().await else { panic!("no opening event") };
-    tokio::time::sleep(5 * SECOND).await;
+    tokio::time::sleep(3 * SECOND).await;
     // A proxy cuts it; the client comes back after a moment.
     drop(stream);
     tokio::time::sleep(SECOND / 2).await;
@@ -468,11 +468,11 @@ async fn the_idle_time_begins_when_the_last_stream_is_cut() {
 
 #[tokio::test]
 async fn the_idle_time_begins_when_the_last_call_ends() {
-    let server = TestServer::start(expiring(|limits| limits.idle = 3 * SECOND)).await;
+    let server = TestServer::start(expiring(|limits| limits.idle = 2 * SECOND)).await;
     let session = server.session(LATEST).await;
     let call = server.send_in_background(session.call(1, "wait", json!({})));
     server.watch.has_begun(1).await;
-    tokio::time::sleep(5 * SECOND).await;
+    tokio::time::sleep(3 * SECOND).await;
     server.watch.go_on.add_permits(1);
     assert_eq!(call.await.unwrap().status, 200);
     tokio::time::sleep(SECOND / 2).await;

@@ -23,6 +23,7 @@ use crate::answer::Answer;
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::error::{ProtocolError, ToolError};
+use crate::server::Held;
 use crate::stream::Stream;
 
 /// A call at work. Poll it to its end; drop it to cancel it.
@@ -37,6 +38,8 @@ pub struct Running {
     timer: Option<Pin<Box<Sleep>>>,
     as_task: bool,
     noted: bool,
+    /// What it holds of the client's while it waits.
+    held: Option<Held>,
     span: Span,
     started: Option<Instant>,
 }
@@ -119,7 +122,18 @@ impl Running {
         if !span.is_disabled() {
             tracing::debug!(parent: &span, arguments = call.params.as_json(), "started");
         }
-        Running { call, method, stage, timeout, timer: None, as_task, noted: false, span, started }
+        Running {
+            call,
+            method,
+            stage,
+            timeout,
+            timer: None,
+            as_task,
+            noted: false,
+            held: None,
+            span,
+            started,
+        }
     }
 
     /// The id of the request.
@@ -207,15 +221,19 @@ impl Running {
             None => return self.end(Err(ProtocolError::Internal("tasks are off".to_owned()).into())),
         };
         let answer = self.encode("task", &task.show());
+        let lifetime = task.lifetime();
         let _ = self.call.task.set(task);
+        // The store bounds how many tasks there are; the place among the running calls is for others.
+        self.call.release_permit();
         let in_background = Running {
             call: self.call.clone(),
             method: self.method,
             stage: std::mem::replace(&mut self.stage, Stage::Over),
-            timeout: None,
+            timeout: Some(lifetime),
             timer: None,
             as_task: false,
-            noted: true,
+            noted: false,
+            held: self.held.take(),
             span: self.span.clone(),
             started: self.started.take(),
         };
@@ -232,13 +250,22 @@ impl Running {
     }
 
     /// The first time a call has to wait: make it known to those who may cancel it, and start its clock.
-    fn note(&mut self) {
+    ///
+    /// `false`: together, the calls that wait hold too much of what clients sent.
+    fn note(&mut self) -> bool {
         if !std::mem::replace(&mut self.noted, true) {
+            if self.held.is_none() {
+                self.held = self.call.server.held.take(self.call.params.size());
+                if self.held.is_none() {
+                    return false;
+                }
+            }
             if let Some(session) = self.call.peer.session() {
                 session.note_running(&self.call);
             }
             self.timer = self.timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
         }
+        true
     }
 }
 
@@ -287,7 +314,9 @@ impl Future for Running {
                     }
                 }
             }
-            this.note();
+            if !this.note() {
+                return this.end(Err(ProtocolError::Busy { retry_after_seconds: 5 }.into()));
+            }
             this.call.driver.register(context.waker());
             if this.call.is_cancelled() {
                 continue;
@@ -296,6 +325,11 @@ impl Future for Running {
                 && timer.as_mut().poll(context).is_ready()
             {
                 let timeout = this.timeout.unwrap_or_default();
+                if this.call.task.get().is_some() {
+                    // It is forgotten now; nobody could fetch its result.
+                    this.call.cancel();
+                    continue;
+                }
                 if this.call.asks().open > 0 {
                     // The user is thinking; that is not the handler's time.
                     this.timer = Some(Box::pin(tokio::time::sleep(timeout)));
