@@ -1,0 +1,59 @@
+//! Message → [`encode_event`] → a reader of event streams: one event, the same data, no other field.
+
+#![no_main]
+
+use bindpost_mcp_http::encode_event;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|message: &[u8]| {
+    let encoded = encode_event(message);
+    // A line break outside a string is white space to JSON, and inside one it is not allowed: any will do.
+    let data: Vec<u8> = message.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect();
+    let expected = Event { kind: b"message".to_vec(), data };
+    assert_eq!(read(&encoded), std::slice::from_ref(&expected));
+
+    // Events follow each other, and one that was cut is none.
+    assert_eq!(read(&[&encoded[..], &encoded[..]].concat()), [expected.clone(), expected]);
+    assert_eq!(read(&encoded[..encoded.len() - 1]), []);
+});
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Event {
+    kind: Vec<u8>,
+    data: Vec<u8>,
+}
+
+/// Reads a stream as the HTML standard says ("Interpreting an event stream"), and allows no field but
+/// `event` and `data`, each event's `event` once and first.
+fn read(stream: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut event = Event::default();
+    let mut rest = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
+    while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+        let line = &rest[..end];
+        let break_length = if rest[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        rest = &rest[end + break_length..];
+        if line.is_empty() {
+            let Event { kind, mut data } = std::mem::take(&mut event);
+            if data.pop().is_some() {
+                events.push(Event { kind, data });
+            }
+            continue;
+        }
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &line[..colon] {
+            b"event" => {
+                assert_eq!(event, Event::default(), "`event` is not the first field");
+                event.kind = value.to_vec();
+            }
+            b"data" => {
+                event.data.extend_from_slice(value);
+                event.data.push(b'\n');
+            }
+            other => panic!("a field nobody wrote: {:?}", String::from_utf8_lossy(other)),
+        }
+    }
+    events
+}
