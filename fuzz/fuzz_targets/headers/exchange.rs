@@ -19,14 +19,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use crate::{Input, agrees_exactly};
 
-/// Findings that are not fixed yet; inputs that show one are passed over. A fix deletes its line.
-mod parked {
-    /// `subscriptions/listen` panics when its id is beyond the range of floats.
-    pub const LONG_ID: bool = true;
-    /// An `Mcp-Param-…` header that is not ASCII counts as absent.
-    pub const FOREIGN_ARGUMENT: bool = true;
-}
-
 /// What frames the message is ours to write.
 const FRAMING: [HeaderName; 6] = [
     header::CONNECTION,
@@ -70,19 +62,6 @@ struct Reply {
 }
 
 pub fn check(input: &Input<'_>) {
-    if parked::LONG_ID
-        && let Ok(Incoming::One(Message::Request(request))) = decode(input.body.to_vec().into())
-        && request.id.to_string().len() > 300
-    {
-        return;
-    }
-    if parked::FOREIGN_ARGUMENT
-        && REPEATED
-            .iter()
-            .any(|(_, name)| input.headers.get(*name).is_some_and(|value| value.to_str().is_err()))
-    {
-        return;
-    }
     let (method, path) = first_line(input.first_line);
     let mut request = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
     let mut headers = input.headers.clone();

@@ -50,8 +50,9 @@ impl HeaderValues for McpHeaders<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         self.all.get(name)?.to_str().ok()
     }
-    fn is_repeated(&self, name: &str) -> bool {
-        self.all.get_all(name).iter().nth(1).is_some()
+    fn is_unusable(&self, name: &str) -> bool {
+        let mut values = self.all.get_all(name).iter();
+        values.next().is_some_and(|value| value.to_str().is_err()) || values.next().is_some()
     }
 }
 

@@ -69,6 +69,12 @@ impl RequestId {
         }))
     }
 
+    /// Whether it is a string or fits 64 bits; one that does not cannot become a `serde_json::Value`
+    /// without losing digits.
+    pub fn is_ordinary(&self) -> bool {
+        !matches!(self.0, IdKind::Large(_))
+    }
+
     /// Appends the id as JSON.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.0 {

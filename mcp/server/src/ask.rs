@@ -218,7 +218,7 @@ impl Call {
     pub(crate) fn resume(&self, method: &'static str) -> Result<(), ProtocolError> {
         let params = self.params();
         let mut answers = Map::new();
-        let mut asked = Vec::new();
+        let mut asked = None;
         if let Some(state) = params.get("requestState").filter(|state| !state.is_null()) {
             let state = state.as_text();
             let opened = state.and_then(|state| self.server().sealer.open(&state, &self.bound(method)));
@@ -227,14 +227,19 @@ impl Call {
                               was used before, or was given to another caller";
                 ProtocolError::invalid(method, reason)
             })?;
-            (answers, asked) = (opened.answers, opened.asked);
+            (answers, asked) = (opened.answers, Some(opened.asked));
         }
         if let Some(responses) = params.get("inputResponses") {
             let responses: Map<String, Value> = responses.decode().map_err(|_| {
                 ProtocolError::invalid(method, "`inputResponses` must be an object with one answer per key")
             })?;
-            // An answer to what nobody asked is no answer.
-            answers.extend(responses.into_iter().filter(|(key, _)| asked.contains(key)));
+            // Who brings a state answers what it was asked, and nothing else. Without one these are answers in
+            // advance; the client could as well have waited for the question.
+            answers.extend(
+                responses
+                    .into_iter()
+                    .filter(|(key, _)| asked.as_ref().is_none_or(|asked: &Vec<String>| asked.contains(key))),
+            );
         }
         self.asks().answers = answers;
         Ok(())

@@ -242,6 +242,10 @@ pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispa
         let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
         return inbound.refuse(&ProtocolError::MissingCapability(required));
     }
+    if !inbound.request.id.is_ordinary() {
+        let reason = "an id that does not fit 64 bits cannot tag messages; use a string";
+        return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+    }
     if !inbound.server.hub.has_room(&inbound.exchange.caller, &inbound.server.limits) {
         return inbound.refuse(&ProtocolError::Busy { retry_after_seconds: 5 });
     }

@@ -222,7 +222,7 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             && !inbound.exchange.peer.revision().has_handshake()
         {
             let differs = |argument: &&HeaderArgument| {
-                headers.is_repeated(&argument.header)
+                headers.is_unusable(&argument.header)
                     || !argument.agrees(arguments, headers.header(&argument.header))
             };
             if let Some(argument) = entry.header_arguments.iter().find(differs) {

@@ -35,8 +35,8 @@ pub enum Delivery {
 pub trait HeaderValues {
     /// The value of a header, by its lower-case name.
     fn header(&self, name: &str) -> Option<&str>;
-    /// Whether a header is there more than once.
-    fn is_repeated(&self, _name: &str) -> bool {
+    /// Whether a header is there more than once, or is not text.
+    fn is_unusable(&self, _name: &str) -> bool {
         false
     }
     /// Whether the transport has headers at all; a pipe has none, and nothing is compared then.
