@@ -476,13 +476,7 @@ impl ServerBuilder {
         let (ttl, scope) = self.cache;
         let stamp = Arc::new(Stamp::new(&self.implementation, ttl, scope));
         let opening = Opening::new(&self, &capabilities, &stamp);
-        let state_key = self.state_key.unwrap_or_else(|| {
-            let mut key = [0; 32];
-            if getrandom::fill(&mut key).is_err() {
-                tracing::error!("no randomness: requests that ask the client will fail");
-            }
-            key
-        });
+        let state_key = self.state_key.unwrap_or_else(random_bytes);
         let shared = Shared {
             catalog: Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone()),
             capabilities,
@@ -566,9 +560,13 @@ impl std::error::Error for BuildError {}
 
 /// An unguessable id: 128 bits.
 pub(crate) fn random_id() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness an id must not be handed out; the process cannot serve securely at all.
+    URL_SAFE_NO_PAD.encode(random_bytes::<16>())
+}
+
+/// Bytes nobody can guess. Without them no id and no key may be handed out: better not to serve at all.
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
     #[expect(clippy::expect_used, reason = "the operating system's randomness is a precondition")]
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
-    URL_SAFE_NO_PAD.encode(bytes)
+    bytes
 }
