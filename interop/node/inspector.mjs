@@ -1,18 +1,19 @@
 // The Inspector's command line, one process per request:
-// node inspector.mjs legacy|modern <url> <url of the proxy>
+// node inspector.mjs legacy|modern conformance <url> <url of the proxy> | <scenario> <url> <url with keys>
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { becomes } from './checks.mjs';
 import { check, main, skip } from './report.mjs';
+import { checkScenario } from './scenario.mjs';
 
-const [era, url, proxyUrl] = process.argv.slice(2);
+const [era, scenario, url, otherUrl] = process.argv.slice(2);
 const bin = path('./node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
 function start(to, ...args) {
   return spawn(process.execPath, [bin, '--cli', to, '--protocol-era', era, '--format', 'json', '--quiet', ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     // It keeps its files in the home folder; the runs of this machine's user are not ours to touch.
     env: { ...process.env, HOME: path('./inspector-home') },
   });
@@ -21,10 +22,41 @@ function start(to, ...args) {
 async function request(to, method, ...args) {
   const cli = start(to, '--method', method, ...args);
   let output = '';
+  let errors = '';
   cli.stdout.on('data', (data) => (output += data));
+  cli.stderr.on('data', (data) => (errors += data));
   const [code] = await new Promise((resolve) => cli.once('close', (...ended) => resolve(ended)));
-  assert.equal(code, 0, `${method} ended with exit code ${code}`);
+  process.stderr.write(errors);
+  // Code 5: the tool itself says that it failed, which is a result, too.
+  assert(code === 0 || code === 5, `${method} ended with exit code ${code}: ${errors}`);
   return JSON.parse(output).result;
+}
+
+/** The parameters of a request, in the words of the command line. */
+const FLAGS = {
+  'tools/call': ({ name, arguments: args }) => ['--tool-name', name, '--tool-args-json', JSON.stringify(args)],
+  'resources/read': ({ uri }) => ['--uri', uri],
+  'prompts/get': ({ name, arguments: args }) => [
+    ...['--prompt-name', name],
+    ...Object.entries(args).flatMap(([key, value]) => ['--prompt-args', `${key}=${value}`]),
+  ],
+};
+
+async function connect(to, headers) {
+  const flags = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
+  // Nobody is there to sign in.
+  flags.push('--stored-auth-only');
+  const { protocolVersion } = await request(to, 'initialize', ...flags);
+  assert.equal(protocolVersion, era === 'modern' ? '2026-07-28' : '2025-11-25');
+  return {
+    send: (method, params) => request(to, method, ...flags, ...(FLAGS[method]?.(params) ?? [])),
+    close: () => {},
+  };
+}
+
+async function callThroughProxy(tool, ...args) {
+  const { isError } = await request(otherUrl, 'tools/call', '--tool-name', tool, ...args);
+  assert(!isError, `${tool} ended as an error`);
 }
 
 async function cancelledCount() {
@@ -36,7 +68,7 @@ function path(relative) {
   return fileURLToPath(new URL(relative, import.meta.url));
 }
 
-await main(async () => {
+async function conformance() {
   await check('list', async () => {
     const { tools } = await request(url, 'tools/list');
     const { resources } = await request(url, 'resources/list');
@@ -75,10 +107,17 @@ await main(async () => {
     });
   } else {
     skip('cancel', 'only a timeout of 60 s would make it cancel; Ctrl-C ends it without a word to the server');
-    await check('hang-up', () => request(proxyUrl, 'tools/call', '--tool-name', 'test_reconnection'));
+    await check('hang-up', () => callThroughProxy('test_reconnection'));
     // Without a progress token the tool would send nothing to cut after.
-    await check('cut', () =>
-      request(proxyUrl, 'tools/call', '--tool-name', 'test_tool_with_progress', '--tool-metadata', 'progressToken=7'),
-    );
+    await check('cut', () => callThroughProxy('test_tool_with_progress', '--tool-metadata', 'progressToken=7'));
   }
-});
+}
+
+// Every request is a process that takes its time to start.
+const manners = { cannot: { complete: 'the command line has no completion/complete' }, lanes: 2 };
+
+await main(() =>
+  scenario === 'conformance'
+    ? conformance()
+    : checkScenario(scenario, { open: url, keys: otherUrl }, connect, manners),
+);

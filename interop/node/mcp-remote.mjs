@@ -1,18 +1,20 @@
 // npm mcp-remote, between a host on stdio and our server on HTTP:
-// node mcp-remote.mjs legacy|auto <url> <url of the proxy>
+// node mcp-remote.mjs legacy|auto conformance <url> <url of the proxy> | <scenario> <url> <url with keys>
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { StdioClientTransport, getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { checkCancel, checkConversation, checkResume } from './checks.mjs';
 import { check, main, skip } from './report.mjs';
+import { checkScenario, library } from './scenario.mjs';
 import { connect } from './sdk.mjs';
 
-const [mode, url, proxyUrl] = process.argv.slice(2);
+const [mode, scenario, url, otherUrl] = process.argv.slice(2);
 
-async function remote(to) {
+async function remote(to, headers = {}) {
+  const flags = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}:${value}`]);
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [path('./node_modules/mcp-remote/dist/proxy.js'), to, '--protocol', mode],
+    args: [path('./node_modules/mcp-remote/dist/proxy.js'), to, '--protocol', mode, ...flags],
     // It keeps tokens and locks in a folder of its own, by default in the home folder.
     env: { ...getDefaultEnvironment(), MCP_REMOTE_CONFIG_DIR: path('./mcp-auth') },
     stderr: 'pipe',
@@ -32,7 +34,7 @@ function path(relative) {
   return fileURLToPath(new URL(relative, import.meta.url));
 }
 
-await main(async () => {
+async function conformance() {
   const peer = await check('connect', () => remote(url));
   if (!peer) return;
   if (mode === 'auto') {
@@ -42,7 +44,13 @@ await main(async () => {
   } else {
     await checkConversation(peer, { modern: false });
     await checkCancel(peer);
-    await checkResume(() => remote(proxyUrl));
+    await checkResume(() => remote(otherUrl));
   }
   await peer.client.close();
-});
+}
+
+await main(() =>
+  scenario === 'conformance'
+    ? conformance()
+    : checkScenario(scenario, { open: url, keys: otherUrl }, library(remote)),
+);

@@ -1,17 +1,19 @@
-"""PyPI mcp 1 over HTTP: client_1.py <url> <url of the proxy>"""
+"""PyPI mcp 1 over HTTP: client_1.py conformance <url> <url of the proxy> | <scenario> <url> <url with keys>"""
 
 import sys
 from contextlib import asynccontextmanager
 
 import anyio
+import httpx
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CancelledNotification, CancelledNotificationParams, ClientNotification, ElicitResult
 
 from conversation import answer, conversation, resumption, same
 from report import check, run
+from scenario import scenario
 
-url, proxy_url = sys.argv[1:]
+name, url, other_url = sys.argv[1:]
 
 
 async def elicit(context, params):
@@ -19,15 +21,16 @@ async def elicit(context, params):
 
 
 @asynccontextmanager
-async def connect(to):
-    async with streamable_http_client(to) as (read, write, _):
+async def connect(to, headers=None):
+    http = httpx.AsyncClient(headers=headers) if headers else None
+    async with streamable_http_client(to, http_client=http) as (read, write, _):
         async with ClientSession(read, write, elicitation_callback=elicit) as session:
             initialized = await session.initialize()
             same(initialized.protocolVersion, "2025-11-25")
             yield session
 
 
-async def main():
+async def conformance():
     async with connect(url) as session:
 
         async def cancel(seconds):
@@ -41,7 +44,14 @@ async def main():
 
         await check("connect", session.send_ping)
         await conversation(session, cancel, modern=False)
-        await resumption(lambda: connect(proxy_url))
+        await resumption(lambda: connect(other_url))
+
+
+async def main():
+    if name == "conformance":
+        await conformance()
+    else:
+        await scenario(name, {"open": url, "keys": other_url}, connect)
 
 
 run(main)

@@ -21,7 +21,7 @@ def run(body):
     try:
         anyio.run(body)
     except BaseException as error:
-        _end("run", _reason(error))
+        _end("run", reason(error))
     sys.exit(1 if _failed else 0)
 
 
@@ -32,7 +32,7 @@ async def check(name, body):
             await body()
         print(f"ok {name}", flush=True)
     except Exception as error:
-        _fail(name, _reason(error))
+        _fail(name, reason(error))
 
 
 def _fail(name, why):
@@ -46,7 +46,7 @@ def _end(name, why):
     os._exit(1)
 
 
-def _reason(error):
+def reason(error):
     """The innermost error: task groups wrap what went wrong in a group of one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -2,12 +2,15 @@
 #![allow(clippy::print_stdout, reason = "what a chore prints is for the developer who started it")]
 
 mod bench;
+mod compare;
 mod conformance;
+mod cost;
 mod interop;
 mod test;
 mod tidy;
 
 mod node;
+mod packages;
 mod table;
 mod workspace;
 
@@ -20,6 +23,8 @@ const COMMANDS: &[(&str, &str, Run)] = &[
     ("tidy", "rules about this repository that no compiler checks", tidy::run),
     ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "real clients, each from its package, against ours", |_| interop::run()),
+    ("compare", "the same server in other frameworks, and one test for all  [--measure]", compare::run),
+    ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
     ("bench", "against the limit and the peers  [--all] [--verdict] [-- run.py arguments]", bench::run),
 ];
 

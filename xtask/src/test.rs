@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace::{cargo, run as start};
-use crate::{conformance, interop, table, tidy};
+use crate::{compare, conformance, interop, table, tidy};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("tidy", "cargo xtask tidy", || tidy::run(&[])),
     ("conformance", "cargo xtask conformance", || conformance::run(&[])),
     ("interop", "cargo xtask interop", interop::run),
+    ("compare", "cargo xtask compare", || compare::run(&[])),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -81,10 +82,10 @@ mod tests {
 
     #[test]
     fn chooses_steps_in_their_own_order() {
-        assert_eq!(names("").unwrap().len(), 7);
+        assert_eq!(names("").unwrap().len(), 8);
         assert_eq!(names("--only tidy,fmt").unwrap(), ["fmt", "tidy"]);
         assert_eq!(
-            names("--skip interop --skip conformance,doc").unwrap(),
+            names("--skip interop --skip compare,conformance,doc").unwrap(),
             ["fmt", "clippy", "test", "tidy"]
         );
     }

@@ -8,9 +8,7 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, SessionMode, Settings};
 use bindpost::protocol::Revision;
 use bindpost::protocol::client::ElicitParams;
-use bindpost::{
-    Args, Context, Json, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, ToolError, stdio,
-};
+use bindpost::{Context, Server, ToolError, entries, prompt, resource, stdio, tool};
 use serde_json::{Value, json};
 
 use crate::flags::Demo;
@@ -47,6 +45,8 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         allowed_origins: flags.allow_origin,
         sessions: if flags.stateless { SessionMode::Off } else { SessionMode::Required },
         json_only: flags.json_only,
+        // Asked for by --without-auth, or the address is this machine's.
+        open_to_all: true,
         ..Settings::default()
     };
     let bound = http::bind((flags.host.as_str(), flags.port))
@@ -67,34 +67,6 @@ fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Sum {
-    /// The first number
-    a: f64,
-    /// The second number
-    b: f64,
-}
-
-#[derive(serde::Serialize, schemars::JsonSchema)]
-struct Total {
-    total: f64,
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Countdown {
-    /// From how many seconds to count down
-    #[schemars(range(min = 1, max = 30))]
-    seconds: u32,
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Summary {
-    /// The text to summarise
-    text: String,
-    /// In how many words
-    words: Option<String>,
-}
-
 /// The demonstration server.
 pub(crate) fn server() -> anyhow::Result<Server> {
     let server = Server::builder("bindpost-demo", env!("CARGO_PKG_VERSION"))
@@ -102,42 +74,35 @@ pub(crate) fn server() -> anyhow::Result<Server> {
         .instructions(
             "A demonstration. Call `add`, watch `count_down` report progress, let `greet` ask for a name.",
         )
-        .tool(
-            ToolEntry::new("add", async |Args(Sum { a, b }): Args<Sum>| Json(Total { total: a + b }))
-                .description("Adds two numbers")
-                .read_only(),
-        )
-        .tool(
-            ToolEntry::new("count_down", count_down)
-                .description("Counts down, a second at a time, and tells how far it is")
-                .read_only(),
-        )
-        .tool(ToolEntry::new("greet", greet).description("Asks the user for a name and greets").read_only())
-        .resource(
-            ResourceEntry::text("demo://about", "about", "bindpost turns functions into MCP servers.")
-                .description("What bindpost is")
-                .mime_type("text/plain"),
-        )
-        .template(
-            TemplateEntry::new("demo://squares/{number}", "squares", square)
-                .description("The square of a number")
-                .mime_type("text/plain"),
-        )
-        .prompt(
-            PromptEntry::new("summarize", async |Args(Summary { text, words }): Args<Summary>| {
-                let words = words.unwrap_or_else(|| "50".to_owned());
-                format!("Summarise the following text in at most {words} words:\n\n{text}")
-            })
-            .description("Summarises a text")
-            .complete("words", |typed| {
-                ["25", "50", "100"].iter().filter(|n| n.starts_with(typed)).map(ToString::to_string).collect()
-            }),
-        )
+        .add(entries![add, count_down, greet, about, squares, summarize])
         .build()?;
     Ok(server)
 }
 
-async fn count_down(context: Context, Args(Countdown { seconds }): Args<Countdown>) -> &'static str {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Total {
+    total: f64,
+}
+
+/// Adds two numbers
+#[tool(read_only)]
+fn add(
+    /// The first number
+    a: f64,
+    /// The second number
+    b: f64,
+) -> Total {
+    Total { total: a + b }
+}
+
+/// Counts down, a second at a time, and tells how far it is
+#[tool(read_only)]
+async fn count_down(
+    context: Context,
+    /// From how many seconds to count down
+    #[arg(minimum = 1, maximum = 30)]
+    seconds: u32,
+) -> &'static str {
     for done in 0..seconds {
         context.progress(f64::from(done), Some(f64::from(seconds)), None).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -146,6 +111,8 @@ async fn count_down(context: Context, Args(Countdown { seconds }): Args<Countdow
     "Lift-off!"
 }
 
+/// Asks the user for a name and greets
+#[tool(read_only)]
 async fn greet(context: Context) -> Result<String, ToolError> {
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let answer = context.elicit("name", ElicitParams::form("What is your name?", form)).await?;
@@ -155,10 +122,33 @@ async fn greet(context: Context) -> Result<String, ToolError> {
     })
 }
 
-async fn square(context: Context) -> Result<String, ToolError> {
-    let text = context.variable("number").unwrap_or_default();
-    let number: f64 = text.parse().map_err(|_| ToolError::new(format!("{text:?} is not a number")))?;
-    Ok((number * number).to_string())
+/// What bindpost is
+#[resource("demo://about", mime_type = "text/plain")]
+fn about() -> &'static str {
+    "bindpost turns functions into MCP servers."
+}
+
+/// The square of a number
+#[resource("demo://squares/{number}", mime_type = "text/plain")]
+fn squares(number: f64) -> String {
+    (number * number).to_string()
+}
+
+/// Summarises a text
+#[prompt]
+fn summarize(
+    /// The text to summarise
+    text: String,
+    /// In how many words
+    #[arg(complete = word_counts)]
+    words: Option<String>,
+) -> String {
+    let words = words.unwrap_or_else(|| "50".to_owned());
+    format!("Summarise the following text in at most {words} words:\n\n{text}")
+}
+
+fn word_counts(typed: &str) -> Vec<String> {
+    ["25", "50", "100"].iter().filter(|count| count.starts_with(typed)).map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(ToolEntry::new("test_slow", slow).description("Takes its time"))
         .tool(ToolEntry::new("test_reconnection", reconnection).description("Hangs up in the middle"))
         .tool(
-            ToolEntry::new("test_x_mcp_header", async |arguments: Value| {
+            ToolEntry::new("test_x_mcp_header", async |Args(arguments): Args<Value>| {
                 format!("Region: {}", arguments["region"])
             })
             .description("Repeats an argument in a header")
@@ -83,9 +83,11 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
                     "region": {"type": "string", "description": "Where to run", "x-mcp-header": "Region"}}})),
         )
         .tool(
-            ToolEntry::new("json_schema_2020_12_tool", async |arguments: Value| arguments.to_string())
-                .description("Has a schema with everything")
-                .input_schema(rich_schema()),
+            ToolEntry::new("json_schema_2020_12_tool", async |Args(arguments): Args<Value>| {
+                arguments.to_string()
+            })
+            .description("Has a schema with everything")
+            .input_schema(rich_schema()),
         )
         .tool(
             ToolEntry::new("test_trigger_tool_change", trigger_tool_change).description("Changes the tools"),

@@ -6,9 +6,8 @@ use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
 use bindpost_mcp_protocol::{Request, RequestId, Revision};
 use bindpost_mcp_server::{Answer, Peer, ProtocolError};
 use http::StatusCode;
-use http::request::Parts;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Visit};
 use crate::headers::{McpHeaders, Version};
 use crate::reply::{No, json, refuse};
 use crate::sessions::Entry;
@@ -41,7 +40,8 @@ pub(crate) fn claims_new_revision(version: Version<'_>, headers: &McpHeaders<'_>
 
 impl Endpoint {
     /// Tells the eras apart, and checks what each demands before dispatch.
-    pub(crate) fn era(&self, parts: &Parts, headers: &McpHeaders<'_>, request: &Request) -> Result<Era, No> {
+    pub(crate) fn era(&self, visit: &Visit<'_>, request: &Request) -> Result<Era, No> {
+        let headers = &visit.headers;
         let version = headers.version();
         let has_envelope = Peer::has_envelope(request.params());
         let claims_to_stand_alone = has_envelope
@@ -63,7 +63,7 @@ impl Endpoint {
         if request.method() == "initialize" {
             return Ok(Era::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
         }
-        match self.session_of(parts, headers, Some(&request.id))? {
+        match self.session_of(visit, Some(&request.id))? {
             Some(entry) => Ok(Era::Session(entry)),
             None => self.sessionless(headers, Some(&request.id)).map(Era::Sessionless),
         }
@@ -88,19 +88,18 @@ impl Endpoint {
     /// The session the headers name; `None` if they name none.
     pub(crate) fn session_of(
         &self,
-        parts: &Parts,
-        headers: &McpHeaders<'_>,
+        visit: &Visit<'_>,
         id: Option<&RequestId>,
     ) -> Result<Option<Arc<Entry>>, No> {
-        if self.settings.sessions == SessionMode::Off {
+        if !self.settings.sessions.has_sessions() {
             return Ok(None);
         }
-        let Some(session_id) = headers.session_id() else { return Ok(None) };
-        let Some(entry) = self.sessions.find(session_id, &self.caller(parts)) else {
+        let Some(session_id) = visit.headers.session_id() else { return Ok(None) };
+        let Some(entry) = self.sessions.find(session_id, &visit.sender.caller) else {
             let reason = "unknown or expired session; send `initialize` again";
-            return Err(Box::new(refuse(StatusCode::NOT_FOUND, id, SESSION_NOT_FOUND, reason)));
+            return Err(self.not_theirs(visit, id, reason));
         };
-        match headers.version() {
+        match visit.headers.version() {
             Version::Unknown(version) => {
                 let known = Revision::ALL.map(Revision::as_str).join(", ");
                 let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
@@ -108,5 +107,11 @@ impl Endpoint {
             }
             _ => Ok(Some(entry)),
         }
+    }
+
+    /// The sender names something that is not there, or is not its own.
+    pub(crate) fn not_theirs(&self, visit: &Visit<'_>, id: Option<&RequestId>, reason: &str) -> No {
+        let stranger = self.gate.as_ref().and_then(|gate| gate.refuse_stranger(visit.http, visit.sender, id));
+        stranger.unwrap_or_else(|| Box::new(refuse(StatusCode::NOT_FOUND, id, SESSION_NOT_FOUND, reason)))
     }
 }

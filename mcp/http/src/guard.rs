@@ -5,15 +5,19 @@
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN,
+    VARY,
 };
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri};
 
+use crate::auth::Authorizer as _;
 use crate::headers::McpHeaders;
+use crate::settings::Settings;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The request headers a web page may send.
+/// The request headers a web page may send, besides those an authorizer reads.
 const ALLOWED_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
                                mcp-session-id, last-event-id";
 
@@ -23,43 +27,80 @@ pub(crate) struct Guard {
     any_host: bool,
     hosts: Vec<String>,
     origins: Vec<String>,
+    require_origin: bool,
+    /// The request headers a web page may send.
+    headers: String,
+}
+
+/// A host that is served because of its name.
+pub(crate) struct NamedHost<'a> {
+    /// As the request spells it, with its port.
+    pub(crate) text: &'a str,
+    pub(crate) is_loopback: bool,
 }
 
 impl Guard {
-    pub(crate) fn new(hosts: &[String], origins: &[String]) -> Guard {
+    pub(crate) fn new(settings: &Settings) -> Guard {
+        let mut headers = ALLOWED_HEADERS.to_owned();
+        for header in settings.auth.iter().flat_map(|auth| auth.authorizer.headers()) {
+            headers = format!("{headers}, {}", header.to_ascii_lowercase());
+        }
+        let listed = settings.allowed_hosts.iter().filter(|host| *host != "*");
+        let origin = |origin: &String| origin.trim_end_matches('/').to_ascii_lowercase();
         Guard {
-            any_host: hosts.iter().any(|host| host == "*"),
-            hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
-            origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
+            any_host: settings.allowed_hosts.iter().any(|host| host == "*"),
+            hosts: listed.map(|host| host.to_ascii_lowercase()).collect(),
+            origins: settings.allowed_origins.iter().map(origin).collect(),
+            require_origin: settings.require_origin,
+            headers,
         }
     }
 
     /// Why this request is refused, if it is.
     pub(crate) fn refuses(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+        self.refuses_host(uri, headers).or_else(|| match headers.origin {
+            Some(origin) if !self.knows_origin(origin.as_bytes()) => {
+                Some("the Origin header names a web page that may not call; add it to the allowed origins")
+            }
+            None if self.require_origin => Some("the Origin header is missing"),
+            _ => None,
+        })
+    }
+
+    /// The same for what every web page may read.
+    pub(crate) fn refuses_host(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         let host = match uri.authority() {
             // HTTP/2, or an absolute URI.
             Some(authority) => Some(authority.as_str().as_bytes()),
             None => headers.host.map(HeaderValue::as_bytes),
         };
         let Some(host) = host else { return Some("the Host header is missing") };
-        if !self.knows_host(host) {
+        if !self.any_host && !is_loopback(host) && !self.lists_host(host) {
             return Some("the Host header names a host that is not served here; add it to the allowed hosts");
         }
-        match headers.origin {
-            Some(origin) if !self.knows_origin(origin.as_bytes()) => {
-                Some("the Origin header names a web page that may not call; add it to the allowed origins")
-            }
-            _ => None,
-        }
+        None
     }
 
-    fn knows_host(&self, host: &[u8]) -> bool {
-        let name = without_port(host);
+    /// The host of a request, if it is served because of its name and not because all are.
+    pub(crate) fn named_host<'a>(&self, parts: &'a Parts) -> Option<NamedHost<'a>> {
+        let text = match parts.uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => parts.headers.get(HOST)?.to_str().ok()?,
+        };
+        let is_loopback = is_loopback(text.as_bytes());
+        (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, is_loopback })
+    }
+
+    /// Whether hosts are served whatever their name.
+    pub(crate) fn serves_any_host(&self) -> bool {
         self.any_host
-            || LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
-            || self.hosts.iter().any(|known| {
-                host.eq_ignore_ascii_case(known.as_bytes()) || name.eq_ignore_ascii_case(known.as_bytes())
-            })
+    }
+
+    fn lists_host(&self, host: &[u8]) -> bool {
+        let name = without_port(host);
+        self.hosts.iter().any(|known| {
+            host.eq_ignore_ascii_case(known.as_bytes()) || name.eq_ignore_ascii_case(known.as_bytes())
+        })
     }
 
     fn knows_origin(&self, origin: &[u8]) -> bool {
@@ -67,10 +108,7 @@ impl Guard {
             return true;
         }
         let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
-        host.is_some_and(|host| {
-            let name = without_port(host);
-            LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
-        })
+        host.is_some_and(is_loopback)
     }
 
     fn lists_origin(&self, origin: &[u8]) -> bool {
@@ -95,7 +133,7 @@ impl Guard {
         if !answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
             return;
         }
-        let mut allowed = ALLOWED_HEADERS.to_owned();
+        let mut allowed = self.headers.clone();
         // There is no wildcard for a prefix, so each `Mcp-Param-…` that is asked for is named.
         let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
         for name in asked.unwrap_or_default().split(',').map(|name| name.trim().to_ascii_lowercase()) {
@@ -111,6 +149,11 @@ impl Guard {
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     }
+}
+
+fn is_loopback(host: &[u8]) -> bool {
+    let name = without_port(host);
+    LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
 }
 
 /// A host without its port; the brackets of an IPv6 address stay.
@@ -137,7 +180,11 @@ mod tests {
 
     #[test]
     fn only_the_loopback_and_what_is_listed_may_talk_to_us() {
-        let guard = Guard::new(&["api.example.com".into()], &["https://app.example.com/".into()]);
+        let guard = Guard::new(&Settings {
+            allowed_hosts: vec!["api.example.com".into()],
+            allowed_origins: vec!["https://app.example.com/".into()],
+            ..Settings::default()
+        });
         for (host, origin, refused) in [
             ("localhost:7071", None, false),
             ("127.0.0.1", None, false),
@@ -162,8 +209,36 @@ mod tests {
     }
 
     #[test]
+    fn a_host_has_a_name_if_it_is_listed_by_it() {
+        let hosts = ["api.example.com", "a.example:8443", "*"];
+        let allowed_hosts = hosts.map(str::to_owned).to_vec();
+        let guard = Guard::new(&Settings { allowed_hosts, ..Settings::default() });
+        for (host, named) in [
+            ("api.example.com", Some(false)),
+            ("API.example.com:1", Some(false)),
+            ("a.example:8443", Some(false)),
+            ("a.example:1", None),
+            ("localhost:7071", Some(true)),
+            ("evil.example.com", None),
+            ("*", None),
+        ] {
+            let request = http::Request::builder().uri("/mcp").header("host", host);
+            let parts = request.body(()).unwrap().into_parts().0;
+            assert_eq!(guard.named_host(&parts).map(|host| host.is_loopback), named, "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_can_be_required() {
+        let guard = Guard::new(&Settings { require_origin: true, ..Settings::default() });
+        assert!(refuses(&guard, "localhost", None));
+        assert!(!refuses(&guard, "localhost", Some("http://localhost")));
+    }
+
+    #[test]
     fn a_request_without_host_is_refused() {
         let parts = http::Request::builder().uri("/mcp").body(()).unwrap().into_parts().0;
-        assert!(Guard::new(&[], &[]).refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());
+        let guard = Guard::new(&Settings::default());
+        assert!(guard.refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());
     }
 }

@@ -26,6 +26,15 @@ pub struct McpHeaders<'a> {
     pub(crate) repeated: Option<&'static str>,
     /// The same among those that repeat the body of a request that stands alone.
     repeated_beside_body: Option<&'static str>,
+    /// A platform in front names the user, or somebody pretends to be one.
+    pub(crate) names_user: bool,
+}
+
+/// Whether a platform in front names the user by this header.
+pub(crate) fn names_user(header: &str) -> bool {
+    header
+        .strip_prefix("x-ms-")
+        .is_some_and(|rest| rest.starts_with("client-principal") || rest.starts_with("token-"))
 }
 
 /// What a client says of the revision in its header.
@@ -73,6 +82,7 @@ impl<'a> McpHeaders<'a> {
             name: None,
             repeated: None,
             repeated_beside_body: None,
+            names_user: false,
         };
         for (name, value) in all {
             let (slot, name) = match name.as_str() {
@@ -86,7 +96,10 @@ impl<'a> McpHeaders<'a> {
                 "mcp-protocol-version" => (&mut found.protocol_version, "MCP-Protocol-Version"),
                 "mcp-method" => (&mut found.method, "Mcp-Method"),
                 "mcp-name" => (&mut found.name, "Mcp-Name"),
-                _ => continue,
+                other => {
+                    found.names_user |= names_user(other);
+                    continue;
+                }
             };
             if slot.is_none() {
                 *slot = Some(value);
@@ -113,19 +126,35 @@ impl<'a> McpHeaders<'a> {
         self.session_id?.to_str().ok()
     }
 
+    /// Takes a session id for nothing.
+    pub(crate) fn forget_session_id(&mut self) {
+        self.session_id = None;
+    }
+
     pub(crate) fn last_event_id(&self) -> Option<&'a str> {
         self.last_event_id?.to_str().ok()
     }
 
+    /// Why the body cannot be read, if it cannot.
+    pub(crate) fn unreadable(&self) -> Option<&'static str> {
+        if !self.has_json() {
+            Some("the Content-Type must be application/json")
+        } else if self.is_encoded() {
+            Some("compressed bodies are not read; send the JSON as it is")
+        } else {
+            None
+        }
+    }
+
     /// Whether the body says it is JSON, in any legal spelling.
-    pub(crate) fn has_json(&self) -> bool {
+    fn has_json(&self) -> bool {
         let Some(value) = self.content_type else { return false };
         let bytes = value.as_bytes();
         bytes == b"application/json" || is_json(bytes)
     }
 
     /// Whether the body is compressed, which we do not read.
-    pub(crate) fn is_encoded(&self) -> bool {
+    fn is_encoded(&self) -> bool {
         self.content_encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
     }
 

@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
+use bindpost_mcp_protocol::{DecodeError, Incoming};
 use bindpost_mcp_server::{Caller, Pipe, Stream};
 use bytes::Bytes;
 use http::StatusCode;
-use http::request::Parts;
 
-use crate::endpoint::{Endpoint, Taken};
+use crate::endpoint::{Endpoint, Visit};
 use crate::events::Events;
+use crate::handling::Taken;
 use crate::reply::{Reply, empty, refuse, too_many_sessions};
+use crate::sessions::new_id;
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
 #[derive(Debug, Default)]
@@ -44,6 +44,12 @@ impl Pipes {
             });
         }
     }
+
+    /// Ends the pipes of callers that are not known; whoever reads one closes it then.
+    pub(crate) fn end_unless(&self, knows: impl Fn(&Caller) -> bool) {
+        let open: Vec<OpenPipe> = self.lock().values().cloned().collect();
+        open.iter().filter(|pipe| !knows(&pipe.caller)).for_each(|pipe| pipe.out.end());
+    }
 }
 
 /// Closes the pipe when its stream is not read any more.
@@ -61,16 +67,12 @@ impl Drop for PipeGuard {
 
 impl Endpoint {
     /// `GET /sse`: a new pipe; the first event says where to post.
-    pub(crate) fn open_pipe(self: &Arc<Self>, parts: &Parts) -> Reply {
+    pub(crate) fn open_pipe(self: &Arc<Self>, caller: &Caller) -> Reply {
         let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
-        let caller = self.caller(parts);
-        let mut bytes = [0; 16];
-        if getrandom::fill(&mut bytes).is_err() {
-            return empty(StatusCode::INTERNAL_SERVER_ERROR);
-        }
-        let id = URL_SAFE_NO_PAD.encode(bytes);
+        let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
         let out = Arc::new(Stream::new(self.server.stream_limits()));
         let pipe = Pipe::new(self.server.clone(), out.clone(), caller.clone());
+        let caller = caller.clone();
         let pipe = OpenPipe { caller, out: out.clone(), pipe: Arc::new(tokio::sync::Mutex::new(pipe)) };
         {
             let mut open = self.pipes.lock();
@@ -92,20 +94,22 @@ impl Endpoint {
     }
 
     /// `POST /message?sessionId=…`: into the pipe; the answer comes out of the stream.
-    pub(crate) fn post_to_pipe(&self, parts: &Parts, body: Bytes) -> Taken {
-        let query = parts.uri.query().unwrap_or_default();
-        let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
-        let Some(id) = id else {
+    ///
+    /// A pipe stays whose it was when it was opened: whoever reads it would read the answers of the next
+    /// caller that posts.
+    pub(crate) fn post_to_pipe(&self, visit: &Visit<'_>, decoded: Result<Incoming, DecodeError>) -> Taken {
+        let Some(id) = visit.http.query("sessionId") else {
             let reason = "the parameter sessionId is missing; open the stream first and post where it says";
             return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         };
+        let caller = visit.sender.caller.clone();
         let pipe = self.pipes.lock().get(id).cloned();
-        let Some(pipe) = pipe.filter(|pipe| pipe.caller == self.caller(parts)) else {
-            let reason = "unknown or closed stream; open it again";
-            return Taken::Reply(refuse(StatusCode::NOT_FOUND, None, SESSION_NOT_FOUND, reason));
+        let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
+            return Taken::Reply(*self.not_theirs(visit, None, "unknown or closed stream; open it again"));
         };
+        let (listing, http) = (self.listing(), visit.http.clone());
         Taken::Later(Box::pin(async move {
-            pipe.pipe.lock().await.take(body).await;
+            pipe.pipe.lock().await.take_posted(decoded, caller, listing, http).await;
             empty(StatusCode::ACCEPTED)
         }))
     }

@@ -9,8 +9,10 @@ use bindpost_mcp_server::Server;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, ToSocketAddrs};
 
+use crate::auth::Authorizer as _;
 use crate::endpoint::Endpoint;
 use crate::listener::{self, Drain, DrainTrigger};
+use crate::metadata::Resource;
 use crate::settings::Settings;
 
 /// A socket that is bound and waits to be served.
@@ -45,6 +47,9 @@ impl Bound {
 
     /// Serves until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
     /// ends at once.
+    ///
+    /// Refuses an address that other machines can reach if there is no authorizer, unless
+    /// [`Settings::open_to_all`] says that this is meant.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         let (trigger, drain) = Drain::new();
         let mut signals = Box::pin(listener::until_signal(trigger));
@@ -60,6 +65,9 @@ impl Bound {
 
     /// Serves until `drain` says so.
     pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
+        if let Some(problem) = problem(self.address, &settings) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         let limits = settings.connections.clone();
         let endpoint = Endpoint::new(server, settings);
         let sweeping = endpoint.clone();
@@ -71,9 +79,9 @@ impl Bound {
                 () = begun => draining.drain(),
             }
         });
-        let service = |_| {
+        let service = |peer| {
             let endpoint = endpoint.clone();
-            service_fn(move |request| endpoint.clone().handle(request))
+            service_fn(move |request| endpoint.clone().handle_from(request, peer))
         };
         let served = listener::serve(self.listener, service, limits, drain).await;
         keeper.abort();
@@ -84,7 +92,27 @@ impl Bound {
     pub fn serve_in_background(self, server: Server, settings: Settings) -> (SocketAddr, DrainTrigger) {
         let (trigger, drain) = Drain::new();
         let address = self.address;
-        tokio::spawn(self.serve_until(server, settings, drain));
+        tokio::spawn(async move {
+            if let Err(error) = self.serve_until(server, settings, drain).await {
+                tracing::error!("{error}");
+            }
+        });
         (address, trigger)
     }
+}
+
+/// Why this is not served, and what to change.
+fn problem(address: SocketAddr, settings: &Settings) -> Option<String> {
+    let Some(auth) = &settings.auth else {
+        let is_safe = settings.open_to_all || address.ip().to_canonical().is_loopback();
+        return (!is_safe).then(|| {
+            format!(
+                "{address} can be reached from other machines, and without an authorizer everybody may call \
+                 everything\n  fix: listen on 127.0.0.1, set `Settings::auth`, or set \
+                 `Settings::open_to_all` if it is meant so"
+            )
+        });
+    };
+    let resource = auth.resource.as_deref().and_then(|resource| Resource::parse(resource).err());
+    resource.or_else(|| auth.authorizer.problem())
 }

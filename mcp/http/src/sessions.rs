@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use base64::Engine as _;
@@ -17,6 +17,8 @@ use crate::settings::SessionLimits;
 pub(crate) struct Entry {
     key: u128,
     pub(crate) session: Arc<Session>,
+    /// Whose it became after nobody in particular had opened it.
+    adopted_by: OnceLock<Caller>,
     opened: u32,
     seen: AtomicU32,
     /// Whether anything came after `initialize`.
@@ -39,11 +41,13 @@ struct Kept {
     of_call: bool,
 }
 
+type Entries = HashMap<u128, Arc<Entry>, BuildHasherDefault<Unhashed>>;
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     limits: SessionLimits,
-    entries: RwLock<HashMap<u128, Arc<Entry>, BuildHasherDefault<Unhashed>>>,
+    entries: RwLock<Entries>,
     started: Instant,
     /// Seconds since the start, as of the last sweep: near enough, and free to read.
     now: AtomicU32,
@@ -80,47 +84,66 @@ impl Sessions {
 
     /// Keeps a session; its id is what the client will name.
     pub(crate) fn add(&self, session: Session) -> Result<String, Full> {
-        let mut bytes = [0; 16];
-        if getrandom::fill(&mut bytes).is_err() {
-            return Err(Full);
-        }
-        let key = u128::from_be_bytes(bytes);
+        let (key, id) = new_id().ok_or(Full)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= self.limits.total {
             return Err(Full);
         }
-        let most = match session.caller().id() {
-            None => self.limits.anonymous,
-            Some(_) => self.limits.per_caller,
-        };
-        // Counting is only needed where a caller can be at its limit.
-        if entries.len() >= most {
-            let same = |entry: &&Arc<Entry>| entry.session.caller() == session.caller();
-            if entries.values().filter(same).count() >= most {
-                return Err(Full);
-            }
+        if !self.has_room(&entries, session.caller()) {
+            return Err(Full);
         }
         let now = self.now();
         let entry = Entry {
             key,
             session: Arc::new(session),
+            adopted_by: OnceLock::new(),
             opened: now,
             seen: AtomicU32::new(now),
             established: AtomicBool::new(false),
             streams: Mutex::default(),
         };
         entries.insert(key, Arc::new(entry));
-        Ok(URL_SAFE_NO_PAD.encode(bytes))
+        Ok(id)
     }
 
-    /// The session with this id, if it is this caller's.
+    /// Whether one more session of this caller fits in.
+    fn has_room(&self, entries: &Entries, caller: &Caller) -> bool {
+        let limits = &self.limits;
+        let most = if caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
+        // Counting is only needed where a caller can be at its limit.
+        entries.len() < most || entries.values().filter(|entry| entry.owner() == caller).count() < most
+    }
+
+    /// The session with this id, if it is this caller's, or becomes it.
     pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Entry>> {
         let key = parse_id(id)?;
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(&key).filter(|entry| entry.session.caller() == caller)?;
+        let entry = self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&key)?.clone();
+        if entry.owner() != caller && !self.adopt(&entry, caller) {
+            return None;
+        }
         entry.seen.store(self.now(), Ordering::Relaxed);
         entry.established.store(true, Ordering::Relaxed);
-        Some(entry.clone())
+        Some(entry)
+    }
+
+    /// A session that nobody in particular opened becomes that of the first known caller that names it:
+    /// clients connect first and get a token when a call needs one. It stays whose it is from then on.
+    fn adopt(&self, entry: &Entry, caller: &Caller) -> bool {
+        if entry.session.caller().is_authenticated() || !caller.is_authenticated() {
+            return false;
+        }
+        let entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_room(&entries, caller) || entry.adopted_by.set(caller.clone()).is_err() {
+            return false;
+        }
+        drop(entries);
+        entry.send_readers_away();
+        true
+    }
+
+    /// All sessions, as of now.
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Ends a session.
@@ -156,9 +179,16 @@ impl Sessions {
     pub(crate) fn end_streams(&self) {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.values() {
-            entry.streams().kept.iter().filter(|kept| !kept.of_call).for_each(|kept| kept.stream.end());
+            entry.end_streams();
         }
     }
+}
+
+/// A new id that cannot be guessed, and how clients spell it. `None` without randomness.
+pub(crate) fn new_id() -> Option<(u128, String)> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some((u128::from_be_bytes(bytes), URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 fn parse_id(id: &str) -> Option<u128> {
@@ -171,6 +201,26 @@ fn parse_id(id: &str) -> Option<u128> {
 impl Entry {
     fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose it is. Nobody else may use it.
+    pub(crate) fn owner(&self) -> &Caller {
+        self.adopted_by.get().unwrap_or_else(|| self.session.caller())
+    }
+
+    /// Cuts off whoever reads the streams that no call writes to: nobody has shown that it is the caller.
+    /// What is said from now on waits for the client to come back with its token.
+    fn send_readers_away(&self) {
+        for kept in self.streams().kept.iter().filter(|kept| !kept.of_call) {
+            if let Some(reader) = kept.stream.attach(None) {
+                kept.stream.detach(reader);
+            }
+        }
+    }
+
+    /// Ends the streams that no call writes to.
+    fn end_streams(&self) {
+        self.streams().kept.iter().filter(|kept| !kept.of_call).for_each(|kept| kept.stream.end());
     }
 
     /// Keeps a stream that can be taken up again; its number names it. The oldest one that has ended

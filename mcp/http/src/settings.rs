@@ -1,11 +1,8 @@
 //! What an endpoint allows, and its limits.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_server::Caller;
-use http::request::Parts;
-
+use crate::auth::Auth;
 use crate::listener;
 
 /// How an [`Endpoint`](crate::Endpoint) behaves. The defaults are safe on a laptop and behind a proxy
@@ -22,6 +19,8 @@ pub struct Settings {
     /// Origins of web pages that may call, besides those of the loopback: `https://example.com`. They
     /// get CORS headers; pages from the loopback get them only if listed.
     pub allowed_origins: Vec<String>,
+    /// Refuses requests without an Origin: only web pages may call.
+    pub require_origin: bool,
     /// Whether revisions with a handshake get sessions.
     pub sessions: SessionMode,
     /// How many sessions, for how long.
@@ -38,14 +37,16 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// When a client should come back to a stream that was cut.
     pub retry: Duration,
-    /// Who a request comes from, as something in front of this endpoint has established.
-    pub identify: Option<Identify>,
+    /// Who may come in. `None`: everybody, and then only an address of the loopback is served.
+    pub auth: Option<Auth>,
+    /// Serves everybody without an authorizer on any address: whoever reaches it may call everything.
+    pub open_to_all: bool,
+    /// Believes the headers by which a platform in front names the user (`X-MS-CLIENT-PRINCIPAL…`,
+    /// `X-MS-TOKEN-…`). Without that platform anybody can send them, so they are removed unless this is set.
+    pub trust_platform_identity: bool,
     /// Connections: timeouts and caps.
     pub connections: listener::Limits,
 }
-
-/// Tells who a request comes from.
-pub type Identify = Arc<dyn Fn(&Parts) -> Caller + Send + Sync>;
 
 /// Whether revisions with a handshake get sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,16 @@ pub enum SessionMode {
     Optional,
     /// No session ids: every request is served alone.
     Off,
+    /// As `Off`, so that any instance can serve any request, but `initialize` hands out an id for logs.
+    /// Whatever id a request names is taken and means nothing.
+    Stateless,
+}
+
+impl SessionMode {
+    /// Whether there are sessions.
+    pub(crate) fn has_sessions(self) -> bool {
+        matches!(self, SessionMode::Required | SessionMode::Optional)
+    }
 }
 
 /// How many sessions are kept, and for how long.
@@ -104,6 +115,7 @@ impl Default for Settings {
             sse_paths: Some(("/sse".to_owned(), "/message".to_owned())),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            require_origin: false,
             sessions: SessionMode::Required,
             session_limits: SessionLimits::default(),
             json_only: false,
@@ -112,7 +124,9 @@ impl Default for Settings {
             stream_after: Duration::from_secs(2),
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(3),
-            identify: None,
+            auth: None,
+            open_to_all: false,
+            trust_platform_identity: false,
             connections: listener::Limits::default(),
         }
     }

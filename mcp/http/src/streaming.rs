@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_PARAMS;
-use bindpost_mcp_server::{Answer, Running, Stream};
+use bindpost_mcp_server::{Answer, Caller, Running, Stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 
@@ -59,7 +59,13 @@ impl Endpoint {
     }
 
     /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
-    pub(crate) async fn stream(self: &Arc<Self>, running: Running, era: Era, accepts: Accepts) -> Reply {
+    pub(crate) async fn stream(
+        self: &Arc<Self>,
+        running: Running,
+        era: Era,
+        accepts: Accepts,
+        caller: &Caller,
+    ) -> Reply {
         if accepts == Accepts::JsonOnly {
             let answer = match &era {
                 // A disconnect cancels no call of a session; there is only nobody to tell the result.
@@ -73,12 +79,14 @@ impl Endpoint {
         }
         match era {
             Era::Session(entry) => self.stream_in_session(running, &entry).await,
-            Era::Alone(_) | Era::Sessionless(_) => self.stream_alone(running, era.stands_alone()).await,
+            Era::Alone(_) | Era::Sessionless(_) => {
+                self.stream_alone(running, era.stands_alone(), caller).await
+            }
         }
     }
 
     /// The call lives and dies with the connection.
-    async fn stream_alone(&self, mut running: Running, stands_alone: bool) -> Reply {
+    async fn stream_alone(&self, mut running: Running, stands_alone: bool, caller: &Caller) -> Reply {
         let mut patience = Box::pin(tokio::time::sleep(self.settings.stream_after));
         let ended = poll_fn(|context| {
             let polled = Pin::new(&mut running).poll(context);
@@ -104,6 +112,9 @@ impl Endpoint {
             }
             (Some(Poll::Pending) | None, _) => {
                 let stream = running.open_stream().cloned();
+                if let Some(stream) = &stream {
+                    self.note_stream(caller, stream);
+                }
                 let events = stream.and_then(|stream| Events::attach(stream, None, self.settings.keep_alive));
                 self.events(events.map(|events| events.driving(running)))
             }

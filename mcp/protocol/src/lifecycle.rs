@@ -23,6 +23,13 @@ pub struct Icon {
     pub extra: Map<String, Value>,
 }
 
+/// The picture at this address.
+impl From<&str> for Icon {
+    fn from(src: &str) -> Icon {
+        Icon { src: src.to_owned(), ..Icon::default() }
+    }
+}
+
 /// The name and version of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

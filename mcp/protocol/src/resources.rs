@@ -129,3 +129,14 @@ pub struct ReadResourceResult {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+
+/// One page of `resources/list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResourcesResult {
+    /// The definitions.
+    pub resources: Vec<Resource>,
+    /// What asks for the next page, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}

@@ -53,12 +53,12 @@ impl Revision {
         self as usize
     }
 
-    /// What `initialize` answers to a client that asks for `requested`: the same if it has a
-    /// handshake, else the newest one that has. An unknown version is never echoed.
-    pub fn negotiate(requested: &str) -> Revision {
-        Revision::parse(requested)
-            .filter(|revision| revision.has_handshake())
-            .unwrap_or(Revision::LATEST_WITH_HANDSHAKE)
+    /// What `initialize` answers to a client that asks for `requested`, out of those that are spoken: the
+    /// same if it has a handshake, else the newest one that has. An unknown version is never echoed.
+    pub fn negotiate(requested: &str, spoken: &[Revision]) -> Option<Revision> {
+        let with_handshake = || spoken.iter().copied().filter(|revision| revision.has_handshake());
+        let same = Revision::parse(requested).filter(|wanted| with_handshake().any(|known| known == *wanted));
+        same.or_else(|| with_handshake().max())
     }
 
     /// Until 2025-11-25 a handshake opens a session; from 2026-07-28 every request stands alone.
@@ -180,10 +180,14 @@ mod tests {
 
     #[test]
     fn negotiates_and_never_echoes_an_unknown_version() {
-        assert_eq!(Revision::negotiate("2025-06-18"), V2025_06_18);
-        assert_eq!(Revision::negotiate("1999-01-01"), V2025_11_25);
-        assert_eq!(Revision::negotiate("2026-07-28"), V2025_11_25);
-        assert_eq!(Revision::negotiate(""), V2025_11_25);
+        assert_eq!(Revision::negotiate("2025-06-18", &Revision::ALL), Some(V2025_06_18));
+        assert_eq!(Revision::negotiate("1999-01-01", &Revision::ALL), Some(V2025_11_25));
+        assert_eq!(Revision::negotiate("2026-07-28", &Revision::ALL), Some(V2025_11_25));
+        assert_eq!(Revision::negotiate("", &Revision::ALL), Some(V2025_11_25));
+        let some = [V2025_03_26, V2025_06_18, V2026_07_28];
+        assert_eq!(Revision::negotiate("2025-11-25", &some), Some(V2025_06_18));
+        assert_eq!(Revision::negotiate("2025-03-26", &some), Some(V2025_03_26));
+        assert_eq!(Revision::negotiate("2025-03-26", &[V2026_07_28]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, LogLevel};
+use bindpost_mcp_protocol::resources::ListResourcesResult;
 use bindpost_mcp_protocol::{
     CallToolResult, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision, Shape, jsonrpc,
     meta,
@@ -30,7 +31,7 @@ use crate::server::{Cache, Shared};
 use crate::stream::Stream;
 use crate::tasks::TaskState;
 use crate::tool::ToolEntry;
-use crate::transport::Delivery;
+use crate::transport::{Delivery, HttpRequest};
 
 /// A handler at work.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Finished, ToolError>> + Send>>;
@@ -41,6 +42,7 @@ pub(crate) enum Finished {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
+    Listed(ListResourcesResult),
     /// A listener's graceful end: nothing but `_meta`.
     Listened(Meta),
 }
@@ -52,6 +54,7 @@ pub(crate) enum Subject {
     Prompt(String),
     Resource { uri: String, variables: Vec<(String, String)> },
     Changes,
+    Listing,
 }
 
 impl Subject {
@@ -60,7 +63,7 @@ impl Subject {
             Subject::Tool(entry) => &entry.definition.name,
             Subject::Prompt(name) => name,
             Subject::Resource { uri, .. } => uri,
-            Subject::Changes => "",
+            Subject::Changes | Subject::Listing => "",
         }
     }
 }
@@ -74,6 +77,7 @@ pub(crate) struct Call {
     peer: Peer,
     caller: Caller,
     delivery: Delivery,
+    http: Option<Arc<HttpRequest>>,
     subject: Subject,
     own_stream: OnceLock<Arc<Stream>>,
     cancelled: AtomicBool,
@@ -97,6 +101,7 @@ impl Call {
             peer: inbound.exchange.peer,
             caller: inbound.exchange.caller,
             delivery: inbound.exchange.delivery,
+            http: inbound.exchange.http,
             subject,
             own_stream: OnceLock::new(),
             cancelled: AtomicBool::new(false),
@@ -124,6 +129,9 @@ impl Call {
     }
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
+    }
+    pub(crate) fn http(&self) -> Option<&HttpRequest> {
+        self.http.as_deref()
     }
     pub(crate) fn delivery(&self) -> &Delivery {
         &self.delivery
@@ -336,6 +344,10 @@ impl Call {
                 let answered = self.params.get("inputResponses").or(self.params.get("requestState"));
                 let cache = if answered.is_some() { Cache::Never } else { Cache::AsSet };
                 self.server.write_complete(out, revision, &result, meta, cache);
+            }
+            Finished::Listed(mut page) => {
+                page.resources.iter_mut().for_each(|resource| resource.shape(revision));
+                self.server.write_complete(out, revision, &page, None, Cache::AsSet);
             }
             Finished::Listened(meta) => {
                 self.server.write_complete(out, revision, &json!({}), Some(meta), Cache::Unsaid);

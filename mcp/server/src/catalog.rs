@@ -3,19 +3,26 @@
 //! Readers work on a snapshot that never changes; a change makes a new one. Lists are encoded once
 //! per snapshot and revision, and handed out as bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::panic::Location;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use bindpost_mcp_protocol::resources::ListResourcesResult;
 use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, Shape, Tool};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
+use crate::auth::{Access, Caller};
+use crate::context::Context;
 use crate::cursor::{Cursor, Kind};
-use crate::error::ProtocolError;
+use crate::entry::Entry;
+use crate::error::{ProtocolError, ToolError};
+use crate::extract::States;
 use crate::prompt::PromptEntry;
-use crate::resource::{Readable, ResourceEntry, TemplateEntry};
+use crate::resource::{Readable, ResourceEntry, ResourceListEntry, TemplateEntry};
 use crate::server::{Cache, Stamp};
+use crate::signature::Signature;
 use crate::subscriptions::{Change, Hub};
 use crate::tool::ToolEntry;
 
@@ -29,6 +36,10 @@ pub enum CatalogError {
         kind: &'static str,
         /// Its name or URI.
         name: String,
+        /// The one that is there: its place in the source.
+        first: String,
+        /// The one that was refused.
+        second: String,
     },
     /// The definition cannot be served.
     #[error("{kind} {name:?}: {reason}")]
@@ -49,11 +60,18 @@ pub struct Catalog {
     hub: Arc<Hub>,
     page_size: usize,
     stamp: Arc<Stamp>,
+    states: Arc<States>,
 }
 
 impl Catalog {
-    pub(crate) fn new(snapshot: Snapshot, hub: Arc<Hub>, page_size: usize, stamp: Arc<Stamp>) -> Catalog {
-        Catalog { current: RwLock::new(Arc::new(snapshot)), hub, page_size, stamp }
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        hub: Arc<Hub>,
+        page_size: usize,
+        stamp: Arc<Stamp>,
+        states: Arc<States>,
+    ) -> Catalog {
+        Catalog { current: RwLock::new(Arc::new(snapshot)), hub, page_size, stamp, states }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
@@ -88,7 +106,10 @@ impl Catalog {
 
     /// Adds a tool.
     pub fn add_tool(&self, entry: ToolEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Tools, |snapshot| snapshot.add_tool(entry))
+        self.try_change(Change::Tools, |snapshot| {
+            snapshot.tools.add(entry)?;
+            snapshot.check_states(&self.states)
+        })
     }
 
     /// Removes a tool; `false` if there is none of that name.
@@ -98,7 +119,10 @@ impl Catalog {
 
     /// Adds a resource.
     pub fn add_resource(&self, entry: ResourceEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Resources, |snapshot| snapshot.add_resource(entry))
+        self.try_change(Change::Resources, |snapshot| {
+            snapshot.resources.add(entry)?;
+            snapshot.check_states(&self.states)
+        })
     }
 
     /// Removes a resource; `false` if there is none of that URI.
@@ -108,7 +132,10 @@ impl Catalog {
 
     /// Adds a resource template.
     pub fn add_template(&self, entry: TemplateEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Resources, |snapshot| snapshot.add_template(entry))
+        self.try_change(Change::Resources, |snapshot| {
+            snapshot.templates.add(entry)?;
+            snapshot.check_states(&self.states)
+        })
     }
 
     /// Removes a resource template; `false` if there is none of that URI template.
@@ -118,7 +145,10 @@ impl Catalog {
 
     /// Adds a prompt.
     pub fn add_prompt(&self, entry: PromptEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Prompts, |snapshot| snapshot.add_prompt(entry))
+        self.try_change(Change::Prompts, |snapshot| {
+            snapshot.prompts.add(entry)?;
+            snapshot.check_states(&self.states)
+        })
     }
 
     /// Removes a prompt; `false` if there is none of that name.
@@ -126,33 +156,81 @@ impl Catalog {
         self.change(Change::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
     }
 
-    /// One page of a list as an encoded result.
+    /// One page of a list as an encoded result. A caller that is named sees only what it may use.
     pub(crate) fn page(
         &self,
         kind: Kind,
         revision: Revision,
         params: &Params,
+        seer: Option<&Caller>,
     ) -> Result<Bytes, ProtocolError> {
         let snapshot = self.snapshot();
-        let after = match params.get("cursor").filter(|cursor| !cursor.is_null()) {
-            None => None,
-            Some(raw) => {
-                let cursor = raw.as_text().and_then(|text| Cursor::decode(kind, &text));
-                let unknown = || {
-                    let reason = format!("unknown cursor {}; start again without one", raw.as_json());
-                    ProtocolError::invalid(kind.method(), reason)
-                };
-                Some(cursor.ok_or_else(unknown)?.after)
-            }
-        };
-        let size = self.page_size;
+        let after = cursor_of(kind, params)?;
+        let view = View { kind, revision, after, size: self.page_size, seer, stamp: &self.stamp };
         Ok(match kind {
-            Kind::Tools => snapshot.tools.page(kind, revision, after, size, &self.stamp),
-            Kind::Resources => snapshot.resources.page(kind, revision, after, size, &self.stamp),
-            Kind::Templates => snapshot.templates.page(kind, revision, after, size, &self.stamp),
-            Kind::Prompts => snapshot.prompts.page(kind, revision, after, size, &self.stamp),
+            Kind::Tools => snapshot.tools.page(&view),
+            Kind::Resources => snapshot.resources.page(&view),
+            Kind::Templates => snapshot.templates.page(&view),
+            Kind::Prompts => snapshot.prompts.page(&view),
         })
     }
+
+    /// One page of the resources where some are listed when asked: first those that are always there.
+    pub(crate) async fn page_of_listed(
+        &self,
+        context: Context,
+        after: Option<u64>,
+        seer: Option<&Caller>,
+    ) -> Result<ListResourcesResult, ToolError> {
+        let snapshot = self.snapshot();
+        let fixed = snapshot.resources.entries.iter();
+        let fixed = fixed.filter(|(_, entry)| seer.is_none_or(|seer| entry.access.permits(seer)));
+        let mut all: Vec<(u64, Resource)> =
+            fixed.map(|(number, entry)| (*number, entry.definition.clone())).collect();
+        let mut number = FIRST_LISTED;
+        for list in &snapshot.lists {
+            if seer.is_some_and(|seer| !list.access.permits(seer)) {
+                continue;
+            }
+            for resource in list.list(context.clone()).await? {
+                if snapshot.resource(&resource.uri).is_none() {
+                    all.push((number, resource));
+                    number += 1;
+                }
+            }
+        }
+        let mut rest = all.into_iter().filter(|(number, _)| after.is_none_or(|after| *number > after));
+        let page: Vec<(u64, Resource)> = rest.by_ref().take(self.page_size).collect();
+        let last = page.last().map(|(number, _)| *number).filter(|_| rest.next().is_some());
+        Ok(ListResourcesResult {
+            resources: page.into_iter().map(|(_, resource)| resource).collect(),
+            next_cursor: last.map(|after| Cursor { kind: Kind::Resources, after }.encode()),
+        })
+    }
+}
+
+/// Numbers from here on count resources that were listed when asked.
+const FIRST_LISTED: u64 = 1 << 40;
+
+/// Where the client wants to go on.
+pub(crate) fn cursor_of(kind: Kind, params: &Params) -> Result<Option<u64>, ProtocolError> {
+    let Some(raw) = params.get("cursor").filter(|cursor| !cursor.is_null()) else { return Ok(None) };
+    let cursor = raw.as_text().and_then(|text| Cursor::decode(kind, &text));
+    let unknown = || {
+        let reason = format!("unknown cursor {}; start again without one", raw.as_json());
+        ProtocolError::invalid(kind.method(), reason)
+    };
+    Ok(Some(cursor.ok_or_else(unknown)?.after))
+}
+
+/// What of a list is to be seen.
+struct View<'a> {
+    kind: Kind,
+    revision: Revision,
+    after: Option<u64>,
+    size: usize,
+    seer: Option<&'a Caller>,
+    stamp: &'a Stamp,
 }
 
 impl Kind {
@@ -195,33 +273,87 @@ impl<D: Serialize> Serialize for Page<D> {
 }
 
 /// The catalog at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) tools: Section<ToolEntry>,
     pub(crate) resources: Section<ResourceEntry>,
     pub(crate) templates: Section<TemplateEntry>,
     pub(crate) prompts: Section<PromptEntry>,
+    pub(crate) lists: Vec<Arc<ResourceListEntry>>,
+    has_anonymous: OnceLock<bool>,
+}
+
+impl Clone for Snapshot {
+    /// Without what was worked out: a clone is made to be changed.
+    fn clone(&self) -> Snapshot {
+        let Snapshot { tools, resources, templates, prompts, lists, .. } = self;
+        Snapshot {
+            tools: tools.clone(),
+            resources: resources.clone(),
+            templates: templates.clone(),
+            prompts: prompts.clone(),
+            lists: lists.clone(),
+            has_anonymous: OnceLock::new(),
+        }
+    }
 }
 
 impl Snapshot {
-    pub(crate) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), CatalogError> {
-        entry.compile().map_err(|reason| invalid::<ToolEntry>(&entry, reason))?;
-        self.tools.add(entry)
+    /// Adds an entry of any kind.
+    pub(crate) fn add(&mut self, entry: Entry) -> Result<(), CatalogError> {
+        match entry {
+            Entry::Tool(entry) => self.tools.add(entry),
+            Entry::Resource(entry) => self.resources.add(entry),
+            Entry::Template(entry) => self.templates.add(entry),
+            Entry::Prompt(entry) => self.prompts.add(entry),
+            Entry::ResourceList(mut entry) => {
+                let kind = "list of resources";
+                if let Err(reason) = entry.compile() {
+                    return Err(CatalogError::Invalid { kind, name: entry.scheme, reason });
+                }
+                if let Some(first) = self.lists.iter().find(|other| other.scheme == entry.scheme) {
+                    let (first, second) = (first.origin().to_string(), entry.origin().to_string());
+                    return Err(CatalogError::Duplicate { kind, name: entry.scheme, first, second });
+                }
+                self.lists.push(Arc::new(entry));
+                Ok(())
+            }
+        }
     }
 
-    pub(crate) fn add_resource(&mut self, mut entry: ResourceEntry) -> Result<(), CatalogError> {
-        entry.compile().map_err(|reason| invalid::<ResourceEntry>(&entry, reason))?;
-        self.resources.add(entry)
+    /// Leaves whole kinds of entries out.
+    pub(crate) fn withhold(&mut self, tools: bool, resources: bool, prompts: bool) {
+        if tools {
+            self.tools = Section::default();
+        }
+        if resources {
+            self.resources = Section::default();
+            self.templates = Section::default();
+            self.lists.clear();
+        }
+        if prompts {
+            self.prompts = Section::default();
+        }
     }
 
-    pub(crate) fn add_template(&mut self, mut entry: TemplateEntry) -> Result<(), CatalogError> {
-        entry.compile().map_err(|reason| invalid::<TemplateEntry>(&entry, reason))?;
-        self.templates.add(entry)
-    }
-
-    pub(crate) fn add_prompt(&mut self, mut entry: PromptEntry) -> Result<(), CatalogError> {
-        entry.compile().map_err(|reason| invalid::<PromptEntry>(&entry, reason))?;
-        self.prompts.add(entry)
+    /// Whether everything that entries need is there.
+    pub(crate) fn check_states(&self, states: &States) -> Result<(), CatalogError> {
+        fn check<E: Listed>(section: &Section<E>, states: &States) -> Result<(), CatalogError> {
+            section.iter().try_for_each(|entry| {
+                states.check(entry.signature()).map_err(|reason| invalid(entry, reason))
+            })
+        }
+        check(&self.tools, states)?;
+        check(&self.resources, states)?;
+        check(&self.templates, states)?;
+        check(&self.prompts, states)?;
+        self.lists.iter().try_for_each(|list| {
+            states.check(&list.signature).map_err(|reason| CatalogError::Invalid {
+                kind: "list of resources",
+                name: list.scheme.clone(),
+                reason,
+            })
+        })
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
@@ -240,6 +372,45 @@ impl Snapshot {
         self.templates.get(uri_template)
     }
 
+    pub(crate) fn access_of_tool(&self, name: &str) -> Option<Arc<Access>> {
+        self.tools.by_key.get(name).map(|entry| entry.access.clone())
+    }
+
+    pub(crate) fn access_of_prompt(&self, name: &str) -> Option<Arc<Access>> {
+        self.prompts.by_key.get(name).map(|entry| entry.access.clone())
+    }
+
+    pub(crate) fn access_of_template(&self, uri_template: &str) -> Option<Arc<Access>> {
+        self.templates.by_key.get(uri_template).map(|entry| entry.access.clone())
+    }
+
+    pub(crate) fn access_of_resource(&self, uri: &str) -> Option<Arc<Access>> {
+        if let Some(entry) = self.resources.by_key.get(uri) {
+            return Some(entry.access.clone());
+        }
+        let covering = self.templates.iter().find(|entry| entry.matches(uri).is_some());
+        covering.map(|entry| entry.access.clone())
+    }
+
+    fn accesses(&self) -> impl Iterator<Item = &Access> {
+        let tools = self.tools.iter().map(|entry| &*entry.access);
+        let resources = self.resources.iter().map(|entry| &*entry.access);
+        let templates = self.templates.iter().map(|entry| &*entry.access);
+        let prompts = self.prompts.iter().map(|entry| &*entry.access);
+        tools.chain(resources).chain(templates).chain(prompts)
+    }
+
+    /// Whether at least one entry is for anybody.
+    pub(crate) fn has_anonymous(&self) -> bool {
+        *self.has_anonymous.get_or_init(|| self.accesses().any(Access::is_anonymous))
+    }
+
+    /// Every scope that some entry needs.
+    pub(crate) fn scopes(&self) -> Vec<String> {
+        let all: BTreeSet<&String> = self.accesses().flat_map(Access::scopes).collect();
+        all.into_iter().cloned().collect()
+    }
+
     /// The resource with this URI, or the first template that covers it.
     pub(crate) fn readable(&self, uri: &str) -> Option<Readable> {
         if let Some(entry) = self.resources.get(uri) {
@@ -256,62 +427,61 @@ impl Snapshot {
     }
 }
 
-fn invalid<E: Entry>(entry: &E, reason: String) -> CatalogError {
+fn invalid<E: Listed>(entry: &E, reason: String) -> CatalogError {
     CatalogError::Invalid { kind: E::WORD, name: entry.key().to_owned(), reason }
 }
 
-/// A kind of entry.
-pub(crate) trait Entry {
+/// A kind of entry that lists show.
+pub(crate) trait Listed: Sized {
     /// What it is, for people.
     const WORD: &'static str;
     type Definition: Serialize + Shape + Clone;
     fn key(&self) -> &str;
     fn definition(&self) -> &Self::Definition;
-}
-
-impl Entry for ToolEntry {
-    const WORD: &'static str = "tool";
-    type Definition = Tool;
-    fn key(&self) -> &str {
-        &self.definition.name
-    }
-    fn definition(&self) -> &Tool {
-        &self.definition
+    fn access(&self) -> &Access;
+    fn signature(&self) -> &Signature;
+    fn place(&self) -> &'static Location<'static>;
+    fn prepare(&mut self) -> Result<(), String>;
+    /// Whether a client could not tell the two apart, though their keys differ.
+    fn clashes(&self, _other: &Self) -> bool {
+        false
     }
 }
 
-impl Entry for ResourceEntry {
-    const WORD: &'static str = "resource";
-    type Definition = Resource;
-    fn key(&self) -> &str {
-        &self.definition.uri
-    }
-    fn definition(&self) -> &Resource {
-        &self.definition
-    }
+macro_rules! listed {
+    ($Entry:ident, $word:literal, $Definition:ident, $key:ident $(, $clashes:ident)?) => {
+        impl Listed for $Entry {
+            const WORD: &'static str = $word;
+            type Definition = $Definition;
+            fn key(&self) -> &str {
+                &self.definition.$key
+            }
+            fn definition(&self) -> &$Definition {
+                &self.definition
+            }
+            fn access(&self) -> &Access {
+                &self.access
+            }
+            fn signature(&self) -> &Signature {
+                &self.signature
+            }
+            fn place(&self) -> &'static Location<'static> {
+                self.origin()
+            }
+            fn prepare(&mut self) -> Result<(), String> {
+                self.compile()
+            }
+            $(fn clashes(&self, other: &$Entry) -> bool {
+                self.$clashes(other)
+            })?
+        }
+    };
 }
 
-impl Entry for TemplateEntry {
-    const WORD: &'static str = "resource template";
-    type Definition = ResourceTemplate;
-    fn key(&self) -> &str {
-        &self.definition.uri_template
-    }
-    fn definition(&self) -> &ResourceTemplate {
-        &self.definition
-    }
-}
-
-impl Entry for PromptEntry {
-    const WORD: &'static str = "prompt";
-    type Definition = Prompt;
-    fn key(&self) -> &str {
-        &self.definition.name
-    }
-    fn definition(&self) -> &Prompt {
-        &self.definition
-    }
-}
+listed!(ToolEntry, "tool", Tool, name);
+listed!(ResourceEntry, "resource", Resource, uri);
+listed!(TemplateEntry, "resource template", ResourceTemplate, uri_template, covers_the_same);
+listed!(PromptEntry, "prompt", Prompt, name);
 
 /// All entries of one kind, in the order they were added.
 #[derive(Debug)]
@@ -342,7 +512,7 @@ impl<E> Clone for Section<E> {
     }
 }
 
-impl<E: Entry> Section<E> {
+impl<E: Listed> Section<E> {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -355,10 +525,16 @@ impl<E: Entry> Section<E> {
         self.by_key.get(key).cloned()
     }
 
-    fn add(&mut self, entry: E) -> Result<(), CatalogError> {
+    pub(crate) fn add(&mut self, mut entry: E) -> Result<(), CatalogError> {
+        entry.prepare().map_err(|reason| invalid(&entry, reason))?;
         let key = entry.key().to_owned();
-        if self.by_key.contains_key(&key) {
-            return Err(CatalogError::Duplicate { kind: E::WORD, name: key });
+        if let Some(first) = self.by_key.get(&key) {
+            let (first, second) = (first.place().to_string(), entry.place().to_string());
+            return Err(CatalogError::Duplicate { kind: E::WORD, name: key, first, second });
+        }
+        if let Some(other) = self.iter().find(|other| other.clashes(&entry)) {
+            let reason = format!("{:?} ({}) covers the same URIs; keep one", other.key(), other.place());
+            return Err(invalid(&entry, reason));
         }
         let entry = Arc::new(entry);
         self.last += 1;
@@ -373,35 +549,46 @@ impl<E: Entry> Section<E> {
         Some(())
     }
 
-    fn page(&self, kind: Kind, revision: Revision, after: Option<u64>, size: usize, stamp: &Stamp) -> Bytes {
-        let start = after.map_or(0, |after| self.entries.partition_point(|(number, _)| *number <= after));
-        let all = self.pages[revision.index()].get_or_init(|| {
-            let starts = (0..self.entries.len().max(1)).step_by(size);
-            starts.map(|start| self.encode_page(kind, revision, start, size, stamp)).collect()
+    fn page(&self, view: &View<'_>) -> Bytes {
+        let start =
+            view.after.map_or(0, |after| self.entries.partition_point(|(number, _)| *number <= after));
+        if let Some(seer) = view.seer
+            && !self.entries.iter().all(|(_, entry)| entry.access().permits(seer))
+        {
+            return self.encode_page(view, start);
+        }
+        let view = View { seer: None, ..*view };
+        let all = self.pages[view.revision.index()].get_or_init(|| {
+            let starts = (0..self.entries.len().max(1)).step_by(view.size);
+            starts.map(|start| self.encode_page(&view, start)).collect()
         });
         // An entry that came or went between two requests moves what follows off the page borders.
-        match all.get(start / size).filter(|_| start.is_multiple_of(size)) {
+        match all.get(start / view.size).filter(|_| start.is_multiple_of(view.size)) {
             Some(page) => page.clone(),
-            None => self.encode_page(kind, revision, start, size, stamp),
+            None => self.encode_page(&view, start),
         }
     }
 
-    fn encode_page(&self, kind: Kind, revision: Revision, start: usize, size: usize, stamp: &Stamp) -> Bytes {
-        let end = (start + size).min(self.entries.len());
-        let entries = self.entries.get(start..end).unwrap_or_default();
+    fn encode_page(&self, view: &View<'_>, start: usize) -> Bytes {
+        let View { kind, revision, size, seer, stamp, .. } = *view;
+        let entries = self.entries.get(start..).unwrap_or_default().iter();
+        let mut entries = entries.filter(|(_, entry)| seer.is_none_or(|seer| entry.access().permits(seer)));
+        let mut last = None;
         let definitions: Vec<E::Definition> = entries
-            .iter()
-            .map(|(_, entry)| {
+            .by_ref()
+            .take(size)
+            .map(|(number, entry)| {
+                last = Some(*number);
                 let mut definition = entry.definition().clone();
                 definition.shape(revision);
                 definition
             })
             .collect();
-        let next = (end < self.entries.len()).then(|| entries.last()).flatten();
+        let next = last.filter(|_| entries.next().is_some());
         let result = Page {
             member: kind.member(),
             definitions,
-            next_cursor: next.map(|(last, _)| Cursor { kind, after: *last }.encode()),
+            next_cursor: next.map(|after| Cursor { kind, after }.encode()),
         };
         let mut out = Vec::new();
         stamp.write_complete(&mut out, revision, &result, None, Cache::AsSet);

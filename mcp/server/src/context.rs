@@ -6,11 +6,15 @@ use std::sync::Arc;
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
 use bindpost_mcp_protocol::{Raw, RequestId, Revision, jsonrpc, meta};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
 use crate::auth::Caller;
 use crate::call::{Call, Subject};
+use crate::error::ToolError;
 use crate::session::Session;
+use crate::signature::decode_argument;
+use crate::transport::HttpRequest;
 
 /// What a handler may ask about the call it serves: who calls, with what, and is anybody still waiting.
 #[derive(Clone, Debug)]
@@ -59,10 +63,24 @@ impl Context {
         self.0.params().get("arguments").filter(|raw| raw.is_object()).map_or("{}", |raw| raw.as_json())
     }
 
-    /// One argument of a prompt.
-    pub fn argument(&self, name: &str) -> Option<String> {
-        let arguments: Value = serde_json::from_str(self.arguments_json()).ok()?;
-        arguments.get(name)?.as_str().map(str::to_owned)
+    /// One argument, or one variable of a URI, as a type of yours; `None` if it was not given.
+    pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
+        if let Some(text) = self.variable(name) {
+            return decode_argument(name, text.into(), true).map(Some);
+        }
+        let invalid = |error: serde_json::Error| ToolError::new(format!("invalid arguments: {error}"));
+        let mut arguments: Value = serde_json::from_str(self.arguments_json()).map_err(invalid)?;
+        match arguments.get_mut(name).map(Value::take).filter(|value| !value.is_null()) {
+            None => Ok(None),
+            Some(value) => {
+                decode_argument(name, value, matches!(self.0.subject(), Subject::Prompt(_))).map(Some)
+            }
+        }
+    }
+
+    /// The same for an argument that must be there.
+    pub fn required_argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
+        self.argument(name)?.ok_or_else(|| ToolError::new(format!("argument {name:?} is missing")))
     }
 
     /// The URI of the resource that is read.
@@ -81,6 +99,30 @@ impl Context {
             }
             _ => None,
         }
+    }
+
+    /// All variables of the URI template, in order.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let variables = match self.0.subject() {
+            Subject::Resource { variables, .. } => variables.as_slice(),
+            _ => &[],
+        };
+        variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The HTTP request it came in: headers, cookies, method, address. `None` over a pipe.
+    pub fn http(&self) -> Option<&HttpRequest> {
+        self.0.http()
+    }
+
+    /// The id of the session as the client names it over HTTP.
+    pub fn session_id(&self) -> Option<&str> {
+        self.http()?.header("mcp-session-id")
+    }
+
+    /// Something that was given to the server; a parameter [`State<T>`](crate::State) is the usual way.
+    pub fn state<T: 'static>(&self) -> Option<&T> {
+        self.0.server().states.get()
     }
 
     /// The revision the client speaks.

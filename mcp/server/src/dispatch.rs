@@ -4,12 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bindpost_mcp_protocol::{Notification, Request, Revision, jsonrpc};
+use bindpost_mcp_protocol::lifecycle::{CompleteParams, CompletionReference};
+use bindpost_mcp_protocol::{Notification, Params, Request, Revision, jsonrpc};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::call::Running;
+use crate::auth::Demand;
+use crate::call::{Call, Finished, Running, Subject};
+use crate::catalog::cursor_of;
 use crate::cursor::Kind;
 use crate::error::ProtocolError;
 use crate::peer::Peer;
@@ -56,12 +59,14 @@ impl Inbound {
 }
 
 /// One method.
-struct Line {
+pub(crate) struct Line {
     name: &'static str,
     /// Revisions that have it.
     has: fn(Revision) -> bool,
     /// Servers that offer it.
     offered: fn(&Shared) -> bool,
+    /// What it demands of its caller.
+    pub(crate) demands: fn(&Shared, &Params) -> Demand,
     run: fn(Inbound, &dyn HeaderValues) -> Dispatch,
 }
 
@@ -69,33 +74,38 @@ const fn line(
     name: &'static str,
     has: fn(Revision) -> bool,
     offered: fn(&Shared) -> bool,
+    demands: fn(&Shared, &Params) -> Demand,
     run: fn(Inbound, &dyn HeaderValues) -> Dispatch,
 ) -> Line {
-    Line { name, has, offered, run }
+    Line { name, has, offered, demands, run }
 }
 
 /// Every method we answer.
 #[rustfmt::skip]
 const METHODS: &[Line] = &[
-    line("tools/call",               any,                     has_tools,       tool::call),
-    line("tools/list",               any,                     has_tools,       |i, _| list(i, Kind::Tools)),
-    line("resources/read",           any,                     has_resources,   resource::read),
-    line("resources/list",           any,                     has_resources,   |i, _| list(i, Kind::Resources)),
-    line("resources/templates/list", any,                     has_resources,   |i, _| list(i, Kind::Templates)),
-    line("resources/subscribe",      Revision::has_handshake, has_resources,   subscriptions::subscribe),
-    line("resources/unsubscribe",    Revision::has_handshake, has_resources,   subscriptions::unsubscribe),
-    line("prompts/get",              any,                     has_prompts,     prompt::get),
-    line("prompts/list",             any,                     has_prompts,     |i, _| list(i, Kind::Prompts)),
-    line("completion/complete",      any,                     has_completions, prompt::complete),
-    line("server/discover",          stands_alone,            always,          lifecycle::discover),
-    line("initialize",               Revision::has_handshake, always,          lifecycle::initialize),
-    line("ping",                     Revision::has_handshake, always,          |i, _| i.answer(json!({}))),
-    line("logging/setLevel",         Revision::has_handshake, always,          lifecycle::set_level),
-    line("subscriptions/listen",     stands_alone,            always,          subscriptions::listen),
-    line("tasks/get",                stands_alone,            has_tasks,       tasks::get),
-    line("tasks/update",             stands_alone,            has_tasks,       tasks::update),
-    line("tasks/cancel",             stands_alone,            has_tasks,       tasks::cancel),
+    line("tools/call",               any,                     has_tools,       the_tool,     tool::call),
+    line("tools/list",               any,                     has_tools,       opening,      |i, _| list(i, Kind::Tools)),
+    line("resources/read",           any,                     has_resources,   the_resource, resource::read),
+    line("resources/list",           any,                     has_resources,   opening,      |i, _| list(i, Kind::Resources)),
+    line("resources/templates/list", any,                     has_resources,   opening,      |i, _| list(i, Kind::Templates)),
+    line("resources/subscribe",      Revision::has_handshake, has_resources,   the_resource, subscriptions::subscribe),
+    line("resources/unsubscribe",    Revision::has_handshake, has_resources,   opening,      subscriptions::unsubscribe),
+    line("prompts/get",              any,                     has_prompts,     the_prompt,   prompt::get),
+    line("prompts/list",             any,                     has_prompts,     opening,      |i, _| list(i, Kind::Prompts)),
+    line("completion/complete",      any,                     has_completions, the_reference, prompt::complete),
+    line("server/discover",          stands_alone,            always,          opening,      lifecycle::discover),
+    line("initialize",               Revision::has_handshake, always,          opening,      lifecycle::initialize),
+    line("ping",                     Revision::has_handshake, always,          opening,      |i, _| i.answer(json!({}))),
+    line("logging/setLevel",         Revision::has_handshake, always,          opening,      lifecycle::set_level),
+    line("subscriptions/listen",     stands_alone,            always,          what_it_hears, subscriptions::listen),
+    line("tasks/get",                stands_alone,            has_tasks,       opening,      tasks::get),
+    line("tasks/update",             stands_alone,            has_tasks,       opening,      tasks::update),
+    line("tasks/cancel",             stands_alone,            has_tasks,       opening,      tasks::cancel),
 ];
+
+pub(crate) fn find_line(method: &str) -> Option<&'static Line> {
+    METHODS.iter().find(|line| line.name == method)
+}
 
 fn any(_: Revision) -> bool {
     true
@@ -122,6 +132,35 @@ fn has_tasks(server: &Shared) -> bool {
     server.tasks.is_some()
 }
 
+/// Sessions and tasks belong to their caller, so an unknown one finds nothing but its own.
+fn opening(_: &Shared, _: &Params) -> Demand {
+    Demand::Opening
+}
+fn the_tool(server: &Shared, params: &Params) -> Demand {
+    Demand::of(params.text("name").and_then(|name| server.catalog.snapshot().access_of_tool(&name)))
+}
+fn the_resource(server: &Shared, params: &Params) -> Demand {
+    Demand::of(params.text("uri").and_then(|uri| server.catalog.snapshot().access_of_resource(&uri)))
+}
+fn the_prompt(server: &Shared, params: &Params) -> Demand {
+    Demand::of(params.text("name").and_then(|name| server.catalog.snapshot().access_of_prompt(&name)))
+}
+fn the_reference(server: &Shared, params: &Params) -> Demand {
+    let snapshot = server.catalog.snapshot();
+    let access = params.decode::<CompleteParams>().ok().and_then(|params| match params.reference {
+        CompletionReference::Prompt { name } => snapshot.access_of_prompt(&name),
+        CompletionReference::Resource { uri } => snapshot.access_of_template(&uri),
+    });
+    Demand::of(access)
+}
+fn what_it_hears(server: &Shared, params: &Params) -> Demand {
+    let snapshot = server.catalog.snapshot();
+    // What is not there is left out of what is listened to.
+    let named = subscriptions::resources_of(params);
+    let access: Vec<_> = named.iter().filter_map(|uri| snapshot.access_of_resource(uri)).collect();
+    if access.is_empty() { Demand::Opening } else { Demand::Entries(access) }
+}
+
 impl Server {
     /// Answers a request, at once or by a call that has to be driven.
     ///
@@ -130,10 +169,11 @@ impl Server {
         let revision = exchange.peer.revision();
         let inbound = Inbound { server: self.shared().clone(), request, exchange };
         let method = inbound.request.method();
-        let line = METHODS
-            .iter()
-            .find(|line| line.name == method)
-            .filter(|line| (line.has)(revision) && (line.offered)(&inbound.server));
+        // Those with a handshake were settled by it.
+        if !revision.has_handshake() && !inbound.server.revisions.contains(&revision) {
+            return inbound.refuse(&inbound.server.unsupported(revision.as_str()));
+        }
+        let line = find_line(method).filter(|line| (line.has)(revision) && (line.offered)(&inbound.server));
         let Some(line) = line else {
             let error = ProtocolError::UnknownMethod(method.to_owned());
             return inbound.refuse(&error);
@@ -176,8 +216,30 @@ impl Server {
 
 /// The four lists.
 fn list(inbound: Inbound, kind: Kind) -> Dispatch {
-    match inbound.server.catalog.page(kind, inbound.revision(), inbound.request.params()) {
+    let catalog = &inbound.server.catalog;
+    if kind == Kind::Resources && !catalog.snapshot().lists.is_empty() {
+        return list_by_asking(inbound);
+    }
+    match catalog.page(kind, inbound.revision(), inbound.request.params(), inbound.exchange.seer()) {
         Ok(page) => Dispatch::Answer(Answer::shared(&inbound.request.id, page)),
         Err(error) => inbound.refuse(&error),
     }
+}
+
+/// The resources where some are listed when somebody asks.
+fn list_by_asking(inbound: Inbound) -> Dispatch {
+    let after = match cursor_of(Kind::Resources, inbound.request.params()) {
+        Ok(after) => after,
+        Err(error) => return inbound.refuse(&error),
+    };
+    let timeout = inbound.server.limits.call_timeout;
+    let seer = inbound.exchange.seer().cloned();
+    let call = Call::new(inbound, Subject::Listing);
+    Running::start(call, "resources/list", timeout, false, |context| {
+        Box::pin(async move {
+            let server = context.call().server().clone();
+            let page = server.catalog.page_of_listed(context, after, seer.as_ref()).await?;
+            Ok(Finished::Listed(page))
+        })
+    })
 }

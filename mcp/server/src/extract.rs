@@ -1,5 +1,8 @@
-//! How a handler's parameters are filled: [`Args`], [`Context`], and whatever implements [`FromCall`].
+//! How a handler's parameters are filled: [`Args`], [`State`], [`Context`], and whatever implements
+//! [`FromCall`].
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::future::Future;
 
 use schemars::JsonSchema;
@@ -8,6 +11,8 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::error::ToolError;
+use crate::schema;
+use crate::signature::Signature;
 
 /// What a handler's parameters are filled from.
 #[derive(Debug)]
@@ -16,22 +21,69 @@ pub struct Parts {
     pub context: Context,
     /// The arguments, decoded when they were validated; taken by the parameter that wants them.
     pub arguments: Option<Value>,
+    /// Whether every argument is a text: a prompt's, or the variables of a URI.
+    pub(crate) are_texts: bool,
+}
+
+impl Parts {
+    pub(crate) fn new(context: Context, arguments: Option<Value>) -> Parts {
+        Parts { context, arguments, are_texts: false }
+    }
+
+    pub(crate) fn of_texts(context: Context, arguments: Option<Value>) -> Parts {
+        Parts { context, arguments, are_texts: true }
+    }
+
+    fn arguments(&mut self) -> Result<&mut Value, ToolError> {
+        let context = &self.context;
+        match &mut self.arguments {
+            Some(arguments) => Ok(arguments),
+            none => Ok(none.insert(serde_json::from_str(context.arguments_json()).map_err(invalid)?)),
+        }
+    }
+
+    pub(crate) fn has_argument(&mut self, name: &str) -> Result<bool, ToolError> {
+        Ok(self.arguments()?.get(name).is_some_and(|value| !value.is_null()))
+    }
+
+    pub(crate) fn give_argument(&mut self, name: &str, value: Value) -> Result<(), ToolError> {
+        if let Value::Object(arguments) = self.arguments()? {
+            arguments.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// The argument of this name, which is not there any more then.
+    pub(crate) fn take_argument(&mut self, name: &str) -> Result<Option<Value>, ToolError> {
+        Ok(self.arguments()?.get_mut(name).map(Value::take))
+    }
+}
+
+fn invalid(error: serde_json::Error) -> ToolError {
+    ToolError::new(format!("invalid arguments: {error}"))
 }
 
 /// Can be a parameter of a handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be filled from a call",
+    label = "not a parameter of a handler",
+    note = "take `Args<T>` for the arguments, `State<T>` for shared state or `Context` for the call"
+)]
 pub trait FromCall: Sized + Send {
     /// Fills the parameter.
     fn from_call(parts: &mut Parts) -> Result<Self, ToolError>;
 
-    /// The schema of the arguments, if this parameter stands for them.
-    fn schema() -> Option<Value> {
-        None
-    }
+    /// Says what the parameter takes: the arguments, or some state.
+    fn describe(_signature: &mut Signature) {}
 }
 
 impl FromCall for Context {
     fn from_call(parts: &mut Parts) -> Result<Context, ToolError> {
         Ok(parts.context.clone())
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.sees_the_call();
     }
 }
 
@@ -48,16 +100,77 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
             }
             None => serde_json::from_str(parts.context.arguments_json()),
         };
-        arguments.map(Args).map_err(|error| ToolError::new(format!("invalid arguments: {error}")))
+        arguments.map(Args).map_err(invalid)
     }
 
-    fn schema() -> Option<Value> {
-        Some(schema_of::<T>())
+    fn describe(signature: &mut Signature) {
+        signature.takes_all(schema::derive::<T>());
+    }
+}
+
+/// Something that was given to [`ServerBuilder::state`](crate::ServerBuilder::state), found by its type.
+///
+/// ```
+/// use bindpost_mcp_server::{Server, State, ToolEntry};
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+///
+/// async fn count(State(counter): State<Arc<AtomicU32>>) -> u32 {
+///     counter.fetch_add(1, Ordering::Relaxed) + 1
+/// }
+///
+/// let server = Server::builder("counter", "1.0.0")
+///     .state(Arc::new(AtomicU32::new(0)))
+///     .tool(ToolEntry::new("count", count))
+///     .build()
+///     .unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State<T>(pub T);
+
+impl<T: Clone + Send + Sync + 'static> FromCall for State<T> {
+    fn from_call(parts: &mut Parts) -> Result<State<T>, ToolError> {
+        // Entries are refused at start if their state is missing, so this is somebody's own entry.
+        let missing = || ToolError::new("this server lacks a part that the tool needs");
+        parts.context.state::<T>().cloned().map(State).ok_or_else(missing)
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.needs_state::<T>();
+    }
+}
+
+/// What entries share, one value of each type.
+#[derive(Default)]
+pub(crate) struct States(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl std::fmt::Debug for States {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("States").field(&self.0.len()).finish()
+    }
+}
+
+impl States {
+    pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
+        self.0.insert(TypeId::of::<T>(), Box::new(value));
+    }
+
+    pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+
+    /// What a signature needs and is not there.
+    pub(crate) fn check(&self, signature: &Signature) -> Result<(), String> {
+        match signature.states().iter().find(|(id, _)| !self.0.contains_key(id)) {
+            None => Ok(()),
+            Some((_, name)) => {
+                Err(format!("it takes State<{name}>, which was never given; add `.state(…)` to the server"))
+            }
+        }
     }
 }
 
 /// JSON Schema takes `1.0` for an integer, and models write it; Rust's integers do not.
-fn make_whole(value: &mut Value) {
+pub(crate) fn make_whole(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -82,16 +195,9 @@ impl FromCall for RawArguments {
     fn from_call(parts: &mut Parts) -> Result<RawArguments, ToolError> {
         Ok(RawArguments(parts.context.arguments_json().to_owned()))
     }
-}
 
-/// The arguments as any JSON object.
-impl FromCall for Value {
-    fn from_call(parts: &mut Parts) -> Result<Value, ToolError> {
-        match parts.arguments.take() {
-            Some(arguments) => Ok(arguments),
-            None => serde_json::from_str(parts.context.arguments_json())
-                .map_err(|error| ToolError::new(format!("invalid arguments: {error}"))),
-        }
+    fn describe(signature: &mut Signature) {
+        signature.takes_all(Value::Bool(true));
     }
 }
 
@@ -99,20 +205,12 @@ impl FromCall for Value {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// The schema of a type, without what only repeats its name.
-pub(crate) fn schema_of<T: JsonSchema>() -> Value {
-    let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>();
-    schema.remove("$schema");
-    schema.remove("title");
-    schema.to_value()
-}
-
 /// An async function whose parameters all implement [`FromCall`].
 pub trait Handler<Marker, R>: Clone + Send + Sync + 'static {
     /// Fills the parameters and runs the function.
     fn run(&self, parts: Parts) -> impl Future<Output = Result<R, ToolError>> + Send;
-    /// The schema of its arguments, if one of its parameters has one.
-    fn schema() -> Option<Value>;
+    /// What it takes.
+    fn signature() -> Signature;
 }
 
 macro_rules! handler {
@@ -131,9 +229,11 @@ macro_rules! handler {
                 }
             }
 
-            fn schema() -> Option<Value> {
-                let schemas: [Option<Value>; _] = [$($parameter::schema(),)* None];
-                schemas.into_iter().flatten().next()
+            #[allow(unused_mut, reason = "one macro for every count")]
+            fn signature() -> Signature {
+                let mut signature = Signature::new();
+                $($parameter::describe(&mut signature);)*
+                signature
             }
         }
     };

@@ -15,7 +15,9 @@ pub(crate) fn initialize(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispa
         Ok(params) => params,
         Err(error) => return inbound.refuse(&ProtocolError::invalid("initialize", error.to_string())),
     };
-    let revision = Revision::negotiate(&params.protocol_version);
+    let Some(revision) = Revision::negotiate(&params.protocol_version, &inbound.server.revisions) else {
+        return inbound.refuse(&inbound.server.unsupported(&params.protocol_version));
+    };
     let caller = inbound.exchange.caller.clone();
     let session = match Session::open(revision, &params.client_info, &params.capabilities, caller) {
         Ok(session) => session,

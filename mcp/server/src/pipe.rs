@@ -23,7 +23,7 @@ use crate::peer::Peer;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stream::Stream;
-use crate::transport::{Delivery, Exchange, NoHeaders};
+use crate::transport::{Delivery, Exchange, HttpRequest, Listing, NoHeaders};
 
 /// The most messages of one batch: its answers come together, and can be far larger than it is.
 const MAX_BATCH: usize = 100;
@@ -34,6 +34,9 @@ pub struct Pipe {
     server: Server,
     out: Arc<Stream>,
     caller: Caller,
+    listing: Listing,
+    /// The HTTP request that brought the message at hand, if one did.
+    http: Option<Arc<HttpRequest>>,
     session: Option<Arc<Session>>,
     running: JoinSet<()>,
     cancellers: Vec<Canceller>,
@@ -42,13 +45,41 @@ pub struct Pipe {
 impl Pipe {
     /// A pipe whose answers and other messages go to `out`.
     pub fn new(server: Server, out: Arc<Stream>, caller: Caller) -> Pipe {
-        Pipe { server, out, caller, session: None, running: JoinSet::new(), cancellers: Vec::new() }
+        Pipe {
+            server,
+            out,
+            caller,
+            listing: Listing::All,
+            http: None,
+            session: None,
+            running: JoinSet::new(),
+            cancellers: Vec::new(),
+        }
     }
 
     /// Takes one message, or a batch where the revision has them.
     pub async fn take(&mut self, line: Bytes) {
+        self.take_decoded(jsonrpc::decode(line)).await;
+    }
+
+    /// Takes what came in an HTTP request of its own: `caller` is the same as the pipe's, but its rights
+    /// may have changed.
+    pub async fn take_posted(
+        &mut self,
+        decoded: Result<Incoming, DecodeError>,
+        caller: Caller,
+        listing: Listing,
+        http: Arc<HttpRequest>,
+    ) {
+        self.caller = caller;
+        self.listing = listing;
+        self.http = Some(http);
+        self.take_decoded(decoded).await;
+    }
+
+    async fn take_decoded(&mut self, decoded: Result<Incoming, DecodeError>) {
         while self.running.try_join_next().is_some() {}
-        match jsonrpc::decode(line) {
+        match decoded {
             Ok(Incoming::One(message)) => self.take_message(message).await,
             Ok(Incoming::Batch(batch)) => self.take_batch(batch).await,
             Err(error) => {
@@ -135,8 +166,13 @@ impl Pipe {
         } else {
             self.peer()
         };
-        let exchange =
-            Exchange { peer, caller: self.caller.clone(), delivery: Delivery::Shared(self.out.clone()) };
+        let exchange = Exchange {
+            peer,
+            caller: self.caller.clone(),
+            delivery: Delivery::Shared(self.out.clone()),
+            listing: self.listing,
+            http: self.http.clone(),
+        };
         match self.server.dispatch(request, exchange, &NoHeaders) {
             Dispatch::Answer(answer) => Started::Answer(answer),
             Dispatch::Opened(session, answer) => {

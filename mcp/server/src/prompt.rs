@@ -1,17 +1,23 @@
 //! Prompts: the entry, the get, and how a return value becomes a result. Completion of arguments.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::lifecycle::{CompleteParams, Completion, CompletionReference, Icon};
 use bindpost_mcp_protocol::{GetPromptResult, Meta, Prompt, PromptArgument, PromptMessage};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::auth::Access;
 use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
 use crate::dispatch::{Dispatch, Inbound};
+use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
 use crate::extract::{Handler, Parts};
+use crate::signature::Signature;
 use crate::transport::HeaderValues;
 
 type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
@@ -21,6 +27,9 @@ type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
 pub struct PromptEntry {
     pub(crate) definition: Prompt,
     pub(crate) completers: Vec<(String, Completer)>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) signature: Signature,
+    origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     run: Arc<Run>,
 }
@@ -35,34 +44,44 @@ impl PromptEntry {
     /// A prompt with this name, served by an async function.
     ///
     /// A parameter [`Args<T>`](crate::Args) names the prompt's arguments by its type's fields.
+    #[track_caller]
     pub fn new<M, R, H>(name: impl Into<String>, handler: H) -> PromptEntry
     where
         R: IntoPromptResult + 'static,
         H: Handler<M, R>,
     {
-        let arguments = H::schema().map(|schema| arguments_of(&schema)).unwrap_or_default();
-        let run = move |parts: Parts| -> HandlerFuture {
+        PromptEntry::with_signature(name, H::signature(), move |parts| {
             let handler = handler.clone();
-            Box::pin(async move { handler.run(parts).await?.into_prompt_result().map(Finished::Prompt) })
+            async move { handler.run(parts).await }
+        })
+    }
+
+    /// A prompt with this name that takes what the signature says; `run` fills its parameters by
+    /// [`Parts::fill`]. This is what `#[prompt]` writes.
+    #[track_caller]
+    pub fn with_signature<R, Fut>(
+        name: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> PromptEntry
+    where
+        R: IntoPromptResult,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let run = move |parts: Parts| -> HandlerFuture {
+            let running = run(parts);
+            Box::pin(async move { running.await?.into_prompt_result().map(Finished::Prompt) })
         };
+        let arguments = arguments_of(&signature.schema());
         PromptEntry {
             definition: Prompt { name: name.into(), arguments, ..Prompt::default() },
             completers: Vec::new(),
+            access: Arc::default(),
+            signature,
+            origin: Location::caller(),
             timeout: None,
             run: Arc::new(run),
         }
-    }
-
-    /// What it is for.
-    pub fn description(mut self, description: impl Into<String>) -> PromptEntry {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Its name for people.
-    pub fn title(mut self, title: impl Into<String>) -> PromptEntry {
-        self.definition.title = Some(title.into());
-        self
     }
 
     /// One more argument.
@@ -91,28 +110,11 @@ impl PromptEntry {
         self
     }
 
-    /// Its pictures.
-    pub fn icons(mut self, icons: Vec<Icon>) -> PromptEntry {
-        self.definition.icons = icons;
-        self
-    }
-
-    /// Its `_meta`.
-    pub fn meta(mut self, meta: Meta) -> PromptEntry {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// How long a get may take, instead of the server's default.
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> PromptEntry {
-        self.timeout = Some(timeout.into());
-        self
-    }
-
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         if self.definition.name.is_empty() {
             return Err("a prompt needs a name".to_owned());
         }
+        self.signature.check()?;
         let arguments = &self.definition.arguments;
         for (index, argument) in arguments.iter().enumerate() {
             if arguments[..index].iter().any(|other| other.name == argument.name) {
@@ -149,6 +151,8 @@ impl PromptEntry {
     }
 }
 
+entry_methods!(PromptEntry, "a get");
+
 /// The arguments that a type's schema describes.
 fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     let required: Vec<&str> =
@@ -184,7 +188,7 @@ pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let call = Call::new(inbound, Subject::Prompt(entry.definition.name.clone()));
     Running::start(call, METHOD, timeout, false, |context| {
-        (entry.run)(Parts { context, arguments: Some(arguments) })
+        (entry.run)(Parts::of_texts(context, Some(arguments)))
     })
 }
 
@@ -235,6 +239,10 @@ pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatc
 }
 
 /// Can be the return value of a prompt's handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a prompt gives",
+    note = "return text, a `PromptMessage`, several of them, or a `GetPromptResult`"
+)]
 pub trait IntoPromptResult: Send {
     /// The result it stands for.
     fn into_prompt_result(self) -> Result<GetPromptResult, ToolError>;

@@ -1,5 +1,8 @@
 //! Resources and templates: the entries, the read, and how a return value becomes a result.
 
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,39 +11,64 @@ use bindpost_mcp_protocol::{
     Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Revision,
 };
 use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::Answer;
+use crate::auth::Access;
 use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
+use crate::context::Context;
 use crate::dispatch::{Dispatch, Inbound};
+use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{Handler, Parts};
+use crate::extract::{Handler, Json, Parts};
 use crate::prompt::Completer;
 use crate::server::{Cache, Shared};
+use crate::signature::Signature;
 use crate::transport::HeaderValues;
 use crate::uri_template::UriTemplate;
 
 /// The handler behind a resource or a template; takes the entry's media type along.
 type Run = Arc<dyn Fn(Parts, Option<String>) -> HandlerFuture + Send + Sync>;
 
-fn erase<M, R, H>(handler: H) -> Run
+/// What a handler's value becomes, given what is read.
+fn erase<R, Fut>(run: impl Fn(Parts) -> Fut + Send + Sync + 'static) -> Run
 where
-    R: IntoResourceResult + 'static,
-    H: Handler<M, R>,
+    R: IntoResourceResult,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
 {
     Arc::new(move |parts: Parts, mime_type: Option<String>| {
-        let handler = handler.clone();
+        let context = parts.context.clone();
+        let running = run(parts);
         Box::pin(async move {
-            let uri = parts.context.uri().unwrap_or_default().to_owned();
-            let result = handler.run(parts).await?.into_resource_result(&uri, mime_type.as_deref())?;
+            let uri = context.uri().unwrap_or_default();
+            let result = running.await?.into_resource_result(uri, mime_type.as_deref())?;
             Ok(Finished::Resource(result))
         })
     })
+}
+
+/// A handler as a function of what its parameters are filled from.
+fn running<M, R, H>(
+    handler: H,
+) -> impl Fn(Parts) -> Pin<Box<dyn Future<Output = Result<R, ToolError>> + Send>> + Send + Sync + 'static
+where
+    R: Send + 'static,
+    H: Handler<M, R>,
+{
+    move |parts: Parts| {
+        let handler = handler.clone();
+        Box::pin(async move { handler.run(parts).await })
+    }
 }
 
 /// A resource: its definition and its handler.
 #[derive(Clone)]
 pub struct ResourceEntry {
     pub(crate) definition: Resource,
+    pub(crate) access: Arc<Access>,
+    pub(crate) signature: Signature,
+    origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     run: Run,
     fixed: Option<Arc<Fixed>>,
@@ -60,20 +88,41 @@ impl std::fmt::Debug for ResourceEntry {
 
 impl ResourceEntry {
     /// A resource with this URI and name, served by an async function.
+    #[track_caller]
     pub fn new<M, R, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceEntry
     where
         R: IntoResourceResult + 'static,
         H: Handler<M, R>,
     {
+        ResourceEntry::with_signature(uri, name, H::signature(), running(handler))
+    }
+
+    /// A resource that takes what the signature says; `run` fills its parameters by [`Parts::fill`].
+    /// This is what `#[resource]` writes.
+    #[track_caller]
+    pub fn with_signature<R, Fut>(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> ResourceEntry
+    where
+        R: IntoResourceResult,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
         ResourceEntry {
             definition: Resource { uri: uri.into(), name: name.into(), ..Resource::default() },
+            access: Arc::default(),
+            signature,
+            origin: Location::caller(),
             timeout: None,
-            run: erase(handler),
+            run: erase(run),
             fixed: None,
         }
     }
 
     /// A resource whose text does not change.
+    #[track_caller]
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> ResourceEntry {
         let fixed = Arc::new(Fixed { text: text.into(), results: Default::default() });
         let text = fixed.clone();
@@ -82,18 +131,6 @@ impl ResourceEntry {
             async move { text.text.clone() }
         });
         ResourceEntry { fixed: Some(fixed), ..entry }
-    }
-
-    /// What it holds, for the model.
-    pub fn description(mut self, description: impl Into<String>) -> ResourceEntry {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Its name for people.
-    pub fn title(mut self, title: impl Into<String>) -> ResourceEntry {
-        self.definition.title = Some(title.into());
-        self
     }
 
     /// Its media type.
@@ -111,24 +148,6 @@ impl ResourceEntry {
     /// Hints.
     pub fn annotations(mut self, annotations: Annotations) -> ResourceEntry {
         self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Its pictures.
-    pub fn icons(mut self, icons: Vec<Icon>) -> ResourceEntry {
-        self.definition.icons = icons;
-        self
-    }
-
-    /// Its `_meta`.
-    pub fn meta(mut self, meta: Meta) -> ResourceEntry {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// How long a read may take, instead of the server's default.
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> ResourceEntry {
-        self.timeout = Some(timeout.into());
         self
     }
 
@@ -156,15 +175,27 @@ impl ResourceEntry {
         let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
         let fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
-        if fits { Ok(()) } else { Err("a resource's URI starts with a scheme, like `file:`".to_owned()) }
+        if !fits {
+            return Err("a resource's URI starts with a scheme, like `file:`".to_owned());
+        }
+        self.signature.check()?;
+        match self.signature.names().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("parameter {name:?} has no variable in {uri:?} to be filled from")),
+        }
     }
 }
+
+entry_methods!(ResourceEntry, "a read");
 
 /// A family of resources: its definition and its handler.
 #[derive(Clone)]
 pub struct TemplateEntry {
     pub(crate) definition: ResourceTemplate,
     pub(crate) completers: Vec<(String, Completer)>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) signature: Signature,
+    origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     template: Option<UriTemplate>,
     run: Run,
@@ -179,10 +210,28 @@ impl std::fmt::Debug for TemplateEntry {
 impl TemplateEntry {
     /// Resources of this URI template, served by an async function;
     /// [`Context::variable`](crate::Context::variable) gives the template's variables.
+    #[track_caller]
     pub fn new<M, R, H>(uri_template: impl Into<String>, name: impl Into<String>, handler: H) -> TemplateEntry
     where
         R: IntoResourceResult + 'static,
         H: Handler<M, R>,
+    {
+        TemplateEntry::with_signature(uri_template, name, H::signature(), running(handler))
+    }
+
+    /// Resources of this URI template that take what the signature says: its arguments are the
+    /// template's variables. `run` fills its parameters by [`Parts::fill`]. This is what `#[resource]`
+    /// writes.
+    #[track_caller]
+    pub fn with_signature<R, Fut>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> TemplateEntry
+    where
+        R: IntoResourceResult,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         TemplateEntry {
             definition: ResourceTemplate {
@@ -191,39 +240,18 @@ impl TemplateEntry {
                 ..ResourceTemplate::default()
             },
             completers: Vec::new(),
+            access: Arc::default(),
+            signature,
+            origin: Location::caller(),
             timeout: None,
             template: None,
-            run: erase(handler),
+            run: erase(run),
         }
-    }
-
-    /// What they hold, for the model.
-    pub fn description(mut self, description: impl Into<String>) -> TemplateEntry {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Its name for people.
-    pub fn title(mut self, title: impl Into<String>) -> TemplateEntry {
-        self.definition.title = Some(title.into());
-        self
     }
 
     /// Their media type.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> TemplateEntry {
         self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Its `_meta`.
-    pub fn meta(mut self, meta: Meta) -> TemplateEntry {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// Its pictures.
-    pub fn icons(mut self, icons: Vec<Icon>) -> TemplateEntry {
-        self.definition.icons = icons;
         self
     }
 
@@ -237,12 +265,6 @@ impl TemplateEntry {
         self
     }
 
-    /// How long a read may take, instead of the server's default.
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> TemplateEntry {
-        self.timeout = Some(timeout.into());
-        self
-    }
-
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         let template = UriTemplate::parse(&self.definition.uri_template)?;
         if let Some((unknown, _)) =
@@ -250,8 +272,25 @@ impl TemplateEntry {
         {
             return Err(format!("there is no variable {unknown:?} to complete"));
         }
+        self.signature.check()?;
+        let unknown = self.signature.names().find(|name| !template.variables().any(|known| known == *name));
+        if let Some(unknown) = unknown {
+            let known: Vec<&str> = template.variables().collect();
+            let known = known.join(", ");
+            return Err(format!(
+                "parameter {unknown:?} has no variable to be filled from; there are: {known}"
+            ));
+        }
         self.template = Some(template);
         Ok(())
+    }
+
+    /// Whether every URI this template covers is covered by the other one too, and the other way round.
+    pub(crate) fn covers_the_same(&self, other: &TemplateEntry) -> bool {
+        match (&self.template, &other.template) {
+            (Some(one), Some(other)) => one.covers_the_same(other),
+            _ => false,
+        }
     }
 
     pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
@@ -263,12 +302,128 @@ impl TemplateEntry {
     }
 }
 
+entry_methods!(TemplateEntry, "a read");
+
+/// Resources that are listed when somebody asks: those of one scheme.
+///
+/// They are read by a resource or a template like any other.
+#[derive(Clone)]
+pub struct ResourceListEntry {
+    pub(crate) scheme: String,
+    pub(crate) signature: Signature,
+    pub(crate) access: Arc<Access>,
+    origin: &'static Location<'static>,
+    list: Arc<List>,
+}
+
+type List = dyn Fn(Parts) -> ListFuture + Send + Sync;
+pub(crate) type ListFuture = Pin<Box<dyn Future<Output = Result<Vec<Resource>, ToolError>> + Send>>;
+
+impl std::fmt::Debug for ResourceListEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceListEntry").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}
+
+impl ResourceListEntry {
+    /// Lists the resources of a scheme (`menu` for `menu://…`) by an async function.
+    #[track_caller]
+    pub fn new<M, R, H>(scheme: impl Into<String>, handler: H) -> ResourceListEntry
+    where
+        R: IntoResourceList + 'static,
+        H: Handler<M, R>,
+    {
+        ResourceListEntry::with_signature(scheme, H::signature(), running(handler))
+    }
+
+    /// The same with what the signature says. This is what `#[resource_list]` writes.
+    #[track_caller]
+    pub fn with_signature<R, Fut>(
+        scheme: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> ResourceListEntry
+    where
+        R: IntoResourceList,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let list = move |parts: Parts| -> ListFuture {
+            let running = run(parts);
+            Box::pin(async move { running.await?.into_resource_list() })
+        };
+        ResourceListEntry {
+            scheme: scheme.into(),
+            signature,
+            access: Arc::default(),
+            origin: Location::caller(),
+            list: Arc::new(list),
+        }
+    }
+
+    /// Who gets to see what it lists: anybody who may list, unless it says otherwise.
+    pub fn access(mut self, access: Access) -> ResourceListEntry {
+        self.access = Arc::new(access);
+        self
+    }
+
+    pub(crate) fn origin(&self) -> &'static Location<'static> {
+        self.origin
+    }
+
+    pub(crate) fn compile(&mut self) -> Result<(), String> {
+        self.signature.check()?;
+        if self.scheme.is_empty() || self.scheme.contains(':') {
+            return Err("it lists one scheme; write `menu` for `menu://…`".to_owned());
+        }
+        match self.signature.names().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("a list takes no arguments, so {name:?} cannot be filled")),
+        }
+    }
+
+    /// What is there now.
+    pub(crate) async fn list(&self, context: Context) -> Result<Vec<Resource>, ToolError> {
+        let resources = (self.list)(Parts::new(context, None)).await?;
+        let scheme = |resource: &Resource| resource.uri.split(':').next().unwrap_or_default().to_owned();
+        match resources.iter().find(|resource| scheme(resource) != self.scheme) {
+            None => Ok(resources),
+            Some(other) => {
+                let reason = format!("the list of {:?} gave {:?}", self.scheme, other.uri);
+                Err(ToolError::with_source("the list of resources is broken", reason))
+            }
+        }
+    }
+}
+
+/// Can be the return value of a function that lists resources.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of resources",
+    note = "return `Vec<Resource>`, or a `Result` of one"
+)]
+pub trait IntoResourceList: Send {
+    /// The definitions.
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError>;
+}
+
+impl IntoResourceList for Vec<Resource> {
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoResourceList, E: Into<ToolError> + Send> IntoResourceList for Result<T, E> {
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError> {
+        self.map_err(Into::into)?.into_resource_list()
+    }
+}
+
 /// A resource that can be read, whichever way it was found.
 pub(crate) struct Readable {
     timeout: Option<Option<Duration>>,
     run: Run,
     mime_type: Option<String>,
     variables: Vec<(String, String)>,
+    takes_arguments: bool,
 }
 
 impl Readable {
@@ -278,6 +433,7 @@ impl Readable {
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
             variables: Vec::new(),
+            takes_arguments: false,
         }
     }
 
@@ -287,6 +443,7 @@ impl Readable {
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
             variables,
+            takes_arguments: entry.signature.takes_arguments(),
         }
     }
 }
@@ -308,12 +465,20 @@ pub(crate) fn read(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
         return inbound.refuse(&ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
-    let Readable { run, variables, mime_type, .. } = readable;
+    let Readable { run, variables, mime_type, takes_arguments, .. } = readable;
+    let arguments = takes_arguments
+        .then(|| variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect());
     let call = Call::new(inbound, Subject::Resource { uri, variables });
-    Running::start(call, METHOD, timeout, false, |context| run(Parts { context, arguments: None }, mime_type))
+    Running::start(call, METHOD, timeout, false, |context| {
+        run(Parts::of_texts(context, arguments), mime_type)
+    })
 }
 
 /// Can be the return value of a resource's handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the contents of a resource",
+    note = "return text, bytes, `ResourceContents`, several of them, or `Json<T>`"
+)]
 pub trait IntoResourceResult: Send {
     /// The result it stands for; `uri` and `mime_type` are those of the entry.
     fn into_resource_result(
@@ -372,6 +537,19 @@ impl IntoResourceResult for Vec<u8> {
         let contents = ResourceContents::blob(uri, self);
         ResourceContents { mime_type: mime_type.map(str::to_owned), ..contents }
             .into_resource_result(uri, mime_type)
+    }
+}
+
+/// The value as JSON text.
+impl<T: Serialize + Send> IntoResourceResult for Json<T> {
+    fn into_resource_result(
+        self,
+        uri: &str,
+        mime_type: Option<&str>,
+    ) -> Result<ReadResourceResult, ToolError> {
+        let text = serde_json::to_string(&self.0)
+            .map_err(|error| ToolError::with_source("the resource cannot be written as JSON", error))?;
+        text.into_resource_result(uri, mime_type.or(Some("application/json")))
     }
 }
 

@@ -1,23 +1,179 @@
-//! Argument schemas: compile once, validate, explain.
+//! Argument schemas: derive, compile once, validate, explain.
 
-use jsonschema::{Draft, PatternOptions, Validator};
-use serde_json::Value;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
 
 /// The largest schema that is compiled, and how many of its violations are named in one answer.
 const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
 const MAX_NAMED: usize = 50;
 const MAX_VALUE_SHOWN: usize = 80;
 
+/// The schema of a type, as a whole: what it refers to is in place, except where it refers to itself.
+pub(crate) fn derive<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.to_value()
+}
+
+/// The schema of what a type is written as.
+pub(crate) fn derive_output<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    let mut schema = schema.to_value();
+    each_object(&mut schema, &mut drop_width);
+    schema
+}
+
+fn drop_width(members: &mut Map<String, Value>) {
+    if members.get("format").and_then(Value::as_str).is_some_and(|f| NUMBER_FORMATS.contains(&f)) {
+        members.remove("format");
+    }
+}
+
+/// Formats that say how wide a number of Rust is, which JSON does not know.
+const NUMBER_FORMATS: [&str; 14] = [
+    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
+    "uint", "float", "double",
+];
+
+/// A derived schema as clients see it: an optional member is left out, never null, and numbers have no
+/// width.
+pub(crate) fn for_clients(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    each_object(&mut schema, &mut |members| {
+        drop_width(members);
+        let required = required_of(members);
+        if let Some(Value::Object(properties)) = members.get_mut("properties") {
+            for (name, property) in properties {
+                if !required.contains(name) {
+                    drop_null(property);
+                }
+            }
+        }
+    });
+    schema
+}
+
+/// A derived schema as arguments are checked against it: what is not described is a mistake.
+pub(crate) fn for_checking(schema: &Value) -> Value {
+    const OPEN: [&str; 8] = [
+        "additionalProperties",
+        "unevaluatedProperties",
+        "patternProperties",
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+    ];
+    let mut schema = schema.clone();
+    // A variant of an enum closes itself; its members are not all there are.
+    each_object(&mut schema, &mut |members| {
+        if members.contains_key("properties") && !OPEN.iter().any(|keyword| members.contains_key(*keyword)) {
+            members.insert("additionalProperties".to_owned(), json!(false));
+        }
+    });
+    schema
+}
+
+/// Calls `change` with every schema below and including this one, innermost first.
+fn each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(members) = schema else { return };
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "$defs" | "patternProperties", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(|schema| each_object(schema, change));
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| each_object(schema, change));
+            }
+            ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains", schema) => {
+                each_object(schema, change);
+            }
+            _ => {}
+        }
+    }
+    change(members);
+}
+
+fn required_of(members: &Map<String, Value>) -> Vec<String> {
+    let names = members.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Whether null fits.
+pub(crate) fn allows_null(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return *schema == json!(true) };
+    match members.get("type") {
+        Some(Value::String(one)) => one == "null",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "null"),
+        _ => {
+            let choices = members.get("anyOf").and_then(Value::as_array);
+            choices.is_some_and(|choices| choices.iter().any(allows_null))
+        }
+    }
+}
+
+/// Takes null out of what fits, where something else is left.
+fn drop_null(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [one] = types.as_slice() {
+            let one = one.clone();
+            members.insert("type".to_owned(), one);
+        }
+        if let Some(Value::Array(values)) = members.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+    }
+    if members.get("default") == Some(&Value::Null) {
+        members.remove("default");
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").and_then(Value::as_str) != Some("null"));
+        if choices.len() == 1
+            && let Some(Value::Object(only)) = choices.pop()
+        {
+            members.remove("anyOf");
+            for (keyword, value) in only {
+                members.entry(keyword).or_insert(value);
+            }
+        }
+    }
+}
+
 /// A compiled JSON Schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     validator: Validator,
+    source: Value,
 }
 
 impl Schema {
+    /// Compiles the schema of a handler's own types. Formats are checked: the types mean them.
+    pub(crate) fn compile_derived(schema: &Value) -> Result<Schema, String> {
+        Schema::compile_as(&for_checking(schema), true)
+    }
+
     /// Compiles a schema: 2020-12 unless it names another dialect. References outside it are refused,
     /// never fetched.
     pub(crate) fn compile(schema: &Value) -> Result<Schema, String> {
+        Schema::compile_as(schema, false)
+    }
+
+    fn compile_as(schema: &Value, checks_formats: bool) -> Result<Schema, String> {
         if schema.to_string().len() > MAX_SCHEMA_BYTES {
             return Err(format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes"));
         }
@@ -35,10 +191,11 @@ impl Schema {
         jsonschema::options()
             .with_draft(draft)
             .offline()
+            .should_validate_formats(checks_formats)
             // A pattern must not take exponential time on an argument made for it.
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(10_000))
             .build(schema)
-            .map(|validator| Schema { validator })
+            .map(|validator| Schema { validator, source: schema.clone() })
             .map_err(|error| format!("{}: {error}", error.instance_path()))
     }
 
@@ -48,21 +205,109 @@ impl Schema {
             return Ok(());
         }
         let mut lines = Vec::new();
-        let mut more = 0;
         for error in self.validator.iter_errors(value) {
-            if lines.len() == MAX_NAMED {
-                more += 1;
-                continue;
-            }
-            let path = error.instance_path().to_string();
-            let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
-            lines.push(format!("- {place}{}", shorten(&error.to_string())));
+            self.explain(&error, &mut lines);
         }
+        let more = lines.len().saturating_sub(MAX_NAMED);
+        lines.truncate(MAX_NAMED);
         if more > 0 {
             lines.push(format!("- and {more} more"));
         }
         Err(lines.join("\n"))
     }
+
+    /// Where, what is wrong, and what would be right.
+    fn explain(&self, error: &ValidationError<'_>, lines: &mut Vec<String>) {
+        let instance = error.instance();
+        let text = match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = self.names_beside(error);
+                let unknown = |name: &String| match nearest(name, &known) {
+                    Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
+                    None if known.is_empty() => format!("{name:?} is unknown; nothing is taken here"),
+                    None => format!("{name:?} is unknown; known: {}", known.join(", ")),
+                };
+                unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
+            }
+            ValidationErrorKind::Enum { options } => {
+                format!("{instance} is not one of {}", listed(options.as_array().into_iter().flatten()))
+            }
+            ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+                // The choice that fits in kind is the one that was meant; null is never meant.
+                let path = error.instance_path();
+                let of_other_kind = |error: &ValidationError<'_>| {
+                    matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path() == path
+                };
+                let mut meant = context.iter().filter(|errors| !errors.iter().any(of_other_kind));
+                let constants: Vec<&Value> = context.iter().flatten().flat_map(constants_of).collect();
+                if !constants.is_empty() {
+                    format!("{instance} is not one of {}", listed(constants))
+                } else if let (Some(errors), None) = (meant.next(), meant.next()) {
+                    return errors.iter().for_each(|error| self.explain(error, lines));
+                } else {
+                    error.to_string()
+                }
+            }
+            _ => error.to_string(),
+        };
+        let path = error.instance_path().to_string();
+        let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        lines.push(format!("- {place}{}", shorten(&text)));
+    }
+
+    /// The names of the properties that the schema describes where an unknown one was found.
+    fn names_beside(&self, error: &ValidationError<'_>) -> Vec<&str> {
+        let path = error.schema_path().to_string();
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let properties = self.source.pointer(parent).and_then(|schema| schema.get("properties"));
+        properties.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// The values that would have been right.
+fn constants_of<'a>(error: &'a ValidationError<'_>) -> Vec<&'a Value> {
+    match error.kind() {
+        ValidationErrorKind::Constant { expected_value } => vec![expected_value],
+        ValidationErrorKind::Enum { options } => options.as_array().into_iter().flatten().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
+    let values: Vec<String> =
+        values.into_iter().filter(|value| !value.is_null()).map(Value::to_string).collect();
+    values.join(", ")
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let most = name.chars().count() / 3;
+    let near = known.iter().map(|candidate| (distance(name, candidate), *candidate));
+    near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
+}
+
+/// How many characters have to change, come or go; case does not count.
+fn distance(one: &str, other: &str) -> usize {
+    let one: Vec<char> = one.chars().take(100).flat_map(char::to_lowercase).collect();
+    let other: Vec<char> = other.chars().take(100).flat_map(char::to_lowercase).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let above = row.get(j + 1).copied().unwrap_or(usize::MAX - 1);
+            let here = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
+            diagonal = above;
+            if let Some(slot) = row.get_mut(j) {
+                *slot = left;
+            }
+            left = here;
+        }
+        if let Some(slot) = row.last_mut() {
+            *slot = left;
+        }
+    }
+    row.last().copied().unwrap_or(one.len())
 }
 
 /// An error repeats what it is about; a long one is cut in the middle.

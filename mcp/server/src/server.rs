@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_protocol::jsonrpc::write_json;
+use bindpost_mcp_protocol::jsonrpc::{UNSUPPORTED_PROTOCOL_VERSION, write_json};
 use bindpost_mcp_protocol::lifecycle::{
     DiscoverResult, Icon, Implementation, InitializeResult, ListCapability, ResourcesCapability,
     ServerCapabilities,
 };
-use bindpost_mcp_protocol::{Meta, Revision, Shape, meta};
+use bindpost_mcp_protocol::{ErrorObject, Meta, Revision, Shape, meta};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::catalog::{Catalog, CatalogError, Snapshot};
+use crate::entry::IntoEntries;
+use crate::error::ProtocolError;
+use crate::extract::States;
 use crate::prompt::PromptEntry;
-use crate::resource::{ResourceEntry, TemplateEntry};
+use crate::resource::{ResourceEntry, ResourceListEntry, TemplateEntry};
 use crate::seal::Sealer;
 use crate::session::Session;
 use crate::stream::{Stream, StreamLimits};
@@ -96,6 +99,9 @@ pub struct Server {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) catalog: Catalog,
+    pub(crate) states: Arc<States>,
+    /// The revisions that are spoken, oldest first.
+    pub(crate) revisions: Vec<Revision>,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) limits: Limits,
     pub(crate) hub: Arc<Hub>,
@@ -158,6 +164,15 @@ impl Server {
 }
 
 impl Shared {
+    /// The answer to a revision that is not spoken.
+    pub(crate) fn unsupported(&self, requested: &str) -> ProtocolError {
+        let supported: Vec<&str> = self.revisions.iter().map(|revision| revision.as_str()).collect();
+        let message =
+            format!("unsupported protocol version: {requested}; supported: {}", supported.join(", "));
+        let data = json!({"supported": supported, "requested": requested});
+        ProtocolError::Other(ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message).with_data(data))
+    }
+
     /// A place among those who wait; `None` if too many do.
     pub(crate) fn wait_for_turn(
         &self,
@@ -340,6 +355,9 @@ pub struct ServerBuilder {
     state_key: Option<[u8; 32]>,
     extensions: Map<String, Value>,
     declares: Declares,
+    states: States,
+    revisions: Vec<Revision>,
+    withholds: Declares,
 }
 
 #[derive(Debug, Default)]
@@ -363,6 +381,9 @@ impl ServerBuilder {
             state_key: None,
             extensions: Map::new(),
             declares: Declares::default(),
+            states: States::default(),
+            revisions: Revision::ALL.to_vec(),
+            withholds: Declares::default(),
         }
     }
 
@@ -396,36 +417,81 @@ impl ServerBuilder {
         self
     }
 
-    fn add(mut self, add: impl FnOnce(&mut Snapshot) -> Result<(), CatalogError>) -> ServerBuilder {
+    fn add_with(mut self, add: impl FnOnce(&mut Snapshot) -> Result<(), CatalogError>) -> ServerBuilder {
         if let Err(mistake) = add(&mut self.snapshot) {
             self.mistakes.push(mistake);
         }
         self
     }
 
+    /// Adds entries: `entries![one, two]`, a value with `#[tools]` on its `impl` block, or a list.
+    #[expect(clippy::should_implement_trait, reason = "nobody adds servers up")]
+    pub fn add(self, entries: impl IntoEntries) -> ServerBuilder {
+        let entries = entries.into_entries();
+        entries.into_iter().fold(self, |builder, entry| builder.add_with(|snapshot| snapshot.add(entry)))
+    }
+
+    /// Something that entries share; they take it as [`State<T>`](crate::State). One of each type.
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> ServerBuilder {
+        self.states.insert(state);
+        self
+    }
+
     /// Adds a tool.
     pub fn tool(self, entry: ToolEntry) -> ServerBuilder {
-        self.add(|snapshot| snapshot.add_tool(entry))
+        self.add_with(|snapshot| snapshot.tools.add(entry))
     }
 
     /// Adds a resource.
     pub fn resource(self, entry: ResourceEntry) -> ServerBuilder {
-        self.add(|snapshot| snapshot.add_resource(entry))
+        self.add_with(|snapshot| snapshot.resources.add(entry))
     }
 
     /// Adds a resource template.
     pub fn template(self, entry: TemplateEntry) -> ServerBuilder {
-        self.add(|snapshot| snapshot.add_template(entry))
+        self.add_with(|snapshot| snapshot.templates.add(entry))
+    }
+
+    /// Adds a list of resources.
+    pub fn resource_list(self, entry: ResourceListEntry) -> ServerBuilder {
+        self.add_with(|snapshot| snapshot.add(entry.into()))
     }
 
     /// Adds a prompt.
     pub fn prompt(self, entry: PromptEntry) -> ServerBuilder {
-        self.add(|snapshot| snapshot.add_prompt(entry))
+        self.add_with(|snapshot| snapshot.prompts.add(entry))
     }
 
     /// Offers tools, resources and prompts even while there are none yet.
     pub fn offer_all(mut self) -> ServerBuilder {
         self.declares = Declares { tools: true, resources: true, prompts: true };
+        self
+    }
+
+    /// The revisions it speaks; all unless told.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> ServerBuilder {
+        let mut revisions: Vec<Revision> = revisions.into_iter().collect();
+        revisions.sort_unstable();
+        revisions.dedup();
+        self.revisions = revisions;
+        self
+    }
+
+    /// Leaves all tools out.
+    pub fn without_tools(mut self) -> ServerBuilder {
+        self.withholds.tools = true;
+        self
+    }
+
+    /// Leaves all resources out.
+    pub fn without_resources(mut self) -> ServerBuilder {
+        self.withholds.resources = true;
+        self
+    }
+
+    /// Leaves all prompts out.
+    pub fn without_prompts(mut self) -> ServerBuilder {
+        self.withholds.prompts = true;
         self
     }
 
@@ -467,18 +533,29 @@ impl ServerBuilder {
     }
 
     /// The server, or every mistake in its entries.
-    pub fn build(self) -> Result<Server, BuildError> {
+    pub fn build(mut self) -> Result<Server, BuildError> {
+        self.mistakes.extend(self.snapshot.check_states(&self.states).err());
+        if self.revisions.is_empty() {
+            let reason = "it speaks no revision at all; name at least one".to_owned();
+            let name = self.implementation.name.clone();
+            self.mistakes.push(CatalogError::Invalid { kind: "server", name, reason });
+        }
         if !self.mistakes.is_empty() {
             return Err(BuildError(self.mistakes));
         }
+        self.snapshot.withhold(self.withholds.tools, self.withholds.resources, self.withholds.prompts);
         let hub = Arc::new(Hub::default());
         let capabilities = self.capabilities();
         let (ttl, scope) = self.cache;
         let stamp = Arc::new(Stamp::new(&self.implementation, ttl, scope));
         let opening = Opening::new(&self, &capabilities, &stamp);
         let state_key = self.state_key.unwrap_or_else(random_bytes);
+        let states = Arc::new(self.states);
+        let catalog = Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone(), states.clone());
         let shared = Shared {
-            catalog: Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone()),
+            catalog,
+            states,
+            revisions: self.revisions,
             capabilities,
             sealer: Sealer::new(&state_key, self.limits.state_lifetime),
             tasks: self.tasks.map(|limits| Arc::new(Tasks::new(limits, hub.clone()))),
@@ -497,8 +574,10 @@ impl ServerBuilder {
     fn capabilities(&self) -> ServerCapabilities {
         let snapshot = &self.snapshot;
         let tools = self.declares.tools || !snapshot.tools.is_empty();
-        let resources =
-            self.declares.resources || !snapshot.resources.is_empty() || !snapshot.templates.is_empty();
+        let resources = self.declares.resources
+            || !snapshot.resources.is_empty()
+            || !snapshot.templates.is_empty()
+            || !snapshot.lists.is_empty();
         let prompts = self.declares.prompts || !snapshot.prompts.is_empty();
         let completes = snapshot.prompts.iter().any(|entry| !entry.completers.is_empty())
             || snapshot.templates.iter().any(|entry| !entry.completers.is_empty());
@@ -551,7 +630,14 @@ pub struct BuildError(pub Vec<CatalogError>);
 
 impl std::fmt::Display for BuildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        let line = |mistake: &CatalogError| match mistake {
+            // Whoever builds the server may see where; whoever calls it may not.
+            CatalogError::Duplicate { kind, name, first, second } => {
+                format!("{kind} {name:?} is there twice: {first} and {second}; rename one")
+            }
+            other => other.to_string(),
+        };
+        let lines: Vec<String> = self.0.iter().map(line).collect();
         f.write_str(&lines.join("\n"))
     }
 }

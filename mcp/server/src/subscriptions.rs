@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bindpost_mcp_protocol::lifecycle::SubscriptionFilter;
 use bindpost_mcp_protocol::tasks::Task;
-use bindpost_mcp_protocol::{RequestId, jsonrpc, meta};
+use bindpost_mcp_protocol::{Params, RequestId, jsonrpc, meta};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -279,6 +279,12 @@ pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispa
             Ok(Finished::Listened(tag))
         })
     })
+}
+
+/// The resources a listener names.
+pub(crate) fn resources_of(params: &Params) -> Vec<String> {
+    let filter = params.get("notifications").and_then(|raw| raw.decode::<SubscriptionFilter>().ok());
+    filter.map(|filter| filter.resource_subscriptions).unwrap_or_default()
 }
 
 impl Call {

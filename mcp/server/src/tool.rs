@@ -1,5 +1,7 @@
 //! Tools: the entry, the call, and how a return value becomes a result.
 
+use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +12,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::auth::Access;
 use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
 use crate::dispatch::{Dispatch, Inbound};
+use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{Handler, Json, Parts, schema_of};
-use crate::schema::Schema;
+use crate::extract::{Handler, Json, Parts};
+use crate::returns::to_json;
+use crate::schema::{self, Schema};
 use crate::session::declares_extension;
+use crate::signature::Signature;
 use crate::transport::HeaderValues;
 
 type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
@@ -38,7 +44,12 @@ pub struct ToolEntry {
     pub(crate) definition: Tool,
     pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) task_support: TaskSupport,
+    pub(crate) access: Arc<Access>,
+    pub(crate) signature: Signature,
+    origin: &'static Location<'static>,
     validates: bool,
+    /// Whether the input schema is the one of the handler's types.
+    is_derived: bool,
     input: Option<Arc<Schema>>,
     output: Option<Arc<Schema>>,
     header_arguments: Vec<HeaderArgument>,
@@ -53,26 +64,53 @@ impl std::fmt::Debug for ToolEntry {
 
 impl ToolEntry {
     /// A tool with this name, served by an async function. The schemas come from the function's types.
+    #[track_caller]
     pub fn new<M, R, H>(name: impl Into<String>, handler: H) -> ToolEntry
     where
         R: IntoToolResult + 'static,
         H: Handler<M, R>,
     {
-        let input_schema = H::schema().unwrap_or_else(|| json!({"type": "object", "properties": {}}));
-        let run = move |parts: Parts| -> HandlerFuture {
+        let run = move |parts: Parts| {
             let handler = handler.clone();
-            Box::pin(async move { handler.run(parts).await?.into_tool_result().map(Finished::Tool) })
+            async move { handler.run(parts).await?.into_tool_result() }
+        };
+        ToolEntry::with_signature(name, H::signature(), run).output_schema(R::output_schema())
+    }
+
+    /// A tool with this name that takes what the signature says; `run` fills its parameters by
+    /// [`Parts::fill`] and makes the result. This is what `#[tool]` writes.
+    ///
+    /// ```
+    /// use bindpost_mcp_server::{Argument, IntoToolResult, Parts, Signature, ToolEntry};
+    ///
+    /// let signature = Signature::new().parameter::<String, _>(Argument::new("name"));
+    /// let greet = ToolEntry::with_signature("greet", signature, async |mut parts: Parts| {
+    ///     let name: String = parts.fill("name")?;
+    ///     format!("Hello, {name}").into_tool_result()
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn with_signature<Fut>(
+        name: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> ToolEntry
+    where
+        Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
+    {
+        let run = move |parts: Parts| -> HandlerFuture {
+            let running = run(parts);
+            Box::pin(async move { running.await.map(Finished::Tool) })
         };
         ToolEntry {
-            definition: Tool {
-                name: name.into(),
-                input_schema,
-                output_schema: R::output_schema(),
-                ..Tool::default()
-            },
+            definition: Tool { name: name.into(), input_schema: signature.schema(), ..Tool::default() },
             timeout: None,
             task_support: TaskSupport::Never,
+            access: Arc::default(),
+            signature,
+            origin: Location::caller(),
             validates: true,
+            is_derived: true,
             input: None,
             output: None,
             header_arguments: Vec::new(),
@@ -80,70 +118,52 @@ impl ToolEntry {
         }
     }
 
-    /// What it does, for the model.
-    pub fn description(mut self, description: impl Into<String>) -> ToolEntry {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Its name for people.
-    pub fn title(mut self, title: impl Into<String>) -> ToolEntry {
-        self.definition.title = Some(title.into());
-        self
-    }
-
     /// The schema of its arguments, instead of the one from the handler's types.
     pub fn input_schema(mut self, schema: Value) -> ToolEntry {
         self.definition.input_schema = schema;
+        self.is_derived = false;
         self
     }
 
     /// The schema of its structured content, instead of the one from the handler's types.
-    pub fn output_schema(mut self, schema: Value) -> ToolEntry {
-        self.definition.output_schema = Some(schema);
+    pub fn output_schema(mut self, schema: impl Into<Option<Value>>) -> ToolEntry {
+        self.definition.output_schema = schema.into();
         self
+    }
+
+    /// All four hints, and no doubt left about any.
+    pub fn hints(self, hints: Hints) -> ToolEntry {
+        let Hints { read_only, destructive, idempotent, open_world } = hints;
+        self.annotate(|annotations| {
+            annotations.read_only_hint = Some(read_only);
+            annotations.destructive_hint = Some(destructive);
+            annotations.idempotent_hint = Some(idempotent);
+            annotations.open_world_hint = Some(open_world);
+        })
     }
 
     /// It changes nothing.
     pub fn read_only(self) -> ToolEntry {
-        self.hints(|hints| hints.read_only_hint = Some(true))
+        self.annotate(|hints| hints.read_only_hint = Some(true))
     }
 
     /// It may destroy something.
     pub fn destructive(self, yes: bool) -> ToolEntry {
-        self.hints(|hints| hints.destructive_hint = Some(yes))
+        self.annotate(|hints| hints.destructive_hint = Some(yes))
     }
 
     /// Twice does the same as once.
     pub fn idempotent(self) -> ToolEntry {
-        self.hints(|hints| hints.idempotent_hint = Some(true))
+        self.annotate(|hints| hints.idempotent_hint = Some(true))
     }
 
     /// It reaches out into the world.
     pub fn open_world(self, yes: bool) -> ToolEntry {
-        self.hints(|hints| hints.open_world_hint = Some(yes))
+        self.annotate(|hints| hints.open_world_hint = Some(yes))
     }
 
-    fn hints(mut self, set: impl FnOnce(&mut ToolAnnotations)) -> ToolEntry {
+    fn annotate(mut self, set: impl FnOnce(&mut ToolAnnotations)) -> ToolEntry {
         set(self.definition.annotations.get_or_insert_default());
-        self
-    }
-
-    /// Its pictures.
-    pub fn icons(mut self, icons: Vec<Icon>) -> ToolEntry {
-        self.definition.icons = icons;
-        self
-    }
-
-    /// Its `_meta`.
-    pub fn meta(mut self, meta: Meta) -> ToolEntry {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// How long a call may take, instead of the server's default; `None` for as long as it likes.
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> ToolEntry {
-        self.timeout = Some(timeout.into());
         self
     }
 
@@ -167,13 +187,23 @@ impl ToolEntry {
         if !fits {
             return Err("a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`".to_owned());
         }
+        self.signature.check()?;
         let schema = &self.definition.input_schema;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err("the input schema must have \"type\": \"object\" at its root".to_owned());
         }
+        // Revisions before 2025-06-18 know the title by the annotations only.
+        if let (Some(title), Some(annotations)) = (&self.definition.title, &mut self.definition.annotations) {
+            annotations.title.get_or_insert_with(|| title.clone());
+        }
         self.header_arguments = HeaderArgument::find_all(schema)?;
         if self.validates {
-            let compiled = Schema::compile(schema).map_err(|error| format!("the input schema: {error}"))?;
+            let compiled = if self.is_derived && !self.signature.is_open() {
+                Schema::compile_derived(&self.signature.derived_schema())
+            } else {
+                Schema::compile(schema)
+            };
+            let compiled = compiled.map_err(|error| format!("the input schema: {error}"))?;
             self.input = Some(Arc::new(compiled));
         }
         if let Some(schema) = &self.definition.output_schema {
@@ -190,6 +220,27 @@ impl ToolEntry {
             None => Some("- there is no structured content".to_owned()),
             Some(value) => schema.check(value).err(),
         }
+    }
+}
+
+entry_methods!(ToolEntry, "a call");
+
+/// What a call of a tool may do. They are hints for the model and the user, not promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may destroy something.
+    pub destructive: bool,
+    /// Twice does the same as once.
+    pub idempotent: bool,
+    /// It reaches out into the world.
+    pub open_world: bool,
+}
+
+impl Default for Hints {
+    fn default() -> Hints {
+        Hints { read_only: false, destructive: false, idempotent: false, open_world: true }
     }
 }
 
@@ -257,7 +308,7 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             return call.refuse(&ProtocolError::MissingCapability(required));
         }
     };
-    Running::start(call, METHOD, timeout, as_task, |context| run(Parts { context, arguments }))
+    Running::start(call, METHOD, timeout, as_task, |context| run(Parts::new(context, arguments)))
 }
 
 impl Call {
@@ -270,6 +321,10 @@ impl Call {
 }
 
 /// Can be the return value of a tool's handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    note = "return text, `Content`, several of them, a `CallToolResult`, or `Json<T>` for any serialisable value"
+)]
 pub trait IntoToolResult: Send {
     /// The result it stands for.
     fn into_tool_result(self) -> Result<CallToolResult, ToolError>;
@@ -297,6 +352,23 @@ impl IntoToolResult for &'static str {
     }
 }
 
+macro_rules! as_text {
+    ($($Plain:ty),*) => {$(
+        impl IntoToolResult for $Plain {
+            fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+                Ok(CallToolResult::text(self.to_string()))
+            }
+        }
+    )*};
+}
+as_text!(bool, char, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64);
+
+impl IntoToolResult for std::borrow::Cow<'static, str> {
+    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::text(self))
+    }
+}
+
 impl IntoToolResult for () {
     fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
         Ok(CallToolResult::default())
@@ -317,12 +389,10 @@ impl IntoToolResult for Vec<Content> {
 
 impl<T: Serialize + JsonSchema + Send> IntoToolResult for Json<T> {
     fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
-        let value = serde_json::to_value(self.0)
-            .map_err(|error| ToolError::with_source("the result cannot be written as JSON", error))?;
-        Ok(CallToolResult::structured(value))
+        to_json(&self.0).map(CallToolResult::structured)
     }
     fn output_schema() -> Option<Value> {
-        Some(schema_of::<T>())
+        Some(schema::derive_output::<T>())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a transport brings along with a request, and where messages go.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::auth::Caller;
@@ -15,6 +16,89 @@ pub struct Exchange {
     pub caller: Caller,
     /// Where messages that belong to this request go.
     pub delivery: Delivery,
+    /// What lists show.
+    pub listing: Listing,
+    /// The HTTP request it came in, if it did.
+    pub http: Option<Arc<HttpRequest>>,
+}
+
+impl Exchange {
+    /// The caller, if lists show only what it may use.
+    pub(crate) fn seer(&self) -> Option<&Caller> {
+        (self.listing == Listing::Permitted).then_some(&self.caller)
+    }
+}
+
+/// What lists show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// Everything.
+    #[default]
+    All,
+    /// What the caller may use.
+    Permitted,
+}
+
+/// The HTTP request a message came in: everything but its body.
+pub struct HttpRequest {
+    /// Method, address and headers.
+    pub parts: http::request::Parts,
+    /// Who is at the other end of the connection: a client, or a proxy.
+    pub peer: Option<SocketAddr>,
+}
+
+/// Headers and queries hold credentials; they are not for logs.
+impl std::fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (method, path) = (&self.parts.method, self.parts.uri.path());
+        f.debug_struct("HttpRequest").field("method", method).field("path", &path).finish_non_exhaustive()
+    }
+}
+
+impl HttpRequest {
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.parts.method.as_str()
+    }
+
+    /// The address: path and query, or all of it.
+    pub fn uri(&self) -> &http::Uri {
+        &self.parts.uri
+    }
+
+    /// All headers.
+    pub fn headers(&self) -> &http::HeaderMap {
+        &self.parts.headers
+    }
+
+    /// The value of a header, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name)?.to_str().ok()
+    }
+
+    /// The value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        self.cookies().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// All cookies, names and values as they were sent.
+    pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
+        let values = self.parts.headers.get_all(http::header::COOKIE).iter();
+        let pairs = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+        pairs.filter_map(|pair| pair.trim().split_once('=')).map(|(name, value)| {
+            let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+            (name, quoted.unwrap_or(value))
+        })
+    }
+
+    /// One parameter of the query, as it was sent.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        let pairs = self.parts.uri.query()?.split('&');
+        pairs
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
 }
 
 /// Where messages that belong to one request go: progress, log messages, questions.

@@ -95,6 +95,16 @@ impl UriTemplate {
         in_path.chain(self.query.iter().map(String::as_str))
     }
 
+    /// Whether both cover the same URIs, whatever their variables are called.
+    pub(crate) fn covers_the_same(&self, other: &UriTemplate) -> bool {
+        let same = |(one, other): (&Part, &Part)| match (one, other) {
+            (Part::Literal(one), Part::Literal(other)) => one == other,
+            (Part::Segment(_), Part::Segment(_)) | (Part::Reserved(_), Part::Reserved(_)) => true,
+            _ => false,
+        };
+        self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(same)
+    }
+
     /// The variables of a URI that the template covers, decoded; `None` for any other URI.
     ///
     /// A segment that decodes to a path (`..`, or with a slash, a backslash or a NUL in it) is not

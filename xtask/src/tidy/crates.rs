@@ -85,7 +85,7 @@ fn layer(folder: &str) -> &str {
 fn name_for(folder: &str) -> String {
     match folder.split_once('/') {
         Some(("mcp", "bindpost")) => "bindpost".to_owned(),
-        Some(("examples", example)) => example.to_owned(),
+        Some(("examples", example)) => example.replace('/', "-"),
         None if folder == "xtask" => "xtask".to_owned(),
         _ => format!("bindpost-{}", folder.replace('/', "-")),
     }
@@ -102,6 +102,7 @@ mod tests {
         assert_eq!(name_for("mcp/bindpost"), "bindpost");
         assert_eq!(name_for("azure/search-service"), "bindpost-azure-search-service");
         assert_eq!(name_for("examples/bench-server"), "bench-server");
+        assert_eq!(name_for("examples/compare/bindpost"), "compare-bindpost");
         assert_eq!(name_for("cli"), "bindpost-cli");
         assert_eq!(name_for("xtask"), "xtask");
     }

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bindpost_mcp_http::listener::{Drain, DrainTrigger};
-use bindpost_mcp_http::{Settings, bind};
+use bindpost_mcp_http::{Auth, Authorizer, Denial, Opening, Settings, bind};
 use bindpost_mcp_protocol::client::{ElicitParams, SampleParams};
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_server::{
-    Context, Limits, PromptEntry, ResourceEntry, Server, TaskLimits, ToolEntry, ToolError,
+    Args, Caller, Context, HttpRequest, Identity, Limits, PromptEntry, ResourceEntry, Server, TaskLimits,
+    ToolEntry, ToolError,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -333,6 +334,11 @@ impl Client {
         }
     }
 
+    /// The status of an answer whose body nobody wants.
+    pub(crate) async fn status(&mut self) -> u16 {
+        self.head().await.0.status
+    }
+
     /// Waits until the server has closed the connection, without another answer.
     pub(crate) async fn closed(&mut self) {
         while self.fill().await > 0 {}
@@ -482,6 +488,15 @@ impl Drop for Cut {
 }
 
 impl Watch {
+    fn new() -> Arc<Watch> {
+        Arc::new(Watch {
+            begun: Semaphore::new(0),
+            go_on: Semaphore::new(0),
+            cut: Semaphore::new(0),
+            done: AtomicUsize::new(0),
+        })
+    }
+
     async fn wait(self: Arc<Watch>) -> &'static str {
         let mut cut = Cut { watch: self.clone(), done: false };
         self.begun.add_permits(1);
@@ -503,12 +518,7 @@ impl Watch {
 
 /// The tools, resources and prompts of the tests.
 pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
-    let watch = Arc::new(Watch {
-        begun: Semaphore::new(0),
-        go_on: Semaphore::new(0),
-        cut: Semaphore::new(0),
-        done: AtomicUsize::new(0),
-    });
+    let watch = Watch::new();
     let [silent, telling, hanging_up, flooding, watched] = [(); 5].map(|()| watch.clone());
     let region = json!({"type": "object", "properties": {
         "region": {"type": "string", "x-mcp-header": "Region"},
@@ -518,7 +528,7 @@ pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
     let server = Server::builder("test", "1.0.0")
         .limits(limits)
         .tasks(TaskLimits::default())
-        .tool(ToolEntry::new("echo", async |arguments: Value| arguments.to_string()))
+        .tool(ToolEntry::new("echo", async |Args(arguments): Args<Value>| arguments.to_string()))
         .tool(ToolEntry::new("wait", move || silent.clone().wait()).timeout(None))
         .tool(
             ToolEntry::new("tell_and_wait", move |context: Context| {
@@ -540,7 +550,7 @@ pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
         )
         .tool(ToolEntry::new("count", count).timeout(None))
         .tool(
-            ToolEntry::new("flood", move |context: Context, arguments: Value| {
+            ToolEntry::new("flood", move |context: Context, Args(arguments): Args<Value>| {
                 flood(flooding.clone(), context, arguments)
             })
             .timeout(None),
@@ -549,8 +559,14 @@ pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
             let (done, cut) = (watched.done.load(Ordering::Relaxed), watched.cut.available_permits());
             async move { json!({"done": done, "cut": cut}).to_string() }
         }))
-        .tool(ToolEntry::new("region", async |arguments: Value| arguments.to_string()).input_schema(region))
-        .tool(ToolEntry::new("typed", async |arguments: Value| arguments.to_string()).input_schema(typed))
+        .tool(
+            ToolEntry::new("region", async |Args(arguments): Args<Value>| arguments.to_string())
+                .input_schema(region),
+        )
+        .tool(
+            ToolEntry::new("typed", async |Args(arguments): Args<Value>| arguments.to_string())
+                .input_schema(typed),
+        )
         .tool(ToolEntry::new("ask_name", ask_name))
         .tool(ToolEntry::new("ask_model", ask_model))
         .tool(ToolEntry::new("panic", async || -> &'static str { panic!("as asked") }))
@@ -562,7 +578,7 @@ pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
 }
 
 /// Says `messages` things, `pause_ms` apart.
-async fn count(context: Context, arguments: Value) -> String {
+async fn count(context: Context, Args(arguments): Args<Value>) -> String {
     let messages = arguments["messages"].as_u64().unwrap_or(3);
     let pause = Duration::from_millis(arguments["pause_ms"].as_u64().unwrap_or(0));
     for number in 1..=messages {
@@ -664,6 +680,15 @@ impl TestServer {
 
     pub(crate) async fn with_limits(settings: Settings, limits: Limits) -> TestServer {
         let (server, watch) = fixture(limits);
+        TestServer::serving(server, watch, settings).await
+    }
+
+    /// Serves something else than the fixture.
+    pub(crate) async fn of(server: Server, settings: Settings) -> TestServer {
+        TestServer::serving(server, Watch::new(), settings).await
+    }
+
+    async fn serving(server: Server, watch: Arc<Watch>, settings: Settings) -> TestServer {
         let bound = bind("127.0.0.1:0").await.unwrap();
         let address = bound.local_addr();
         let (trigger, drain) = Drain::new();
@@ -715,6 +740,23 @@ impl TestServer {
     pub(crate) async fn ended(self) {
         within(self.running).await.unwrap().unwrap();
     }
+}
+
+/// Believes whoever says who it is: `x-caller` is the id, `x-scopes` what it may.
+#[derive(Debug)]
+pub(crate) struct Trusting;
+
+impl Authorizer for Trusting {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        let id = request.header("x-caller").ok_or_else(Denial::missing)?;
+        let scopes = request.header("x-scopes").unwrap_or_default().split_whitespace();
+        Ok(scopes.fold(Identity::new(id), Identity::scope).into())
+    }
+}
+
+/// A server that believes whoever says who it is, and lets everybody open a conversation.
+pub(crate) fn trusting(settings: Settings) -> Settings {
+    Settings { auth: Some(Auth::new(Trusting).opening(Opening::Open)), ..settings }
 }
 
 /// Settings whose limits are looked at often.

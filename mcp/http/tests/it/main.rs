@@ -1,5 +1,6 @@
 //! All tests of the crate, in one binary.
 
+mod auth;
 mod bad_input;
 mod client;
 mod conversations;

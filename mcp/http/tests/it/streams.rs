@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_http::{SessionLimits, Settings};
-use bindpost_mcp_server::{Caller, ToolEntry};
+use bindpost_mcp_server::ToolEntry;
 use serde_json::{Value, json};
 
-use crate::client::{Ask, Client, Event, Events, LATEST, TestServer, attentive, text_of, within};
+use crate::client::{Ask, Client, Event, Events, LATEST, TestServer, attentive, text_of, trusting, within};
 
 /// Long enough for what should not come to come.
 const A_WHILE: Duration = Duration::from_millis(200);
@@ -402,12 +401,7 @@ async fn an_event_id_never_replays_another_sessions_events() {
 
 #[tokio::test]
 async fn another_callers_event_id_is_404() {
-    let identify = |parts: &http::request::Parts| match parts.headers.get("x-caller") {
-        Some(caller) => Caller::new(caller.to_str().unwrap()),
-        None => Caller::ANONYMOUS,
-    };
-    let settings = Settings { identify: Some(Arc::new(identify)), ..Settings::default() };
-    let server = TestServer::start(settings).await;
+    let server = TestServer::start(trusting(Settings::default())).await;
     let session = server.session_of(LATEST, |ask| ask.header("x-caller", "alice")).await;
     let ask = session.call(1, "count", json!({})).header("x-caller", "alice");
     server.open(&ask).await.rest().await;
@@ -856,12 +850,7 @@ async fn http_and_sse_asks_on_its_stream() {
 
 #[tokio::test]
 async fn http_and_sse_refuses_strangers() {
-    let identify = |parts: &http::request::Parts| match parts.headers.get("x-caller") {
-        Some(caller) => Caller::new(caller.to_str().unwrap()),
-        None => Caller::ANONYMOUS,
-    };
-    let settings = Settings { identify: Some(Arc::new(identify)), ..Settings::default() };
-    let server = TestServer::start(settings).await;
+    let server = TestServer::start(trusting(Settings::default())).await;
     let (_stream, path) = open_sse(&server, |ask| ask.header("x-caller", "alice")).await;
     let ping = || request(1, "ping", json!({}));
     server.send(&post(&path, ping()).header("x-caller", "bob")).await.refused(404, -32001);

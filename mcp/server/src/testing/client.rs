@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_protocol::Revision;
+use bindpost_mcp_protocol::jsonrpc::INTERNAL_ERROR;
+use bindpost_mcp_protocol::{ErrorObject, Revision};
 use bytes::Bytes;
+use serde_json::{Value, json};
 
 use super::Transport;
 use crate::auth::Caller;
@@ -23,6 +25,7 @@ pub struct Client {
     pipe: Pipe,
     out: Arc<Stream>,
     reader: Option<u64>,
+    last_id: u64,
 }
 
 impl Client {
@@ -35,12 +38,56 @@ impl Client {
     pub fn connect_as(server: &Server, caller: Caller) -> Client {
         let out = Arc::new(Stream::new(server.stream_limits()));
         let reader = out.attach(None);
-        Client { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader }
+        Client { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader, last_id: 0 }
     }
 
     /// Sends a message: JSON text, right or wrong.
     pub async fn send(&mut self, message: impl Into<Bytes>) {
         self.pipe.take(message.into()).await;
+    }
+
+    /// Sends a request and waits for its result. Messages that come before it are left out.
+    ///
+    /// ```
+    /// # use bindpost_mcp_server::{Server, ToolEntry, testing::Client};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Server::builder("s", "1").tool(ToolEntry::new("hello", async || "Hello!")).build()?;
+    /// let mut client = Client::connect(&server);
+    /// let result = client.request("tools/call", serde_json::json!({"name": "hello"})).await?;
+    /// assert_eq!(result["content"][0]["text"], "Hello!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, ErrorObject> {
+        self.last_id += 1;
+        let id = format!("request-{}", self.last_id);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(message.to_string()).await;
+        loop {
+            let Some(answer) = self.next().await else {
+                return Err(ErrorObject::new(INTERNAL_ERROR, "the server has hung up"));
+            };
+            let mut answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+            if answer["id"] != id {
+                continue;
+            }
+            return match answer.get_mut("error").map(Value::take) {
+                None => Ok(answer["result"].take()),
+                Some(error) => Err(serde_json::from_value(error)
+                    .unwrap_or_else(|_| ErrorObject::new(INTERNAL_ERROR, "the error is broken"))),
+            };
+        }
+    }
+
+    /// Calls a tool: the text of its answer, or of its failure.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
+        let result = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let result = result.map_err(|error| error.to_string())?;
+        let texts = result["content"].as_array().into_iter().flatten();
+        let texts: Vec<&str> = texts.filter_map(|content| content["text"].as_str()).collect();
+        let text = texts.join("\n");
+        if result["isError"] == true { Err(text) } else { Ok(text) }
     }
 
     /// Waits for the server's next message; `None` when there will be none.

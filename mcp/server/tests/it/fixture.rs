@@ -11,7 +11,7 @@ use bindpost_mcp_server::protocol::{
     ResourceContents, Role,
 };
 use bindpost_mcp_server::{
-    AskError, CacheScope, Context, Handler, IntoToolResult, Limits, PromptEntry, ProtocolError,
+    Args, AskError, CacheScope, Context, Handler, IntoToolResult, Limits, PromptEntry, ProtocolError,
     ResourceEntry, Server, ServerBuilder, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
 };
 use serde_json::{Value, json};
@@ -62,12 +62,12 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
     let any = json!({"type": "object"});
     builder
         .tool(
-            ToolEntry::new("echo", async |arguments: Value| text_of(&arguments, "text"))
+            ToolEntry::new("echo", async |Args(arguments): Args<Value>| text_of(&arguments, "text"))
                 .description("Says the same")
                 .input_schema(object(json!({"text": {"type": "string"}}), &["text"])),
         )
         .tool(
-            ToolEntry::new("add", async |arguments: Value| {
+            ToolEntry::new("add", async |Args(arguments): Args<Value>| {
                 let sum =
                     arguments["a"].as_f64().unwrap_or_default() + arguments["b"].as_f64().unwrap_or_default();
                 CallToolResult::structured(json!({"sum": sum}))
@@ -88,7 +88,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         }))
         .tool(plain("panic", async || -> () { panic!("on purpose") }))
         .tool(
-            ToolEntry::new("slow", async |arguments: Value| {
+            ToolEntry::new("slow", async |Args(arguments): Args<Value>| {
                 tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default())).await;
                 format!("{} ms", arguments["ms"])
             })
@@ -284,7 +284,7 @@ fn changing(builder: ServerBuilder) -> ServerBuilder {
             Ok::<_, String>("added")
         }))
         .tool(
-            ToolEntry::new("touch", async |context: Context, arguments: Value| {
+            ToolEntry::new("touch", async |context: Context, Args(arguments): Args<Value>| {
                 context.server().resource_updated(&text_of(&arguments, "uri"));
                 "touched"
             })
@@ -394,7 +394,7 @@ fn resources(builder: ServerBuilder) -> ServerBuilder {
 fn prompts(builder: ServerBuilder) -> ServerBuilder {
     builder
         .prompt(
-            PromptEntry::new("greet", async |arguments: Value| {
+            PromptEntry::new("greet", async |Args(arguments): Args<Value>| {
                 format!("Greet {} {}", text_of(&arguments, "name"), text_of(&arguments, "style"))
                     .trim()
                     .to_owned()

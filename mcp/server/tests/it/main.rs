@@ -5,4 +5,5 @@
 mod callers;
 mod conversations;
 mod fixture;
+mod narrowed;
 mod stdio;

@@ -1,0 +1,188 @@
+//! [`Entra`]: access tokens of Entra ID.
+//!
+//! Whether an API gets tokens of version 1.0 or 2.0 is a setting of its app registration
+//! (`accessTokenAcceptedVersion`), not of the endpoint a client uses, so both are taken; each is checked
+//! with the metadata of its own version. Callers are keyed by tenant and object, which are never given to
+//! somebody else; names and addresses are. `groups` is passed on with the other claims, but a user with more
+//! than 200 groups has none there: grant by scopes and app roles.
+
+use std::borrow::Cow;
+
+use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, Tokens, TokensBuilder};
+
+/// Takes access tokens of Entra ID for an API.
+///
+/// ```
+/// use bindpost_azure_hosting::Entra;
+/// use bindpost_mcp_http::{Auth, Settings};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tokens = Entra::tenant("aaaabbbb-0000-cccc-1111-dddd2222eeee")
+///     // Tokens of version 2.0 name the client id of the API, those of version 1.0 may name its URI.
+///     .audience("00001111-aaaa-2222-bbbb-3333cccc4444")
+///     .audience("api://orders")
+///     .build()?;
+/// let auth = Auth::new(tokens).resource("https://orders.azurewebsites.net/mcp");
+/// let settings = Settings { auth: Some(auth), ..Settings::default() };
+/// # let _ = settings;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Entra {
+    tenants: Tenants,
+    audiences: Vec<String>,
+    cloud: Cloud,
+    metadata_base: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Tenants {
+    One(String),
+    Some(Vec<String>),
+    Any,
+}
+
+/// One of the clouds Entra ID runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cloud {
+    login: Cow<'static, str>,
+    sts: Cow<'static, str>,
+}
+
+impl Cloud {
+    /// The one most tenants are in.
+    pub const PUBLIC: Cloud = Cloud::known("https://login.microsoftonline.com", "https://sts.windows.net");
+    /// Azure Government in the United States.
+    pub const US_GOVERNMENT: Cloud =
+        Cloud::known("https://login.microsoftonline.us", "https://sts.windows.net");
+    /// Azure operated by 21Vianet in China.
+    pub const CHINA: Cloud =
+        Cloud::known("https://login.partner.microsoftonline.cn", "https://sts.chinacloudapi.cn");
+
+    /// A cloud that has people log in here and names its version 1.0 issuers there. Neither address ends
+    /// with a slash.
+    pub fn new(login: impl Into<String>, sts: impl Into<String>) -> Cloud {
+        let [login, sts] =
+            [login.into(), sts.into()].map(|url| Cow::Owned(url.trim_end_matches('/').to_owned()));
+        Cloud { login, sts }
+    }
+
+    const fn known(login: &'static str, sts: &'static str) -> Cloud {
+        Cloud { login: Cow::Borrowed(login), sts: Cow::Borrowed(sts) }
+    }
+}
+
+impl Entra {
+    /// Tokens of one tenant: its id, a GUID.
+    pub fn tenant(tenant: impl Into<String>) -> Entra {
+        Entra::of(Tenants::One(tenant.into().to_ascii_lowercase()))
+    }
+
+    /// Tokens of these tenants, for an API that is registered for several.
+    pub fn tenants(tenants: impl IntoIterator<Item = impl Into<String>>) -> Entra {
+        let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
+        Entra::of(Tenants::Some(tenants.collect()))
+    }
+
+    /// Tokens of any tenant: everybody with an account gets in, so entries have to look at `tid` themselves.
+    pub fn any_tenant() -> Entra {
+        Entra::of(Tenants::Any)
+    }
+
+    fn of(tenants: Tenants) -> Entra {
+        Entra { tenants, audiences: Vec::new(), cloud: Cloud::PUBLIC, metadata_base: None }
+    }
+
+    /// One more name of the API: its client id, or its App ID URI.
+    pub fn audience(mut self, audience: impl Into<String>) -> Entra {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// The cloud the tenants are in, if it is not [`Cloud::PUBLIC`].
+    pub fn cloud(mut self, cloud: Cloud) -> Entra {
+        self.cloud = cloud;
+        self
+    }
+
+    /// Where metadata is fetched instead of from the cloud: a mirror, or the issuer of a test. What tokens
+    /// must say of themselves stays the same.
+    pub fn metadata_base(mut self, url: impl Into<String>) -> Entra {
+        self.metadata_base = Some(url.into().trim_end_matches('/').to_owned());
+        self
+    }
+
+    /// All of this as a builder, to which more can be added: limits, a leeway, other issuers.
+    pub fn tokens(self) -> TokensBuilder {
+        let Cloud { login, sts } = &self.cloud;
+        let base = self.metadata_base.as_deref().unwrap_or(login);
+        // The literal word that metadata for all tenants has where the others have their tenant.
+        let (place, tenant) = match &self.tenants {
+            Tenants::One(tenant) => (tenant.as_str(), tenant.as_str()),
+            Tenants::Some(_) | Tenants::Any => ("common", "{tenantid}"),
+        };
+        let first = Issuer::new(format!("{base}/{place}")).accepts_issuer(format!("{sts}/{tenant}/"));
+        let second =
+            Issuer::new(format!("{base}/{place}/v2.0")).accepts_issuer(format!("{login}/{tenant}/v2.0"));
+        let mut builder = Tokens::builder();
+        for issuer in [second, first] {
+            let issuer = issuer.algorithms([Algorithm::RS256]).keyed_by(["tid", "oid"]);
+            builder = builder.issuer(match &self.tenants {
+                Tenants::One(tenant) => issuer.tenants([tenant]),
+                Tenants::Some(tenants) => issuer.tenants(tenants),
+                Tenants::Any => issuer.any_tenant(),
+            });
+        }
+        let servers = match &self.tenants {
+            Tenants::One(tenant) => vec![tenant.as_str()],
+            Tenants::Some(tenants) => tenants.iter().map(String::as_str).collect(),
+            Tenants::Any => vec!["common"],
+        };
+        let builder =
+            builder.authorization_servers(servers.iter().map(|tenant| format!("{login}/{tenant}/v2.0")));
+        self.audiences.iter().fold(builder, |builder, audience| builder.audience(audience))
+    }
+
+    /// Checks all of it. Entra ID is not asked yet.
+    pub fn build(self) -> Result<Tokens, ConfigError> {
+        self.tokens().build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bindpost_mcp_http::Authorizer as _;
+
+    use super::*;
+
+    const A: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+    const B: &str = "bbbbaaaa-0000-cccc-1111-dddd2222eeee";
+
+    #[test]
+    fn mistakes_are_told_at_start() {
+        for (entra, part) in [
+            (Entra::tenant(A), "audience"),
+            (Entra::tenant("contoso.onmicrosoft.com").audience("a"), "GUID"),
+            (Entra::tenant("").audience("a"), "GUID"),
+            (Entra::tenant("common").audience("a"), "GUID"),
+            (Entra::tenants([A, "organizations"]).audience("a"), "GUID"),
+            (Entra::tenants([""; 0]).audience("a"), "empty"),
+            (Entra::tenant(A).audience("a").metadata_base("http://mirror.example"), "https"),
+        ] {
+            let text = entra.build().unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn clients_are_sent_to_the_cloud_of_the_tenant() {
+        let servers = |entra: Entra| entra.audience("a").build().unwrap().authorization_servers();
+        let upper = A.to_uppercase();
+        assert_eq!(servers(Entra::tenant(upper)), [format!("https://login.microsoftonline.com/{A}/v2.0")]);
+        let of = |tenant: &str| format!("https://login.microsoftonline.us/{tenant}/v2.0");
+        assert_eq!(servers(Entra::tenants([A, B]).cloud(Cloud::US_GOVERNMENT)), [of(A), of(B)]);
+        let own = Cloud::new("https://login.example/", "https://sts.example/");
+        assert_eq!(servers(Entra::any_tenant().cloud(own)), ["https://login.example/common/v2.0"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! The environment of the process. No other file of this crate reads it.
+
+/// The value of a variable, if it is set and not empty. What is no Unicode in it is replaced, so that
+/// whoever reads it complains of a broken value and not of a missing one.
+pub fn variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+    (!value.is_empty()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn only_this_file_reads_the_environment() {
+        // In two parts, so that this line is not found.
+        let reading = [concat!("env", "::"), concat!("env", "!(")];
+        for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap() {
+            let path = file.unwrap().path();
+            assert!(path.extension().is_some_and(|name| name == "rs"), "{path:?}: look below it, too");
+            let reads = reading.iter().any(|part| fs::read_to_string(&path).unwrap().contains(part));
+            assert_eq!(reads, path.ends_with("environment.rs"), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_not_there() {
+        assert_eq!(super::variable("BINDPOST_NO_SUCH_VARIABLE"), None);
+        assert!(super::variable("PATH").is_some());
+    }
+}

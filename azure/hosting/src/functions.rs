@@ -1,0 +1,120 @@
+//! A server as the custom handler of a function app.
+//!
+//! The host of Azure Functions starts the program, tells it a port, and passes every request on to it.
+
+/// Where the host says which port to listen on, newest name first.
+const PORTS: [&str; 2] = ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"];
+
+/// A port that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name} is {value:?}, which is no port. The Functions host sets it to the port a custom handler listens \
+     on, like 8080; to run without the host, unset it"
+)]
+pub struct PortError {
+    name: &'static str,
+    value: String,
+}
+
+/// The port to listen on, on 127.0.0.1, if the host of Azure Functions has started this program.
+///
+/// ```
+/// use bindpost_azure_hosting::{environment, functions};
+///
+/// # fn main() -> Result<(), functions::PortError> {
+/// let port = functions::custom_handler_port(environment::variable)?.unwrap_or(7071);
+/// # let _ = port;
+/// let port = functions::custom_handler_port(|name| {
+///     (name == "FUNCTIONS_CUSTOMHANDLER_PORT").then(|| "8080".to_owned())
+/// })?;
+/// assert_eq!(port, Some(8080));
+/// # Ok(())
+/// # }
+/// ```
+pub fn custom_handler_port(environment: impl Fn(&str) -> Option<String>) -> Result<Option<u16>, PortError> {
+    let set = PORTS.into_iter().find_map(|name| Some((name, environment(name)?)));
+    let Some((name, value)) = set else { return Ok(None) };
+    match value.trim().parse::<u16>() {
+        Ok(port) if port > 0 => Ok(Some(port)),
+        _ => Err(PortError { name, value: value.chars().take(100).collect() }),
+    }
+}
+
+/// The names under which clients reach this program, if it runs on Azure: what to add to the hosts that are
+/// served. Custom domains are not among them, because the platform does not tell.
+///
+/// ```
+/// use bindpost_azure_hosting::functions;
+///
+/// let hosts = functions::allowed_hosts(|name| {
+///     (name == "WEBSITE_HOSTNAME").then(|| "orders.azurewebsites.net".to_owned())
+/// });
+/// assert_eq!(hosts, ["orders.azurewebsites.net"]);
+/// ```
+pub fn allowed_hosts(environment: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let host = environment("WEBSITE_HOSTNAME");
+    // A star would mean every host.
+    let is_host = |host: &str| {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
+        !host.is_empty() && host.bytes().all(legal)
+    };
+    host.map(|host| host.trim().to_ascii_lowercase()).filter(|host| is_host(host)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn the_newer_name_comes_first() {
+        let [new, old] = PORTS;
+        for (variables, port) in [
+            (&[][..], None),
+            (&[(new, "8080")], Some(8080)),
+            (&[(old, "8081")], Some(8081)),
+            (&[(old, "8081"), (new, "8080")], Some(8080)),
+            (&[(new, " 65535\n")], Some(65535)),
+            (&[("PORT", "80")], None),
+        ] {
+            assert_eq!(custom_handler_port(of(variables)), Ok(port), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_port_is_explained() {
+        for value in ["", "0", "65536", "-1", "80a", "http", "%PORT%", "8080;8081"] {
+            for name in PORTS {
+                let variables = [(name, value)];
+                let text = custom_handler_port(of(&variables)).unwrap_err().to_string();
+                assert!(
+                    text.starts_with(&format!("{name} is {value:?}")) && text.contains("unset"),
+                    "{text}"
+                );
+            }
+        }
+        // A broken new one is not made up for by an old one.
+        let variables = [(PORTS[0], "x"), (PORTS[1], "80")];
+        assert!(custom_handler_port(of(&variables)).is_err());
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_platform() {
+        for (value, hosts) in [
+            (Some("Orders.azurewebsites.net"), &["orders.azurewebsites.net"][..]),
+            (Some("localhost:7071"), &["localhost:7071"]),
+            (None, &[]),
+            (Some(""), &[]),
+            (Some("*"), &[]),
+            (Some("a b"), &[]),
+            (Some("a.example,*"), &[]),
+            (Some("https://a.example/"), &[]),
+        ] {
+            let variables: Vec<_> = value.map(|value| ("WEBSITE_HOSTNAME", value)).into_iter().collect();
+            assert_eq!(allowed_hosts(of(&variables)), hosts, "{value:?}");
+        }
+    }
+}

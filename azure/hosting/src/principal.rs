@@ -1,0 +1,352 @@
+//! [`ClientPrincipal`]: who a request comes from, as App Service authentication says.
+//!
+//! The platform in front checks credentials and says in a header whom it found. Away from that platform
+//! anybody can send the header, so it counts only from a peer that is trusted, and the HTTP transport
+//! removes it unless `Settings::trust_platform_identity` is set.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Once;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bindpost_mcp_http::{Authorizer, Denial};
+use bindpost_mcp_server::{Caller, HttpRequest, Identity};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+const HEADER: &str = "x-ms-client-principal";
+
+static WARNED: Once = Once::new();
+
+// Each claim by its short name, and by the long one it has in XML.
+const TENANT: [&str; 2] = ["tid", "http://schemas.microsoft.com/identity/claims/tenantid"];
+const OBJECT: [&str; 2] = ["oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"];
+const SUBJECT: [&str; 2] = ["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier", "sub"];
+const SCOPES: [&str; 2] = ["scp", "http://schemas.microsoft.com/identity/claims/scope"];
+
+/// With or without `=` at its end.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Believes `X-MS-CLIENT-PRINCIPAL` from the loopback, and from peers that are named.
+///
+/// ```
+/// use bindpost_azure_hosting::ClientPrincipal;
+/// use bindpost_mcp_http::{Auth, Settings};
+///
+/// let settings = Settings {
+///     auth: Some(Auth::new(ClientPrincipal::new())),
+///     // Only behind the platform: it removes what clients make up.
+///     trust_platform_identity: true,
+///     ..Settings::default()
+/// };
+/// # let _ = settings;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ClientPrincipal {
+    trusted: Vec<Network>,
+}
+
+impl ClientPrincipal {
+    /// Believes what comes from the loopback, like the host of Azure Functions on the same machine.
+    pub fn new() -> ClientPrincipal {
+        ClientPrincipal::default()
+    }
+
+    /// Believes what comes from there, too: the proxy that the platform puts in front of a container.
+    ///
+    /// ```
+    /// use bindpost_azure_hosting::ClientPrincipal;
+    ///
+    /// # fn main() -> Result<(), bindpost_azure_hosting::principal::NetworkError> {
+    /// let principal = ClientPrincipal::new().trusting("169.254.0.0/16".parse()?);
+    /// # let _ = principal;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn trusting(mut self, peers: Network) -> ClientPrincipal {
+        self.trusted.push(peers);
+        self
+    }
+
+    fn trusts(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        peer.is_loopback() || self.trusted.iter().any(|network| network.contains(peer))
+    }
+}
+
+impl Authorizer for ClientPrincipal {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        let mut values = request.headers().get_all(HEADER).iter();
+        let Some(value) = values.next() else { return Err(Denial::missing()) };
+        if !request.peer.is_some_and(|peer| self.trusts(peer.ip())) {
+            // Once: whoever sends the header must not fill the log. It may be the platform itself.
+            WARNED.call_once(|| {
+                let peer = request.peer;
+                tracing::warn!(?peer, "X-MS-CLIENT-PRINCIPAL came from a peer that is not trusted");
+            });
+            return Err(Denial::missing());
+        }
+        if values.next().is_some() {
+            return Err(Denial::malformed("there is more than one X-MS-CLIENT-PRINCIPAL header"));
+        }
+        let identity = decode(value.as_bytes()).and_then(|principal| principal.identity());
+        let malformed = || Denial::malformed("X-MS-CLIENT-PRINCIPAL does not say who sends this");
+        Ok(identity.ok_or_else(malformed)?.into())
+    }
+}
+
+/// What the header holds.
+#[derive(Debug, Deserialize)]
+struct Principal {
+    /// The identity provider: `aad`, `google`, `github`.
+    auth_typ: String,
+    #[serde(default)]
+    name_typ: Option<String>,
+    #[serde(default)]
+    role_typ: Option<String>,
+    claims: Vec<Claim>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Claim {
+    typ: String,
+    val: Value,
+}
+
+fn decode(header: &[u8]) -> Option<Principal> {
+    serde_json::from_slice(&BASE64.decode(header.trim_ascii()).ok()?).ok()
+}
+
+impl Principal {
+    fn identity(self) -> Option<Identity> {
+        let mut identity = Identity::new(self.id()?);
+        if let Some(name) = self.name_typ.as_deref().and_then(|typ| self.texts(&[typ]).next()) {
+            identity = identity.name(name);
+        }
+        for scope in self.texts(&SCOPES).flat_map(str::split_ascii_whitespace) {
+            identity = identity.scope(scope);
+        }
+        // Entra ID's own name for app roles reaches us unchanged, whatever `role_typ` says.
+        let mut roles: Vec<&str> = Vec::from_iter(self.role_typ.as_deref());
+        if self.is_entra() && !roles.contains(&"roles") {
+            roles.push("roles");
+        }
+        for role in self.texts(&roles) {
+            identity = identity.role(role);
+        }
+        Some(identity.claims(self.claims()))
+    }
+
+    /// The same key as for a token of the same caller, if it is one of Entra ID's; otherwise what the provider
+    /// calls it.
+    fn id(&self) -> Option<String> {
+        // Only Entra ID's own tenants and objects: others may call anything so.
+        let object = if self.is_entra() { self.only(&TENANT)?.zip(self.only(&OBJECT)?) } else { None };
+        let (first, second) = match object {
+            Some((tenant, object)) if object.contains('|') || tenant.contains('|') => return None,
+            Some(both) => both,
+            None => (self.auth_typ.as_str(), self.only(&SUBJECT)??),
+        };
+        (!first.is_empty() && !first.contains('|')).then(|| format!("{first}|{second}"))
+    }
+
+    fn is_entra(&self) -> bool {
+        self.auth_typ == "aad"
+    }
+
+    /// The texts of all claims of these types.
+    fn texts(&self, types: &[&str]) -> impl Iterator<Item = &str> {
+        let claims = self.claims.iter().filter(|claim| types.contains(&claim.typ.as_str()));
+        claims.filter_map(|claim| claim.val.as_str()).filter(|text| !text.is_empty())
+    }
+
+    /// The one text that all claims of these types have, if there are any. `None` if they contradict each
+    /// other.
+    fn only(&self, types: &[&str]) -> Option<Option<&str>> {
+        let mut texts = self.texts(types);
+        let first = texts.next();
+        texts.all(|text| Some(text) == first).then_some(first)
+    }
+
+    /// All claims; those that are there several times as lists.
+    fn claims(self) -> Map<String, Value> {
+        let mut claims = Map::new();
+        for Claim { typ, val } in self.claims {
+            match claims.get_mut(&typ) {
+                None => drop(claims.insert(typ, val)),
+                Some(Value::Array(values)) => values.push(val),
+                Some(value) => *value = Value::Array(vec![value.take(), val]),
+            }
+        }
+        claims
+    }
+}
+
+/// Addresses that begin alike: `10.0.0.0/8`, or one, `10.1.2.3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+/// A text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no network: write an address, or one with the number of bits that count, like 10.0.0.0/8")]
+pub struct NetworkError(String);
+
+impl Network {
+    /// Whether this address is in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                let differs = u32::from(ours) ^ u32::from(theirs);
+                differs.checked_shr(32 - self.bits).unwrap_or_default() == 0
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                let differs = u128::from(ours) ^ u128::from(theirs);
+                differs.checked_shr(128 - self.bits).unwrap_or_default() == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Network, NetworkError> {
+        let parse = || {
+            let (address, bits) =
+                text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+            let address: IpAddr = address.parse().ok()?;
+            let all = if address.is_ipv4() { 32 } else { 128 };
+            let bits = bits.map_or(Some(all), |bits| bits.parse().ok().filter(|bits| *bits <= all))?;
+            Some(Network { address, bits })
+        };
+        parse().ok_or_else(|| NetworkError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn identity(principal: Value) -> Option<Caller> {
+        let header = BASE64.encode(principal.to_string());
+        Some(decode(header.as_bytes())?.identity()?.into())
+    }
+
+    fn id(provider: &str, claims: &[(&str, &str)]) -> Option<String> {
+        let claims: Vec<Value> = claims.iter().map(|(typ, val)| json!({"typ": typ, "val": val})).collect();
+        let caller = identity(json!({"auth_typ": provider, "claims": claims}))?;
+        caller.id().map(str::to_owned)
+    }
+
+    #[test]
+    fn a_caller_is_keyed_by_what_is_never_reused() {
+        let [tid, long_tid] = TENANT;
+        let [oid, long_oid] = OBJECT;
+        let [name_id, sub] = SUBJECT;
+        for (provider, claims, expected) in [
+            ("aad", &[(tid, "t"), (oid, "o"), (name_id, "s")][..], Some("t|o")),
+            ("aad", &[(long_tid, "t"), (long_oid, "o")], Some("t|o")),
+            ("aad", &[(tid, "t"), (long_tid, "t"), (oid, "o")], Some("t|o")),
+            ("aad", &[(oid, "o"), (name_id, "s")], Some("aad|s")),
+            ("google", &[(name_id, "s")], Some("google|s")),
+            ("google", &[(sub, "s")], Some("google|s")),
+            // Somebody else's claims of the same names.
+            ("oidc", &[(tid, "t"), (oid, "o"), (name_id, "s")], Some("oidc|s")),
+            ("oidc", &[(tid, "t"), (oid, "o")], None),
+            // Contradictions, tricks, nobody.
+            ("aad", &[(tid, "t"), (long_tid, "u"), (oid, "o")], None),
+            ("aad", &[(tid, "t"), (oid, "o"), (oid, "p")], None),
+            ("aad", &[(tid, "t|u"), (oid, "o")], None),
+            ("aad|t", &[(name_id, "o")], None),
+            ("", &[(name_id, "s")], None),
+            ("aad", &[("name", "Alice"), ("preferred_username", "alice@example.com")], None),
+            ("aad", &[], None),
+        ] {
+            assert_eq!(id(provider, claims).as_deref(), expected, "{provider} {claims:?}");
+        }
+    }
+
+    #[test]
+    fn rights_come_under_several_names() {
+        let role = "http://schemas.microsoft.com/ws/2008/06/identity/claims/role";
+        let claims = json!([
+            {"typ": "tid", "val": "t"}, {"typ": "oid", "val": "o"}, {"typ": "name", "val": "Alice"},
+            {"typ": "scp", "val": "a b"}, {"typ": SCOPES[1], "val": "c"},
+            {"typ": role, "val": "One"}, {"typ": "roles", "val": "Two"}, {"typ": "roles", "val": "Three"},
+            {"typ": "level", "val": 7},
+        ]);
+        let of = |provider: &str| {
+            let mut claims = claims.clone();
+            claims.as_array_mut().unwrap().push(json!({"typ": "sub", "val": "s"}));
+            let principal =
+                json!({"auth_typ": provider, "name_typ": "name", "role_typ": role, "claims": claims});
+            identity(principal).unwrap()
+        };
+        let caller = of("aad");
+        assert_eq!((caller.id(), caller.name()), (Some("t|o"), Some("Alice")));
+        assert_eq!(
+            (caller.scopes().join(" "), caller.roles().join(" ")),
+            ("a b c".into(), "One Two Three".into())
+        );
+        assert_eq!(caller.claim("roles"), Some(&json!(["Two", "Three"])));
+        assert_eq!(caller.claim("level"), Some(&json!(7)));
+        // `roles` is Entra ID's word; others name theirs.
+        assert_eq!(of("google").roles(), ["One"]);
+    }
+
+    #[test]
+    fn networks_are_read_and_matched() {
+        for (network, inside, outside) in [
+            ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("10.0.0.0/8", "::ffff:10.0.0.9", "::10.0.0.9"),
+            ("0.0.0.0/0", "200.1.2.3", "2001:db8::1"),
+            ("fd00::/8", "fd12::1", "fe80::1"),
+            ("::/0", "2001:db8::1", "1.2.3.4"),
+            ("169.254.128.0/17", "169.254.129.1", "169.254.127.1"),
+        ] {
+            let network: Network = network.parse().unwrap();
+            let [inside, outside]: [IpAddr; 2] = [inside, outside].map(|address| address.parse().unwrap());
+            assert!(network.contains(inside) && !network.contains(outside), "{network:?}");
+        }
+        for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "localhost", "a/8"]
+        {
+            assert_eq!(text.parse::<Network>(), Err(NetworkError(text.to_owned())), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), text in ".{0,60}") {
+            let _ = decode(&bytes);
+            if let Some(principal) = decode(BASE64.encode(&text).as_bytes()) {
+                let _ = principal.identity();
+            }
+        }
+
+        #[test]
+        fn any_claims_make_a_caller_or_none(
+            provider in "(aad|google|[a|]{0,3})",
+            claims in prop::collection::vec(("(tid|oid|sub|scp|roles|[a-z]{0,3})", "[a-z |]{0,5}"), 0..8),
+        ) {
+            let claims: Vec<(&str, &str)> =
+                claims.iter().map(|(typ, val)| (typ.as_str(), val.as_str())).collect();
+            if let Some(id) = id(&provider, &claims) {
+                let (first, second) = id.split_once('|').unwrap();
+                prop_assert!(!first.is_empty() && !second.is_empty());
+            }
+        }
+    }
+}

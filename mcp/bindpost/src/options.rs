@@ -1,0 +1,372 @@
+//! [`Options`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
+//!
+//! `options/keys.rs` has every option once, with its name and its meaning; the file, the variables and
+//! `docs/options.md` follow that table.
+
+mod auth;
+mod form;
+mod keys;
+mod load;
+mod mistake;
+mod setters;
+mod slot;
+mod text;
+#[cfg_attr(not(feature = "oauth"), path = "options/no_tokens.rs")]
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use bindpost_mcp_http::{AnyAuthorizer, SessionLimits, SessionMode, Settings, listener};
+use bindpost_mcp_protocol::Revision;
+use bindpost_mcp_server::{CacheScope, Limits, Server, ServerBuilder, TaskLimits};
+
+pub use auth::AuthOptions;
+pub use mistake::{Mistake, OptionsError, Place};
+pub use tokens::TokenLimits;
+
+/// How the names of our variables begin.
+const PREFIX: &str = "BINDPOST_";
+/// The variable that names a file.
+const CONFIG: &str = "BINDPOST_CONFIG";
+
+/// Everything about a server that is not an entry: its name, what it offers, its limits, where it listens,
+/// who may come in.
+///
+/// Each option has one name. It is set by the method of that name, by a key of that name in a TOML file, or
+/// by a variable: `limits.call_timeout` is `BINDPOST_LIMITS__CALL_TIMEOUT`. What comes later wins, so
+/// what a program sets before it loads is a default of its own, and what it sets afterwards (from its command
+/// line, say) is final:
+///
+/// ```
+/// use bindpost::Options;
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let file = r#"
+///     instructions = "Ask for the order first."
+///     allowed_origins = ["https://shop.example"]
+///
+///     [limits]
+///     call_timeout = "5m"
+/// "#;
+/// let variables = [("BINDPOST_ALLOWED_ORIGINS", "https://a.example, https://b.example")];
+///
+/// let options = Options::new("orders", "1.0.0")
+///     .limits(|limits| limits.call_timeout = Some(Duration::from_secs(30)))
+///     .load_toml("bindpost.toml", file)?
+///     .load_variables(variables)?
+///     .address("127.0.0.1:8080");
+///
+/// let server = options.server().build()?;
+/// let settings = options.settings()?;
+/// assert_eq!(settings.allowed_origins, ["https://a.example", "https://b.example"]);
+/// # let _ = server;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A program usually reads the file that the variable `BINDPOST_CONFIG` names, and then the variables:
+///
+/// ```no_run
+/// use bindpost::Options;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = Options::new("orders", "1.0.0").load()?;
+/// let server = options.server().build()?;
+/// options.serve(server).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A key that nobody knows, or a value that does not fit, is an error. All of them are told at once, with
+/// their places and with what would be right.
+#[derive(Clone)]
+pub struct Options {
+    server_name: String,
+    server_version: String,
+    title: Option<String>,
+    description: Option<String>,
+    website_url: Option<String>,
+    instructions: Option<String>,
+    supported_protocol_versions: Vec<Revision>,
+    enable_tools: bool,
+    enable_resources: bool,
+    enable_prompts: bool,
+    page_size: usize,
+    cache_ttl: Duration,
+    cache_scope: CacheScope,
+    state_key: Option<[u8; 32]>,
+    address: String,
+    path: String,
+    sse: bool,
+    sse_path: String,
+    sse_message_path: String,
+    sessions: SessionMode,
+    json_only: bool,
+    allowed_origins: Vec<String>,
+    allowed_hosts: Vec<String>,
+    require_origin_header: bool,
+    open_to_all: bool,
+    trust_platform_identity: bool,
+    limits: Limits,
+    http: HttpOptions,
+    session_limits: SessionLimits,
+    connections: listener::Limits,
+    tasks: TaskOptions,
+    auth: AuthOptions,
+    authorizer: Option<AnyAuthorizer>,
+    /// Where a file or a variable set a key.
+    places: BTreeMap<&'static str, Place>,
+}
+
+/// How bodies and streams are handled.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// The largest body, in bytes. 4 MiB.
+    pub max_body: usize,
+    /// How long a body may take in all. 30 s.
+    pub body_timeout: Duration,
+    /// A call that has not ended by then is answered by a stream. 2 s.
+    pub stream_after: Duration,
+    /// How often a stream that has nothing to say says so. 15 s.
+    pub keep_alive: Duration,
+    /// When a client should come back to a stream that was cut. 3 s.
+    pub retry: Duration,
+}
+
+/// The tasks extension.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskOptions {
+    /// Turns it on.
+    pub enabled: bool,
+    /// Tasks kept at once. 1,000.
+    pub tasks: usize,
+    /// Of one caller. 100.
+    pub tasks_per_caller: usize,
+    /// How long a task is kept from its creation on. 10 min.
+    pub lifetime: Duration,
+    /// How often a client should ask. 500 ms.
+    pub poll_interval: Duration,
+}
+
+/// One option and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OptionKey {
+    /// Its name in a file: `limits.call_timeout` is `call_timeout` in the table `[limits]`.
+    pub name: &'static str,
+    /// The variable that sets it.
+    pub variable: String,
+    /// What its values are.
+    pub kind: String,
+    /// Its value as TOML spells it; of a secret, only that there is one.
+    pub value: String,
+    /// The file or variable that set it; what the program sets afterwards is not noted.
+    pub place: Place,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+impl Default for Options {
+    /// Options for a server without a name.
+    fn default() -> Options {
+        Options::new("MCP Server", "1.0.0")
+    }
+}
+
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        let Settings { max_body, body_timeout, stream_after, keep_alive, retry, .. } = Settings::default();
+        HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry }
+    }
+}
+
+impl Default for TaskOptions {
+    fn default() -> TaskOptions {
+        let TaskLimits { tasks, tasks_per_caller, lifetime, poll_interval } = TaskLimits::default();
+        TaskOptions { enabled: false, tasks, tasks_per_caller, lifetime, poll_interval }
+    }
+}
+
+impl Options {
+    /// The defaults, for a server with this name and version.
+    pub fn new(server_name: impl Into<String>, server_version: impl Into<String>) -> Options {
+        let settings = Settings::default();
+        let (sse_path, sse_message_path) = settings.sse_paths.unwrap_or_default();
+        Options {
+            server_name: server_name.into(),
+            server_version: server_version.into(),
+            title: None,
+            description: None,
+            website_url: None,
+            instructions: None,
+            supported_protocol_versions: Revision::ALL.to_vec(),
+            enable_tools: true,
+            enable_resources: true,
+            enable_prompts: true,
+            page_size: 1_000,
+            cache_ttl: Duration::ZERO,
+            cache_scope: CacheScope::Private,
+            state_key: None,
+            address: "127.0.0.1:7071".to_owned(),
+            path: settings.path,
+            sse: true,
+            sse_path,
+            sse_message_path,
+            sessions: settings.sessions,
+            json_only: settings.json_only,
+            allowed_origins: settings.allowed_origins,
+            allowed_hosts: settings.allowed_hosts,
+            require_origin_header: settings.require_origin,
+            open_to_all: settings.open_to_all,
+            trust_platform_identity: settings.trust_platform_identity,
+            limits: Limits::default(),
+            http: HttpOptions::default(),
+            session_limits: settings.session_limits,
+            connections: settings.connections,
+            tasks: TaskOptions::default(),
+            auth: AuthOptions::default(),
+            authorizer: None,
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// Every option there is, and its value.
+    ///
+    /// ```
+    /// let options = bindpost::Options::new("orders", "1.0.0");
+    /// let timeout = options.keys().into_iter().find(|key| key.name == "limits.call_timeout").unwrap();
+    /// assert_eq!(timeout.variable, "BINDPOST_LIMITS__CALL_TIMEOUT");
+    /// assert_eq!(timeout.value, "\"1m\"");
+    /// ```
+    pub fn keys(&self) -> Vec<OptionKey> {
+        let mut options = self.clone();
+        let describe = |key: &keys::Key| {
+            let slot = (key.slot)(&mut options);
+            let (kind, value, place) = (slot.kind(), slot.show(), self.place(key.name));
+            OptionKey { name: key.name, variable: key.variable(), kind, value, place, meaning: key.meaning }
+        };
+        keys::all().map(describe).collect()
+    }
+
+    /// A server with these options; it still needs its entries.
+    pub fn server(&self) -> ServerBuilder {
+        let mut server = Server::builder(&self.server_name, &self.server_version)
+            .revisions(self.supported_protocol_versions.iter().copied())
+            .limits(self.limits.clone())
+            .page_size(self.page_size)
+            .cache(self.cache_ttl, self.cache_scope);
+        if let Some(title) = &self.title {
+            server = server.title(title);
+        }
+        if let Some(description) = &self.description {
+            server = server.description(description);
+        }
+        if let Some(url) = &self.website_url {
+            server = server.website_url(url);
+        }
+        if let Some(instructions) = &self.instructions {
+            server = server.instructions(instructions);
+        }
+        if let Some(key) = self.state_key {
+            server = server.state_key(key);
+        }
+        if !self.enable_tools {
+            server = server.without_tools();
+        }
+        if !self.enable_resources {
+            server = server.without_resources();
+        }
+        if !self.enable_prompts {
+            server = server.without_prompts();
+        }
+        let TaskOptions { enabled, tasks, tasks_per_caller, lifetime, poll_interval } = self.tasks;
+        if enabled {
+            server = server.tasks(TaskLimits { tasks, tasks_per_caller, lifetime, poll_interval });
+        }
+        server
+    }
+
+    /// How it is served over HTTP. Reads the file of API keys, if there is one. Mistakes of the program are
+    /// told here too, and options that contradict each other.
+    pub fn settings(&self) -> Result<Settings, OptionsError> {
+        let mut mistakes = self.misfits();
+        let path = |path: &String| if path.len() > 1 { path.trim_end_matches('/') } else { path }.to_owned();
+        let (main, sse, message) = (path(&self.path), path(&self.sse_path), path(&self.sse_message_path));
+        let pairs = [
+            ("sse_path", &sse, &main),
+            ("sse_message_path", &message, &main),
+            ("sse_message_path", &message, &sse),
+        ];
+        for (key, _, other) in pairs.iter().filter(|(_, one, other)| self.sse && one == other) {
+            let what =
+                format!("is {other:?}, and so is another path; give each its own, or set `sse` to false");
+            mistakes.push(Mistake::about(key, self.place(key), what));
+        }
+        let auth = self.door(&mut mistakes);
+        OptionsError::unless_empty(mistakes)?;
+        let HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry } = self.http;
+        Ok(Settings {
+            path: main,
+            sse_paths: self.sse.then_some((sse, message)),
+            allowed_hosts: self.allowed_hosts.clone(),
+            allowed_origins: self.allowed_origins.clone(),
+            require_origin: self.require_origin_header,
+            sessions: self.sessions,
+            session_limits: self.session_limits.clone(),
+            json_only: self.json_only,
+            max_body,
+            body_timeout,
+            stream_after,
+            keep_alive,
+            retry,
+            auth,
+            open_to_all: self.open_to_all,
+            trust_platform_identity: self.trust_platform_identity,
+            connections: self.connections.clone(),
+        })
+    }
+
+    /// The address it listens on.
+    pub fn listen_address(&self) -> &str {
+        &self.address
+    }
+
+    /// Serves on the address until SIGTERM or SIGINT; then until every accepted call is answered.
+    pub async fn serve(&self, server: Server) -> io::Result<()> {
+        let settings = self.settings().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        bindpost_mcp_http::bind(self.listen_address()).await?.serve(server, settings).await
+    }
+
+    /// Values that do not fit. Those of files and variables were looked at before, so these are the program's.
+    fn misfits(&self) -> Vec<Mistake> {
+        let mut options = self.clone();
+        let wrongs = |key: &'static keys::Key| {
+            let wrongs = (key.slot)(&mut options).check();
+            wrongs
+                .into_iter()
+                .map(|wrong| Mistake::value(key.name, Place::Program, wrong))
+                .collect::<Vec<_>>()
+        };
+        keys::all().flat_map(wrongs).collect()
+    }
+
+    /// Who set a key.
+    fn place(&self, key: &str) -> Place {
+        self.places.get(key).cloned().unwrap_or(Place::Program)
+    }
+}
+
+/// Secrets are in it.
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("server_name", &self.server_name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

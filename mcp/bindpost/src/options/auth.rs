@@ -1,0 +1,198 @@
+//! `[auth]`: who may come in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bindpost_mcp_http::{AnyAuthorizer, ApiKeys, Auth, Authorizer as _, Opening};
+use bindpost_mcp_server::Listing;
+
+use super::mistake::{Mistake, Place};
+use super::text::api_key;
+use super::tokens::{self, TokenLimits};
+use super::{Options, keys};
+
+/// Who may come in: whoever has one of the API keys, or a token of one of the issuers. Without any of
+/// them, and without [`Options::authorizer`], everybody.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct AuthOptions {
+    /// API keys, each a line `name = secret` or `name = secret scope1 scope2`.
+    pub api_keys: Vec<String>,
+    /// A file with such lines, looked at while the server serves.
+    pub api_keys_file: Option<PathBuf>,
+    /// How often that file is looked at. 5 s.
+    pub api_keys_look_every: Duration,
+    /// The header that keys are sent in. `x-api-key`.
+    pub api_key_header: String,
+    /// Reads keys from `Authorization: Bearer …` as well.
+    pub api_key_bearer: bool,
+    /// Reads keys from this parameter of the query as well.
+    pub api_key_query: Option<String>,
+    /// OAuth issuers whose access tokens are taken.
+    pub issuers: Vec<String>,
+    /// What `aud` of a token may be; if there is none, [`resource`](AuthOptions::resource).
+    pub audiences: Vec<String>,
+    /// Where clients get tokens; if there is none, from the issuers.
+    pub authorization_servers: Vec<String>,
+    /// How tokens may be signed; if there is none, by RS256, ES256, PS256 and EdDSA.
+    pub algorithms: Vec<String>,
+    /// Takes only tokens that say they are access tokens: `typ` is `at+jwt`.
+    pub require_token_type: bool,
+    /// By how much clocks may differ. 60 s, and at most 300 s.
+    pub leeway: Duration,
+    /// How often the keys of issuers are fetched, and how much of anything is taken.
+    pub token_limits: TokenLimits,
+    /// The public address of the MCP endpoint, like `https://api.example.com/mcp`.
+    pub resource: Option<String>,
+    /// The scopes that are named in the metadata; if there is none, those of all entries.
+    pub scopes_supported: Vec<String>,
+    /// Whether strangers may open a conversation.
+    pub opening: Opening,
+    /// What lists show.
+    pub listing: Listing,
+    /// What a challenge says it is for. `mcp`.
+    pub realm: String,
+    /// How long the authorizer may take. 10 s.
+    pub timeout: Duration,
+}
+
+impl Default for AuthOptions {
+    fn default() -> AuthOptions {
+        AuthOptions {
+            api_keys: Vec::new(),
+            api_keys_file: None,
+            api_keys_look_every: Duration::from_secs(5),
+            api_key_header: "x-api-key".to_owned(),
+            api_key_bearer: false,
+            api_key_query: None,
+            issuers: Vec::new(),
+            audiences: Vec::new(),
+            authorization_servers: Vec::new(),
+            algorithms: Vec::new(),
+            require_token_type: false,
+            leeway: Duration::from_secs(60),
+            token_limits: TokenLimits::default(),
+            resource: None,
+            scopes_supported: Vec::new(),
+            opening: Opening::default(),
+            listing: Listing::default(),
+            realm: "mcp".to_owned(),
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Secrets are in it.
+impl std::fmt::Debug for AuthOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AuthOptions").field("issuers", &self.issuers).finish_non_exhaustive()
+    }
+}
+
+/// What says who may come in.
+const DOORS: &[&str] = &["auth.api_keys", "auth.api_keys_file", "auth.issuers"];
+/// What matters for API keys only, and for tokens only.
+const FOR_KEYS: &[&str] =
+    &["auth.api_keys_look_every", "auth.api_key_header", "auth.api_key_bearer", "auth.api_key_query"];
+const FOR_TOKENS: &[&str] = &[
+    "auth.audiences",
+    "auth.authorization_servers",
+    "auth.algorithms",
+    "auth.require_token_type",
+    "auth.leeway",
+];
+
+impl Options {
+    /// Who may come in, as far as somebody said so.
+    pub(super) fn door(&self, mistakes: &mut Vec<Mistake>) -> Option<Auth> {
+        let auth = &self.auth;
+        let has_keys = !auth.api_keys.is_empty() || auth.api_keys_file.is_some();
+        let has_tokens = !auth.issuers.is_empty();
+        let has_anything = has_keys || has_tokens || self.authorizer.is_some();
+        for (key, place) in self.outside("auth.") {
+            let needs = if !has_anything {
+                "`auth.api_keys`, `auth.api_keys_file` or `auth.issuers`: without them everybody may come in"
+            } else if !has_keys && FOR_KEYS.contains(&key) {
+                "`auth.api_keys` or `auth.api_keys_file`"
+            } else if !has_tokens && (FOR_TOKENS.contains(&key) || key.starts_with("auth.token_limits.")) {
+                "`auth.issuers`"
+            } else {
+                continue;
+            };
+            mistakes.push(Mistake::about(key, place, format_args!("does nothing without {needs}")));
+        }
+        // A variable that should have been filled in must not open the door.
+        let is_empty = |key: &&str| match *key {
+            "auth.api_keys" => auth.api_keys.is_empty(),
+            "auth.api_keys_file" => auth.api_keys_file.is_none(),
+            _ => auth.issuers.is_empty(),
+        };
+        for key in DOORS.iter().copied().filter(is_empty) {
+            if let place @ Place::Variable(_) = self.place(key) {
+                mistakes.push(Mistake::about(
+                    key,
+                    place,
+                    "is empty; set it, or take it away if nobody is meant",
+                ));
+            }
+        }
+        let mut authorizers: Vec<AnyAuthorizer> = self.authorizer.iter().cloned().collect();
+        let keys = if has_keys { Some(self.api_keys()) } else { None };
+        let tokens = if has_tokens { Some(tokens::authorizer(auth)) } else { None };
+        for made in keys.into_iter().chain(tokens) {
+            match made {
+                Ok(authorizer) => authorizers.push(authorizer),
+                Err((key, what)) => mistakes.push(Mistake::about(key, self.place(key), what)),
+            }
+        }
+        let authorizer = authorizers.into_iter().reduce(|one, other| AnyAuthorizer::new(one.or(other)))?;
+        let mut door = Auth::new(authorizer)
+            .opening(auth.opening)
+            .listing(auth.listing)
+            .realm(&auth.realm)
+            .timeout(auth.timeout);
+        if let Some(resource) = &auth.resource {
+            door = door.resource(resource);
+        }
+        if !auth.scopes_supported.is_empty() {
+            door = door.scopes_supported(&auth.scopes_supported);
+        }
+        Some(door)
+    }
+
+    fn api_keys(&self) -> Result<AnyAuthorizer, (&'static str, String)> {
+        let auth = &self.auth;
+        let mut keys = match &auth.api_keys_file {
+            None => ApiKeys::new(),
+            Some(path) => ApiKeys::from_file(path)
+                .map_err(|error| ("auth.api_keys_file", format!("cannot be used: {error}")))?
+                .look_every(auth.api_keys_look_every),
+        };
+        for (name, secret, scopes) in auth.api_keys.iter().filter_map(|line| api_key(line)) {
+            keys = keys.key_with_scopes(name, secret, scopes);
+        }
+        keys = keys.header(&auth.api_key_header);
+        if auth.api_key_bearer {
+            keys = keys.bearer();
+        }
+        if let Some(parameter) = &auth.api_key_query {
+            keys = keys.in_query(parameter);
+        }
+        match keys.problem() {
+            Some(problem) => Err(("auth.api_keys", format!("cannot be used: {problem}"))),
+            None => Ok(AnyAuthorizer::new(keys)),
+        }
+    }
+
+    /// What a file or a variable changed in a table, and where.
+    fn outside(&self, table: &str) -> Vec<(&'static str, Place)> {
+        let (mut now, mut default) = (self.clone(), Options::default());
+        let mut changed = |key: &&keys::Key| (key.slot)(&mut now).show() != (key.slot)(&mut default).show();
+        let set = |key: &keys::Key| Some((key.name, self.places.get(key.name)?.clone()));
+        keys::all()
+            .filter(|key| key.name.starts_with(table))
+            .filter(|key| changed(key))
+            .filter_map(set)
+            .collect()
+    }
+}

@@ -1,0 +1,372 @@
+//! What one value may look like: how it is read, checked and shown.
+
+use std::time::Duration;
+
+use bindpost_mcp_protocol::Revision;
+
+/// A value as somebody wrote it, and the line it is on.
+pub(super) struct Given<'a> {
+    pub(super) value: Value<'a>,
+    pub(super) line: usize,
+}
+
+/// A value as somebody wrote it.
+pub(super) enum Value<'a> {
+    /// Of a variable: any text, which may stand for anything and may be a secret.
+    Plain(&'a str),
+    Text(&'a str),
+    /// As it was spelled; a number only if it is a whole one and not negative.
+    Number(String, Option<u64>),
+    Flag(bool),
+    Date(String),
+    List(Vec<Given<'a>>),
+    /// What no option is, by its name.
+    Other(&'static str),
+}
+
+impl<'a> Value<'a> {
+    /// How an error repeats it. Nobody knows what is in a variable, so that is not repeated.
+    pub(super) fn shown(&self) -> Option<String> {
+        Some(match self {
+            Value::Plain(_) => return None,
+            Value::Text(text) => quoted(text),
+            Value::Number(text, _) | Value::Date(text) => shortened(text),
+            Value::Flag(flag) => flag.to_string(),
+            Value::List(_) => "a list".to_owned(),
+            Value::Other(name) => (*name).to_owned(),
+        })
+    }
+
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match self {
+            Value::Plain(text) | Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        match self {
+            Value::Plain(text) => digits(text),
+            Value::Number(_, number) => *number,
+            _ => None,
+        }
+    }
+
+    /// Whether it is the text that stands for no value.
+    pub(super) fn is(&self, none: &str) -> bool {
+        self.text().is_some_and(|text| text == none || none == NONE && text == "never")
+    }
+}
+
+/// Stands for no limit.
+const NONE: &str = "none";
+
+/// One kind of value.
+pub(super) trait Form<T> {
+    /// Its name.
+    fn kind(&self) -> String;
+    /// What would be right, as the end of a sentence.
+    fn expects(&self) -> String;
+    /// Reads a value; `None` if it is of another kind.
+    fn read(&self, value: &Value<'_>) -> Option<T>;
+    /// Whether this one is all right.
+    fn fits(&self, value: &T) -> bool;
+    /// The same as TOML spells it; of a secret, only that there is one.
+    fn show(&self, value: &T) -> String;
+    /// The text that stands for no value.
+    fn none(&self) -> &'static str {
+        NONE
+    }
+    fn is_secret(&self) -> bool {
+        false
+    }
+}
+
+pub(super) struct Flag;
+
+impl Form<bool> for Flag {
+    fn kind(&self) -> String {
+        "flag".to_owned()
+    }
+    fn expects(&self) -> String {
+        "true or false".to_owned()
+    }
+    fn read(&self, value: &Value<'_>) -> Option<bool> {
+        match value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Plain("true") => Some(true),
+            Value::Plain("false") => Some(false),
+            _ => None,
+        }
+    }
+    fn fits(&self, _: &bool) -> bool {
+        true
+    }
+    fn show(&self, value: &bool) -> String {
+        value.to_string()
+    }
+}
+
+/// Whole numbers of any width.
+pub(super) trait Number: Copy + TryFrom<u64> + TryInto<u64> {}
+
+impl Number for usize {}
+impl Number for u32 {}
+
+fn wide(number: impl Number) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
+}
+
+/// How many.
+#[derive(Clone, Copy)]
+pub(super) struct Count {
+    least: u64,
+    most: u64,
+}
+
+/// More is a mistake in any case, and far from what overflows.
+pub(super) const COUNT: Count = Count { least: 0, most: 1_000_000_000 };
+
+impl Count {
+    pub(super) const fn from(self, least: u64) -> Count {
+        Count { least, ..self }
+    }
+    pub(super) const fn to(self, most: u64) -> Count {
+        Count { most, ..self }
+    }
+}
+
+impl<T: Number> Form<T> for Count {
+    fn kind(&self) -> String {
+        "count".to_owned()
+    }
+    fn expects(&self) -> String {
+        format!("a number from {} to {}", self.least, self.most)
+    }
+    fn read(&self, value: &Value<'_>) -> Option<T> {
+        T::try_from(value.number()?).ok()
+    }
+    fn fits(&self, value: &T) -> bool {
+        (self.least..=self.most).contains(&wide(*value))
+    }
+    fn show(&self, value: &T) -> String {
+        wide(*value).to_string()
+    }
+}
+
+/// How many bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    least: u64,
+    most: u64,
+}
+
+pub(super) const SIZE: Size = Size { least: 0, most: 1 << 40 };
+
+/// In bytes, the smallest first.
+const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+impl Size {
+    pub(super) const fn from(self, least: u64) -> Size {
+        Size { least, ..self }
+    }
+    pub(super) const fn to(self, most: u64) -> Size {
+        Size { most, ..self }
+    }
+}
+
+impl<T: Number> Form<T> for Size {
+    fn kind(&self) -> String {
+        "size".to_owned()
+    }
+    fn expects(&self) -> String {
+        let (least, most) = (size_text(self.least), size_text(self.most));
+        format!("a number of bytes or a size like 64KiB or 4MiB, from {least} to {most}")
+    }
+    fn read(&self, value: &Value<'_>) -> Option<T> {
+        let with_unit = || with_unit(value.text()?, &SIZE_UNITS);
+        T::try_from(value.number().or_else(with_unit)?).ok()
+    }
+    fn fits(&self, value: &T) -> bool {
+        (self.least..=self.most).contains(&wide(*value))
+    }
+    fn show(&self, value: &T) -> String {
+        let bytes = wide(*value);
+        let text = size_text(bytes);
+        if text == bytes.to_string() { text } else { toml_text(&text) }
+    }
+}
+
+fn size_text(bytes: u64) -> String {
+    let divides = |unit: &&(&str, u64)| unit.1 > 1 && bytes > 0 && bytes.is_multiple_of(unit.1);
+    match SIZE_UNITS.iter().rfind(divides) {
+        Some((unit, size)) => format!("{}{unit}", bytes / size),
+        None => bytes.to_string(),
+    }
+}
+
+/// How long.
+#[derive(Clone, Copy)]
+pub(super) struct Time {
+    least: Duration,
+    most: Duration,
+}
+
+/// More than a year is a mistake in any case, and far from what overflows a clock.
+pub(super) const TIME: Time = Time { least: Duration::ZERO, most: Duration::from_secs(365 * 24 * 60 * 60) };
+/// What must not happen all the time.
+pub(super) const PAUSE: Time = Time { least: Duration::from_millis(1), ..TIME };
+
+/// In milliseconds, the smallest first.
+const TIME_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+impl Time {
+    pub(super) const fn to(self, most: Duration) -> Time {
+        Time { most, ..self }
+    }
+}
+
+impl Form<Duration> for Time {
+    fn kind(&self) -> String {
+        "duration".to_owned()
+    }
+    fn expects(&self) -> String {
+        let (least, most) = (time_text(self.least), time_text(self.most));
+        format!("a duration like 250ms, 30s, 5m or 1h, from {least} to {most}")
+    }
+    fn read(&self, value: &Value<'_>) -> Option<Duration> {
+        with_unit(value.text()?, &TIME_UNITS).map(Duration::from_millis)
+    }
+    fn fits(&self, value: &Duration) -> bool {
+        (self.least..=self.most).contains(value)
+    }
+    fn show(&self, value: &Duration) -> String {
+        toml_text(&time_text(*value))
+    }
+}
+
+fn time_text(time: Duration) -> String {
+    let millis = time.as_millis();
+    let divides = |unit: &&(&str, u64)| millis.is_multiple_of(u128::from(unit.1));
+    match TIME_UNITS.iter().rfind(divides) {
+        Some((unit, size)) if millis > 0 => format!("{}{unit}", millis / u128::from(*size)),
+        _ => "0s".to_owned(),
+    }
+}
+
+/// One of a few words.
+pub(super) struct Words<T: 'static>(pub(super) &'static [(&'static str, T)]);
+
+impl<T: Copy + PartialEq> Form<T> for Words<T> {
+    fn kind(&self) -> String {
+        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("`{word}`")).collect();
+        one_of(&words)
+    }
+    fn expects(&self) -> String {
+        let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
+        one_of(&words)
+    }
+    fn read(&self, value: &Value<'_>) -> Option<T> {
+        let text = value.text()?;
+        self.0.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant)
+    }
+    fn fits(&self, _: &T) -> bool {
+        true
+    }
+    fn show(&self, value: &T) -> String {
+        let word = self.0.iter().find(|(_, meant)| meant == value);
+        toml_text(word.map_or("", |(word, _)| word))
+    }
+}
+
+/// One of a few texts that somebody else understands.
+pub(super) struct Names(pub(super) &'static [&'static str]);
+
+impl Form<String> for Names {
+    fn kind(&self) -> String {
+        "name".to_owned()
+    }
+    fn expects(&self) -> String {
+        one_of(self.0)
+    }
+    fn read(&self, value: &Value<'_>) -> Option<String> {
+        value.text().map(str::to_owned)
+    }
+    fn fits(&self, value: &String) -> bool {
+        self.0.contains(&value.as_str())
+    }
+    fn show(&self, value: &String) -> String {
+        toml_text(value)
+    }
+}
+
+/// A revision of the protocol.
+pub(super) struct Date;
+
+impl Form<Revision> for Date {
+    fn kind(&self) -> String {
+        "date".to_owned()
+    }
+    fn expects(&self) -> String {
+        one_of(&Revision::ALL.map(Revision::as_str))
+    }
+    fn read(&self, value: &Value<'_>) -> Option<Revision> {
+        match value {
+            Value::Date(date) => Revision::parse(date),
+            other => Revision::parse(other.text()?),
+        }
+    }
+    fn fits(&self, _: &Revision) -> bool {
+        true
+    }
+    fn show(&self, value: &Revision) -> String {
+        toml_text(value.as_str())
+    }
+}
+
+/// `a, b or c`.
+fn one_of(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+pub(super) fn digits(text: &str) -> Option<u64> {
+    let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    all.then(|| text.parse().ok()).flatten()
+}
+
+/// A number right before a unit.
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, size) =
+        units.iter().find_map(|(unit, size)| Some((digits(text.strip_suffix(unit)?)?, size)))?;
+    number.checked_mul(*size)
+}
+
+/// A text as an error repeats it.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", shortened(text))
+}
+
+fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// A text as TOML spells it.
+pub(super) fn toml_text(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(control))),
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,196 @@
+//! What is wrong with options, where, and what would be right.
+
+use std::fmt;
+
+use super::slot::Wrong;
+
+/// Every mistake that was found, each with its place and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionsError(pub Vec<Mistake>);
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong and what would be right, place included. No value of a variable is in it.
+    pub text: String,
+}
+
+/// Who set an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The program itself, or nobody.
+    Program,
+    /// A line of a file.
+    Line {
+        /// The file, as it was named.
+        file: String,
+        /// From one.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Variable(String),
+}
+
+impl OptionsError {
+    /// All went well unless there is a mistake.
+    pub(super) fn unless_empty(mistakes: Vec<Mistake>) -> Result<(), OptionsError> {
+        if mistakes.is_empty() { Ok(()) } else { Err(OptionsError(mistakes)) }
+    }
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<&str> = self.0.iter().map(|mistake| mistake.text.as_str()).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for OptionsError {}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Place {
+    /// The key and where it was set, as a sentence begins.
+    pub(super) fn of(&self, key: &str) -> String {
+        match self {
+            Place::Program => format!("`{key}`"),
+            Place::Line { file, line } => format!("`{key}` in {file} line {line}"),
+            Place::Variable(name) => format!("`{name}`"),
+        }
+    }
+}
+
+impl Mistake {
+    /// This is wrong with a key.
+    pub(super) fn about(key: &str, place: Place, what: impl fmt::Display) -> Mistake {
+        let text = format!("{} {what}", place.of(key));
+        Mistake { place, text }
+    }
+
+    /// The value of a key does not fit.
+    pub(super) fn value(key: &str, place: Place, wrong: Wrong) -> Mistake {
+        let Wrong { number, shown, expects, .. } = wrong;
+        let can_be = if number.is_some() { "each can be" } else { "it can be" };
+        let is = match (number, shown) {
+            (None, Some(shown)) => format!("is {shown}"),
+            (Some(_), Some(shown)) => format!("has {shown} in it"),
+            (None, None) => "is not understood".to_owned(),
+            (Some(number), None) => format!("is not understood (number {number} of the list)"),
+        };
+        Mistake::about(key, place, format_args!("{is}; {can_be} {expects}"))
+    }
+
+    /// Nobody knows this key. It could be any of `known`; those of its own table are `here`.
+    pub(super) fn unknown(key: &str, place: (&str, usize), known: &[&str], here: &[&str]) -> Mistake {
+        let (file, line) = place;
+        let hint = match nearest(key, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", here.join(", ")),
+        };
+        let text = format!("unknown key `{key}` in {file} line {line}; {hint}");
+        Mistake { place: Place::Line { file: file.to_owned(), line }, text }
+    }
+
+    /// Nobody knows this variable.
+    pub(super) fn unknown_variable(name: &str, prefix: &str, known: &[&str]) -> Mistake {
+        let bare = |name| str::strip_prefix(name, prefix).unwrap_or(name);
+        let known: Vec<&str> = known.iter().copied().map(bare).collect();
+        let hint = match nearest(bare(name), &known) {
+            Some(near) => format!("did you mean `{prefix}{near}`?"),
+            None => "variables that begin like this are options, and there is none of this name".to_owned(),
+        };
+        let text = format!("unknown variable `{name}`; {hint}");
+        Mistake { place: Place::Variable(name.to_owned()), text }
+    }
+}
+
+/// The key that was probably meant: spelled nearly the same, or of the same name in another table.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let wanted = letters(name);
+    let wanted_last = letters(last(name));
+    let near = known.iter().map(|candidate| {
+        let whole = distance(&wanted, &letters(candidate));
+        let elsewhere = 1 + distance(&wanted_last, &letters(last(candidate)));
+        (whole.min(elsewhere), whole, *candidate)
+    });
+    let most = (wanted_last.len() / 3).max(1);
+    near.filter(|(distance, ..)| *distance <= most).min().map(|(.., candidate)| candidate)
+}
+
+/// The part after the last table.
+fn last(name: &str) -> &str {
+    name.rsplit("__").next().and_then(|name| name.rsplit('.').next()).unwrap_or(name)
+}
+
+/// What counts when names are compared: `allowedOrigins` is nearly `allowed_origins`.
+fn letters(name: &str) -> Vec<char> {
+    let counts = |character: &char| !['_', '-', '.'].contains(character);
+    name.chars().take(100).filter(counts).flat_map(char::to_lowercase).collect()
+}
+
+/// How many characters have to change, come, go, or trade places with the next one.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    let mut above_that: Vec<usize> = Vec::new();
+    let mut before = None;
+    for (i, a) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let cost = |row: &[usize], at: usize| row.get(at).map_or(usize::MAX, |cost| cost + 1);
+            let same = above.get(j).copied().filter(|_| a == b).unwrap_or(usize::MAX);
+            let steps = [same, cost(&above, j), cost(&above, j + 1), cost(&row, j)];
+            let mut best = steps.into_iter().min().unwrap_or(usize::MAX);
+            let last = j.checked_sub(1);
+            if let Some(last) = last.filter(|last| other.get(*last) == Some(a) && before == Some(b)) {
+                best = best.min(cost(&above_that, last));
+            }
+            row.push(best);
+        }
+        above_that = std::mem::replace(&mut above, row);
+        before = Some(a);
+    }
+    above.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_what_has_to_change() {
+        for (one, other, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "abc", 0),
+            ("kitten", "sitting", 3),
+            ("titel", "title", 1),
+        ] {
+            assert_eq!(distance(&letters(one), &letters(other)), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn finds_what_was_meant() {
+        let known = ["allowed_origins", "allowed_hosts", "sse", "limits.call_timeout", "limits.listeners"];
+        for (name, meant) in [
+            ("allowed_origin", Some("allowed_origins")),
+            ("AllowedOrigins", Some("allowed_origins")),
+            ("allowed-host", Some("allowed_hosts")),
+            ("call_timeout", Some("limits.call_timeout")),
+            ("limits.call_timout", Some("limits.call_timeout")),
+            ("http.call_timeout", Some("limits.call_timeout")),
+            ("see", Some("sse")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, &known), meant, "{name}");
+        }
+    }
+}

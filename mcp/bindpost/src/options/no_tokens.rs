@@ -1,0 +1,17 @@
+//! What stands for access tokens in a program that was built without them.
+
+use bindpost_mcp_http::AnyAuthorizer;
+
+use super::auth::AuthOptions;
+use super::keys::Key;
+
+/// Nothing: this was built without the feature `oauth`.
+#[derive(Clone, Debug, Default)]
+pub struct TokenLimits {}
+
+pub(super) const KEYS: &[Key] = &[];
+
+pub(super) fn authorizer(_: &AuthOptions) -> Result<AnyAuthorizer, (&'static str, String)> {
+    let what = "cannot be used: this program was built without the feature `oauth` of bindpost";
+    Err(("auth.issuers", what.to_owned()))
+}

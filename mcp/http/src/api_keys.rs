@@ -1,0 +1,326 @@
+//! [`ApiKeys`]: callers that are known by a secret they send along.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use bindpost_mcp_server::{Caller, HttpRequest, Identity};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Map;
+use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
+
+use crate::auth::{Authorizer, Denial};
+use crate::key_file::{Changed, Digest, KeyFile, KeyLine, digest};
+
+/// Callers that are known by a secret: several keys, each with a name, kept as digests only.
+///
+/// The caller of the key `ops` has the id `key:ops`, and the scopes that were given to the key.
+///
+/// ```
+/// use bindpost_mcp_http::{ApiKeys, Auth, Settings};
+///
+/// let keys = ApiKeys::new()
+///     .key("ops", "a long secret")
+///     .key_with_scopes("dashboard", "another secret", ["orders.read"]);
+/// let settings = Settings { auth: Some(Auth::new(keys)), ..Settings::default() };
+/// # let _ = settings;
+/// ```
+///
+/// A client sends its key in the header `x-api-key`; another header, `Authorization: Bearer` and a parameter
+/// of the query have to be asked for. A mistake in the keys (an empty secret, a name twice) is told when the
+/// server is about to be served.
+pub struct ApiKeys {
+    header: HeaderName,
+    bearer: bool,
+    query: Option<String>,
+    keys: RwLock<Keys>,
+    file: Option<KeyFile>,
+    problem: Option<String>,
+}
+
+#[derive(Default)]
+struct Keys {
+    all: Vec<Key>,
+    /// The names of keys that are no longer there.
+    gone: BTreeSet<String>,
+    last_version: u64,
+}
+
+struct Key {
+    name: String,
+    digest: Digest,
+    /// Tells keys of the same name apart that had different secrets.
+    version: u64,
+    is_from_file: bool,
+    caller: Caller,
+}
+
+/// The claim that holds the version of a key which was changed while the server ran.
+const VERSION: &str = "keyVersion";
+/// Every request is compared with all of them.
+const MAX_KEYS: usize = 1_000;
+/// One text for every key that is not known, however near it was.
+const UNKNOWN: &str = "the API key is not known";
+
+impl ApiKeys {
+    /// No keys yet.
+    pub fn new() -> ApiKeys {
+        ApiKeys {
+            header: HeaderName::from_static("x-api-key"),
+            bearer: false,
+            query: None,
+            keys: RwLock::default(),
+            file: None,
+            problem: None,
+        }
+    }
+
+    /// The keys of a file: a line `name = secret` for each, or `name = secret scope1 scope2`. Empty lines
+    /// and what follows a `#` count for nothing.
+    ///
+    /// The file is looked at every 5 s. A key that is removed or changed there is not taken any more a few
+    /// seconds later, and its sessions and streams end. A file that cannot be read, or has a mistake in it,
+    /// changes nothing: the keys stay as they were, and the log says why.
+    pub fn from_file(path: impl AsRef<Path>) -> io::Result<ApiKeys> {
+        let (file, lines) = KeyFile::open(path.as_ref())?;
+        let mut keys = Keys::default();
+        keys.take(lines).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, file.at(&problem)))?;
+        keys.last_version = 1;
+        if keys.all.is_empty() {
+            tracing::warn!("the file of API keys has none");
+        }
+        Ok(ApiKeys { keys: RwLock::new(keys), file: Some(file), ..ApiKeys::new() })
+    }
+
+    /// Adds a key.
+    pub fn key(self, name: impl Into<String>, secret: impl AsRef<[u8]>) -> ApiKeys {
+        self.key_with_scopes(name, secret, [] as [&str; 0])
+    }
+
+    /// Adds a key whose caller has these scopes.
+    pub fn key_with_scopes(
+        mut self,
+        name: impl Into<String>,
+        secret: impl AsRef<[u8]>,
+        scopes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> ApiKeys {
+        let scopes = scopes.into_iter().map(Into::into).collect();
+        let keys = self.keys.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let added =
+            KeyLine::new(name.into(), secret.as_ref(), scopes).and_then(|line| keys.add(line, 0, false));
+        if let Err(problem) = added {
+            self.problem.get_or_insert(problem);
+        }
+        self
+    }
+
+    /// Reads keys from this header, instead of `x-api-key`.
+    pub fn header(mut self, name: &str) -> ApiKeys {
+        match HeaderName::try_from(name) {
+            Ok(header) => self.header = header,
+            Err(_) => {
+                self.problem.get_or_insert(format!("an API key cannot be sent in the header {name:?}"));
+            }
+        }
+        self
+    }
+
+    /// Reads keys from `Authorization: Bearer …` as well.
+    pub fn bearer(mut self) -> ApiKeys {
+        self.bearer = true;
+        self
+    }
+
+    /// Reads keys from this parameter of the query as well, where no header has one. What is in an address
+    /// ends up in logs and histories; it is for clients that can do nothing else.
+    pub fn in_query(mut self, parameter: impl Into<String>) -> ApiKeys {
+        self.query = Some(parameter.into());
+        self
+    }
+
+    /// How often the file is looked at; 5 s.
+    pub fn look_every(mut self, interval: Duration) -> ApiKeys {
+        if let Some(file) = &mut self.file {
+            file.look_every(interval);
+        }
+        self
+    }
+
+    /// What the request offers as a key.
+    fn offered<'a>(&self, request: &'a HttpRequest) -> Result<Option<Cow<'a, [u8]>>, Denial> {
+        if let Some(value) = only(request.headers(), &self.header)? {
+            return Ok(Some(value.as_bytes().into()));
+        }
+        if self.bearer
+            && let Some(value) = only(request.headers(), &AUTHORIZATION)?
+            && let Some((scheme, key)) = value.as_bytes().split_at_checked(6)
+            && scheme.eq_ignore_ascii_case(b"bearer")
+            && key.first().is_none_or(|byte| *byte == b' ')
+        {
+            return Ok(Some(key.trim_ascii().into()));
+        }
+        let (Some(name), Some(query)) = (&self.query, request.uri().query()) else { return Ok(None) };
+        let mut values =
+            query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(known, _)| known == name);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Denial::malformed(format!("the parameter {name} is there twice"))),
+            (value, None) => Ok(value.map(|(_, value)| decode_percent(value).into())),
+        }
+    }
+
+    /// The caller with this key. It takes the same time whichever it is, or none.
+    fn find(&self, offered: &[u8]) -> Option<Caller> {
+        let digest = digest(offered);
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = 0_u64;
+        for (number, key) in (1..).zip(&keys.all) {
+            found.conditional_assign(&number, key.digest.ct_eq(&digest));
+        }
+        let index = usize::try_from(found.checked_sub(1)?).ok()?;
+        keys.all.get(index).map(|key| key.caller.clone())
+    }
+
+    /// Reads the file again if it has changed.
+    fn look(&self) {
+        let Some(file) = &self.file else { return };
+        let taken = match file.look() {
+            Changed::No => return,
+            Changed::To(lines) => self
+                .keys
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(lines)
+                .map_err(|problem| file.at(&problem)),
+            Changed::Broken(problem) => Err(problem),
+        };
+        match taken {
+            Ok(count) => tracing::info!(keys = count, "the file of API keys has changed"),
+            Err(problem) => tracing::error!("the API keys stay as they are: {problem}"),
+        }
+    }
+}
+
+impl Authorizer for ApiKeys {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        if self.problem.is_some() {
+            return Err(Denial::failed());
+        }
+        self.look();
+        match self.offered(request)? {
+            None => Err(Denial::missing()),
+            Some(offered) => self.find(&offered).ok_or_else(|| Denial::invalid(UNKNOWN)),
+        }
+    }
+
+    fn challenge(&self) -> Option<String> {
+        Some(format!("ApiKey header=\"{}\"", self.header))
+    }
+
+    fn headers(&self) -> Vec<String> {
+        vec![self.header.to_string()]
+    }
+
+    fn knows(&self, caller: &Caller) -> bool {
+        self.look();
+        let Some(name) = caller.id().and_then(|id| id.strip_prefix("key:")) else { return true };
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        match keys.all.iter().find(|key| key.name == name) {
+            Some(key) => key.caller.claim(VERSION) == caller.claim(VERSION),
+            None => !keys.gone.contains(name),
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.problem.clone()
+    }
+}
+
+impl Keys {
+    fn add(&mut self, line: KeyLine, version: u64, is_from_file: bool) -> Result<(), String> {
+        if self.all.len() >= MAX_KEYS {
+            return Err(line.wrong(&format!("is one too many: there can be {MAX_KEYS}")));
+        }
+        for other in &self.all {
+            if other.name == line.name {
+                return Err(line.wrong("is there twice"));
+            }
+            if other.digest == line.digest {
+                return Err(line.wrong(&format!("has the same secret as {:?}", other.name)));
+            }
+        }
+        let mut identity = Identity::new(format!("key:{}", line.name)).name(&line.name);
+        if version > 0 {
+            identity = identity.claims(Map::from_iter([(VERSION.to_owned(), version.into())]));
+        }
+        let caller = line.scopes.into_iter().fold(identity, Identity::scope).into();
+        self.all.push(Key { name: line.name, digest: line.digest, version, is_from_file, caller });
+        Ok(())
+    }
+
+    /// Puts the keys of a file in the place of those it had before, all or none.
+    fn take(&mut self, lines: Vec<KeyLine>) -> Result<usize, String> {
+        let (before, fixed): (Vec<_>, Vec<_>) = self.all.drain(..).partition(|key| key.is_from_file);
+        self.all = fixed;
+        let fixed = self.all.len();
+        let count = lines.len();
+        // The first keys have no version; from then on each new secret gets one.
+        let next = if self.last_version > 0 { self.last_version + 1 } else { 0 };
+        for line in lines {
+            let same = before.iter().find(|key| key.name == line.name && key.digest == line.digest);
+            if let Err(problem) = self.add(line, same.map_or(next, |key| key.version), true) {
+                self.all.truncate(fixed);
+                self.all.extend(before);
+                return Err(problem);
+            }
+        }
+        self.last_version = next;
+        self.gone.extend(before.into_iter().map(|key| key.name));
+        for key in &self.all {
+            self.gone.remove(&key.name);
+        }
+        Ok(count)
+    }
+}
+
+impl Default for ApiKeys {
+    fn default() -> ApiKeys {
+        ApiKeys::new()
+    }
+}
+
+/// Names, nothing else.
+impl std::fmt::Debug for ApiKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_list().entries(keys.all.iter().map(|key| &key.name)).finish()
+    }
+}
+
+/// The value of a header that may be there once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Denial> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Denial::malformed(format!("the header {name} is there twice"))),
+        (value, None) => Ok(value),
+    }
+}
+
+/// Resolves `%2F` and the like; anything else stays as it is, a `+` too.
+fn decode_percent(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (byte, digit(0), digit(1)) {
+            bytes.push((high * 16 + low) as u8);
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(byte);
+            rest = after;
+        }
+    }
+    bytes
+}

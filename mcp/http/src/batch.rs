@@ -1,0 +1,86 @@
+//! Batches of 2025-03-26: several messages in one POST.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::{DecodeError, Message, Revision};
+use bindpost_mcp_server::{Answer, Delivery, Dispatch, Peer, join_batch, refuse_batch};
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::body::ReplyBody;
+use crate::endpoint::{Endpoint, Visit};
+use crate::handling::Taken;
+use crate::reply::{empty, json_reply, refuse};
+use crate::streaming::run_once;
+
+impl Endpoint {
+    /// One array with all answers.
+    pub(crate) fn take_batch(
+        self: &Arc<Self>,
+        visit: &Visit<'_>,
+        batch: Vec<Result<Message, DecodeError>>,
+        context: &mut Context<'_>,
+    ) -> Taken {
+        let entry = match self.session_of(visit, None) {
+            Ok(entry) => entry,
+            Err(no) => return Taken::Reply(*no),
+        };
+        let revision = match (&entry, self.sessionless(&visit.headers, None)) {
+            (Some(entry), _) => entry.session.revision(),
+            (None, Ok(revision)) => revision,
+            (None, Err(_)) => Revision::LATEST_WITH_HANDSHAKE,
+        };
+        if let Some(reason) = refuse_batch(revision, &batch) {
+            return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+        }
+        let mut answers: Vec<Bytes> = Vec::new();
+        let mut later = Vec::new();
+        for message in batch {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let peer = match &entry {
+                        Some(entry) => Peer::Session(entry.session.clone()),
+                        None => Peer::Alone(revision),
+                    };
+                    // One array is the whole answer, so nothing can be sent before it.
+                    let exchange = self.exchange(visit, peer, Delivery::None);
+                    match self.server.dispatch(request, exchange, &visit.headers) {
+                        Dispatch::Answer(answer) | Dispatch::Opened(_, answer) => {
+                            answers.push(answer.into_bytes());
+                        }
+                        Dispatch::Running(running) => match run_once(running, context) {
+                            Ok(answer) => answers.push(answer.into_bytes()),
+                            Err(running) => later.push(running),
+                        },
+                    }
+                }
+                Ok(Message::Notification(notification)) => {
+                    if let Some(entry) = &entry {
+                        self.server.notify(&notification, &Peer::Session(entry.session.clone()));
+                    }
+                }
+                Ok(Message::Response(response)) => {
+                    if let Some(entry) = &entry {
+                        entry.session.answered(response);
+                    }
+                }
+                Err(error) => answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()),
+            }
+        }
+        Taken::Later(Box::pin(async move {
+            let later = futures_util::future::join_all(later);
+            let ended = match entry {
+                // A disconnect cancels no call of a session.
+                Some(_) => tokio::spawn(later).await.unwrap_or_default(),
+                None => later.await,
+            };
+            answers.extend(ended.into_iter().flatten().map(Answer::into_bytes));
+            if answers.is_empty() {
+                return empty(StatusCode::ACCEPTED);
+            }
+            json_reply(StatusCode::OK, ReplyBody::shared(join_batch(&answers)))
+        }))
+    }
+}

@@ -1,0 +1,77 @@
+//! [`EitherOf`]: two authorizers, one after the other.
+
+use bindpost_mcp_server::{Caller, HttpRequest};
+
+use crate::auth::{Authorizer, Denial, DenialKind};
+
+/// Two authorizers: the first that knows somebody decides. Made by [`Authorizer::or`].
+#[derive(Clone, Debug)]
+pub struct EitherOf<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A, B> EitherOf<A, B> {
+    pub(crate) fn new(first: A, second: B) -> EitherOf<A, B> {
+        EitherOf { first, second }
+    }
+}
+
+impl<A: Authorizer, B: Authorizer> Authorizer for EitherOf<A, B> {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        let first = match self.first.authorize(request).await {
+            Ok(caller) if caller.is_authenticated() => return Ok(caller),
+            Ok(_) => Denial::missing(),
+            // A request that is broken where the one looks is not mended where the other does.
+            Err(denial) if denial.kind == DenialKind::Malformed => return Err(denial),
+            Err(denial) => denial,
+        };
+        match self.second.authorize(request).await {
+            Ok(caller) if caller.is_authenticated() => Ok(caller),
+            Ok(_) => Err(first),
+            Err(second) => Err(if weight(second.kind) > weight(first.kind) { second } else { first }),
+        }
+    }
+
+    fn challenge(&self) -> Option<String> {
+        self.first.challenge()
+    }
+
+    fn challenges(&self) -> Vec<Option<String>> {
+        let mut all = self.first.challenges();
+        for challenge in self.second.challenges() {
+            if !all.contains(&challenge) {
+                all.push(challenge);
+            }
+        }
+        all
+    }
+
+    fn headers(&self) -> Vec<String> {
+        self.first.headers().into_iter().chain(self.second.headers()).collect()
+    }
+
+    fn authorization_servers(&self) -> Vec<String> {
+        self.first.authorization_servers().into_iter().chain(self.second.authorization_servers()).collect()
+    }
+
+    fn knows(&self, caller: &Caller) -> bool {
+        self.first.knows(caller) && self.second.knows(caller)
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.first.problem().or_else(|| self.second.problem())
+    }
+}
+
+/// Which of two denials is told: that of the one whose credentials were sent, and that nobody can tell
+/// rather than that they do not count.
+fn weight(kind: DenialKind) -> u8 {
+    match kind {
+        DenialKind::Missing => 0,
+        DenialKind::Invalid => 1,
+        DenialKind::Unavailable => 2,
+        DenialKind::Failed => 3,
+        DenialKind::Malformed => 4,
+    }
+}

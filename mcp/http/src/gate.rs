@@ -1,0 +1,281 @@
+//! The gate: who sends a request, and whether that caller may do what its messages want.
+//!
+//! There is one for every way in (POST, GET, DELETE, HTTP+SSE), before the revision is looked at. The
+//! authorizer is asked once for each HTTP request; what each message demands is the server's to say.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, RequestId};
+use bindpost_mcp_server::{Caller, Demand, HttpRequest, Listing, Server, Stream};
+use tokio::time::Sleep;
+
+use crate::auth::{Auth, Authorizer as _, Authorizing, Denial, DenialKind, Opening};
+use crate::endpoint::Endpoint;
+use crate::guard::Guard;
+use crate::metadata::Resource;
+use crate::reply::{No, Reply};
+
+/// Who may come in, with what the authorizer says of itself.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pub(crate) auth: Auth,
+    /// How to ask for credentials; `None` stands for `Bearer`, and comes first.
+    pub(crate) challenges: Vec<Option<String>>,
+    pub(crate) authorization_servers: Vec<String>,
+    /// The public address of the endpoint, if one is configured.
+    pub(crate) resource: Option<Resource>,
+    /// Where MCP is served.
+    pub(crate) path: String,
+    pub(crate) guard: Arc<Guard>,
+    streams: OpenStreams,
+}
+
+/// Who sends a request: a caller, or nobody in particular.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) caller: Caller,
+    /// Why nobody is known, if an authorizer said so.
+    pub(crate) denial: Option<Box<Denial>>,
+}
+
+impl Sender {
+    pub(crate) const NOBODY: Sender = Sender { caller: Caller::ANONYMOUS, denial: None };
+}
+
+/// A request whose sender is being established.
+pub(crate) struct Asking {
+    answer: Authorizing,
+    patience: Duration,
+    /// Runs from when the first answer was to wait.
+    clock: Option<Pin<Box<Sleep>>>,
+}
+
+impl Asking {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Caller, Denial>> {
+        match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(context))) {
+            Ok(Poll::Ready(answer)) => Poll::Ready(answer),
+            Ok(Poll::Pending) => {
+                let patience = self.patience;
+                let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+                clock.as_mut().poll(context).map(|()| {
+                    tracing::warn!("the authorizer did not answer within {} s", patience.as_secs_f32());
+                    Err(Denial::unavailable("it could not be established in time who sends this; try again"))
+                })
+            }
+            Err(_) => {
+                tracing::error!("the authorizer panicked");
+                Poll::Ready(Err(Denial::failed()))
+            }
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>) -> Gate {
+        let mut challenges = auth.authorizer.challenges();
+        // Clients that read one challenge read the first, and what they know is `Bearer`.
+        challenges.sort_by_key(Option::is_some);
+        let resource = auth.resource.as_deref().and_then(|resource| match Resource::parse(resource) {
+            Ok(resource) => Some(resource),
+            Err(problem) => {
+                tracing::error!("{problem}");
+                None
+            }
+        });
+        if let Some(problem) = auth.authorizer.problem() {
+            tracing::error!("{problem}");
+        }
+        let authorization_servers = auth.authorizer.authorization_servers();
+        if !authorization_servers.is_empty() && auth.resource.is_none() && guard.serves_any_host() {
+            tracing::warn!(
+                "clients are not told where to get tokens unless `Auth::resource` is set or the host is listed"
+            );
+        }
+        Gate {
+            authorization_servers,
+            auth,
+            challenges,
+            resource,
+            path: path.to_owned(),
+            guard,
+            streams: OpenStreams::default(),
+        }
+    }
+
+    /// Starts to establish who sends a request.
+    pub(crate) fn ask(&self, request: &Arc<HttpRequest>) -> Asking {
+        Asking { answer: self.auth.authorizer.begin(request), patience: self.auth.timeout, clock: None }
+    }
+
+    /// What the authorizer said, and whether the request may go on at all: an unknown caller may not if
+    /// there is nothing for it, and then its body is not even read.
+    pub(crate) fn establish(
+        &self,
+        answer: Result<Caller, Denial>,
+        server: &Server,
+        request: &HttpRequest,
+        has_messages: bool,
+    ) -> Result<Sender, No> {
+        let denial = match answer {
+            Ok(caller) if caller.is_authenticated() => return Ok(Sender { caller, denial: None }),
+            Ok(_) => None,
+            Err(denial) => Some(denial),
+        };
+        let broken = denial
+            .as_ref()
+            .is_some_and(|denial| matches!(denial.kind, DenialKind::Malformed | DenialKind::Failed));
+        let has_anonymous = || has_messages && server.has_anonymous_entries();
+        if broken || !self.is_open(server) && !has_anonymous() {
+            return Err(Box::new(self.refuse_unknown(request, denial.as_ref(), None, &[])));
+        }
+        Ok(Sender { caller: Caller::ANONYMOUS, denial: denial.map(Box::new) })
+    }
+
+    /// Whether unknown callers may open a conversation.
+    fn is_open(&self, server: &Server) -> bool {
+        match self.auth.opening {
+            Opening::Auto => server.has_anonymous_entries(),
+            Opening::Open => true,
+            Opening::Closed => false,
+        }
+    }
+
+    /// Why this body is refused, if it is: a batch as a whole if one of its messages is.
+    pub(crate) fn refuses(
+        &self,
+        server: &Server,
+        request: &HttpRequest,
+        sender: &Sender,
+        body: &Result<Decoded, DecodeError>,
+    ) -> Option<Reply> {
+        match body {
+            Ok(Decoded::One(message)) => {
+                let demand = demand(server, message);
+                (!self.permits(server, &demand, &sender.caller))
+                    .then(|| self.refuse(request, sender, id_of(message), &[demand]))
+            }
+            Ok(Decoded::Batch(batch)) => {
+                let demands = batch.iter().map(|message| match message {
+                    Ok(message) => demand(server, message),
+                    Err(_) => Demand::Opening,
+                });
+                let refused: Vec<_> =
+                    demands.filter(|demand| !self.permits(server, demand, &sender.caller)).collect();
+                (!refused.is_empty()).then(|| self.refuse(request, sender, None, &refused))
+            }
+            Err(_) if self.permits(server, &Demand::Opening, &sender.caller) => None,
+            Err(error) => Some(self.refuse(request, sender, error.id.as_ref(), &[])),
+        }
+    }
+
+    fn permits(&self, server: &Server, demand: &Demand, caller: &Caller) -> bool {
+        match demand {
+            Demand::Opening => caller.is_authenticated() || self.is_open(server),
+            Demand::Known => caller.is_authenticated(),
+            Demand::Entries(entries) => entries.iter().all(|access| access.permits(caller)),
+        }
+    }
+
+    /// Refuses what these demand, naming all the scopes they need.
+    fn refuse(
+        &self,
+        request: &HttpRequest,
+        sender: &Sender,
+        id: Option<&RequestId>,
+        demands: &[Demand],
+    ) -> Reply {
+        let entries = demands.iter().flat_map(|demand| match demand {
+            Demand::Entries(entries) => entries.as_slice(),
+            Demand::Opening | Demand::Known => &[],
+        });
+        let mut scopes: Vec<&str> = Vec::new();
+        for scope in entries.flat_map(|access| access.scopes()) {
+            if !scopes.contains(&scope.as_str()) {
+                scopes.push(scope);
+            }
+        }
+        if sender.caller.is_authenticated() {
+            self.refuse_lacking(request, id, &scopes)
+        } else {
+            self.refuse_unknown(request, sender.denial.as_deref(), id, &scopes)
+        }
+    }
+
+    /// A session or pipe that the request names is not its sender's. One whose credentials did not count
+    /// is told so: with good ones it might be.
+    pub(crate) fn refuse_stranger(
+        &self,
+        request: &HttpRequest,
+        sender: &Sender,
+        id: Option<&RequestId>,
+    ) -> Option<No> {
+        let denial = sender.denial.as_deref().filter(|denial| denial.kind != DenialKind::Missing)?;
+        Some(Box::new(self.refuse_unknown(request, Some(denial), id, &[])))
+    }
+
+    fn knows(&self, caller: &Caller) -> bool {
+        let knows = || !caller.is_authenticated() || self.auth.authorizer.knows(caller);
+        catch_unwind(AssertUnwindSafe(knows)).unwrap_or_else(|_| {
+            tracing::error!("the authorizer panicked");
+            true
+        })
+    }
+}
+
+fn demand(server: &Server, message: &Message) -> Demand {
+    match message {
+        Message::Request(request) => server.demand(request),
+        Message::Notification(_) | Message::Response(_) => Demand::Opening,
+    }
+}
+
+fn id_of(message: &Message) -> Option<&RequestId> {
+    match message {
+        Message::Request(request) => Some(&request.id),
+        Message::Notification(_) | Message::Response(_) => None,
+    }
+}
+
+/// The streams of calls without a session, as long as they are open: whose they are.
+#[derive(Debug, Default)]
+struct OpenStreams(Mutex<Vec<(Caller, Weak<Stream>)>>);
+
+impl Endpoint {
+    /// What lists show.
+    pub(crate) fn listing(&self) -> Listing {
+        self.gate.as_ref().map_or(Listing::All, |gate| gate.auth.listing)
+    }
+
+    /// Notes whose stream this is, so that it can be ended when its caller is not known any more.
+    pub(crate) fn note_stream(&self, caller: &Caller, stream: &Arc<Stream>) {
+        let Some(gate) = self.gate.as_ref().filter(|_| caller.is_authenticated()) else { return };
+        let mut open = gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == open.capacity() {
+            open.retain(|(_, stream)| stream.strong_count() > 0);
+        }
+        open.push((caller.clone(), Arc::downgrade(stream)));
+    }
+
+    /// Ends the sessions, pipes and streams of callers that are not known any more.
+    pub(crate) fn end_strangers(&self) {
+        let Some(gate) = &self.gate else { return };
+        for entry in self.sessions.all().iter().filter(|entry| !gate.knows(entry.owner())) {
+            self.sessions.remove(entry);
+        }
+        self.pipes.end_unless(|caller| gate.knows(caller));
+        let mut open = std::mem::take(&mut *gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner));
+        open.retain(|(caller, stream)| match stream.upgrade() {
+            None => false,
+            Some(_) if gate.knows(caller) => true,
+            Some(stream) => {
+                stream.end();
+                false
+            }
+        });
+        gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner).extend(open);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a caller is told that may not: status, challenge, error.
+//!
+//! Values from outside end up in the parameters of a header, so each is cut down to what a quoted string
+//! may hold.
+
+use bindpost_mcp_protocol::RequestId;
+use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST};
+use bindpost_mcp_server::HttpRequest;
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+
+use crate::auth::{Denial, DenialKind, UNAUTHORIZED};
+use crate::gate::Gate;
+use crate::reply::{Reply, refuse};
+
+impl Gate {
+    /// Nobody is known: 401, or what else the authorizer found.
+    pub(crate) fn refuse_unknown(
+        &self,
+        request: &HttpRequest,
+        denial: Option<&Denial>,
+        id: Option<&RequestId>,
+        scopes: &[&str],
+    ) -> Reply {
+        let missing = Denial::missing();
+        let denial = denial.unwrap_or(&missing);
+        let text = denial.text.as_str();
+        let (status, code, error) = match denial.kind {
+            DenialKind::Missing => (StatusCode::UNAUTHORIZED, UNAUTHORIZED, None),
+            DenialKind::Invalid => (StatusCode::UNAUTHORIZED, UNAUTHORIZED, Some("invalid_token")),
+            DenialKind::Malformed => (StatusCode::BAD_REQUEST, INVALID_REQUEST, Some("invalid_request")),
+            DenialKind::Unavailable => {
+                let mut reply = refused(StatusCode::SERVICE_UNAVAILABLE, id, 503, text);
+                reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+                return reply;
+            }
+            DenialKind::Failed => {
+                return refused(StatusCode::INTERNAL_SERVER_ERROR, id, INTERNAL_ERROR, text);
+            }
+        };
+        let mut reply = refused(status, id, code, text);
+        let verbatim = denial.challenge.as_deref().and_then(|value| HeaderValue::try_from(value).ok());
+        match verbatim {
+            Some(challenge) => drop(reply.headers_mut().insert(WWW_AUTHENTICATE, challenge)),
+            None => self.challenge(&mut reply, request, error.map(|error| (error, text)), scopes),
+        }
+        reply
+    }
+
+    /// The caller is known, but may not: 403 with all scopes that are needed.
+    pub(crate) fn refuse_lacking(
+        &self,
+        request: &HttpRequest,
+        id: Option<&RequestId>,
+        scopes: &[&str],
+    ) -> Reply {
+        let text = match scopes {
+            [] => "the caller lacks a right that this needs".to_owned(),
+            scopes => format!("this needs the scopes {}", scopes.join(" ")),
+        };
+        let mut reply = refused(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);
+        self.challenge(&mut reply, request, Some(("insufficient_scope", &text)), scopes);
+        reply
+    }
+
+    /// Asks for credentials: each way in a header of its own, the first with everything there is to say.
+    fn challenge(
+        &self,
+        reply: &mut Reply,
+        request: &HttpRequest,
+        error: Option<(&str, &str)>,
+        scopes: &[&str],
+    ) {
+        for (number, challenge) in self.challenges.iter().enumerate() {
+            let challenge = challenge.as_deref().unwrap_or("Bearer");
+            let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
+            let mut value = format!("{scheme} ");
+            if !parameters.contains("realm=") {
+                add(&mut value, "realm", &self.auth.realm);
+            }
+            if !parameters.is_empty() {
+                separate(&mut value);
+                value.push_str(parameters);
+            }
+            if number == 0 {
+                if let Some((error, _)) = error {
+                    add(&mut value, "error", error);
+                }
+                if !scopes.is_empty() {
+                    add(&mut value, "scope", &scopes.join(" "));
+                }
+                if let Some(url) = self.metadata_url(request) {
+                    add(&mut value, "resource_metadata", &url);
+                }
+                if let Some((_, description)) = error {
+                    add(&mut value, "error_description", description);
+                }
+            }
+            if let Ok(value) = HeaderValue::try_from(value) {
+                reply.headers_mut().append(WWW_AUTHENTICATE, value);
+            }
+        }
+    }
+}
+
+fn refused(status: StatusCode, id: Option<&RequestId>, code: i64, text: &str) -> Reply {
+    tracing::debug!(status = status.as_u16(), "refused at the gate");
+    refuse(status, id, code, text)
+}
+
+/// Adds a parameter of a challenge.
+fn add(challenge: &mut String, name: &str, value: &str) {
+    separate(challenge);
+    challenge.push_str(name);
+    challenge.push_str("=\"");
+    // What RFC 6750 allows in a description. Quotes could be escaped, but clients search for the next one.
+    challenge.extend(value.chars().map(|letter| match letter {
+        '"' => '\'',
+        '\\' => '/',
+        ' '..='~' => letter,
+        _ => ' ',
+    }));
+    challenge.push('"');
+}
+
+fn separate(challenge: &mut String) {
+    if !challenge.ends_with(' ') {
+        challenge.push_str(", ");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_breaks_out_of_a_parameter() {
+        let mut challenge = "Bearer ".to_owned();
+        add(&mut challenge, "realm", "a\" b=\"c\\");
+        add(&mut challenge, "error_description", "one\r\ntwo: ünï\u{0}");
+        assert_eq!(challenge, "Bearer realm=\"a' b='c/\", error_description=\"one  two:  n  \"");
+        assert!(HeaderValue::try_from(challenge).is_ok());
+    }
+}

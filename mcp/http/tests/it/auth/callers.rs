@@ -1,0 +1,241 @@
+//! Whose is what: sessions, streams, pipes, tasks, states. What belongs to Alice is not there for Bob.
+
+use std::time::Duration;
+
+use bindpost_mcp_http::{Auth, Opening, SessionLimits};
+use serde_json::json;
+
+use super::*;
+use crate::client::{Ask, LATEST, Session, TestServer, text_of};
+
+const SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+async fn server() -> TestServer {
+    TestServer::of(mixed(), with_keys()).await
+}
+
+#[tokio::test]
+async fn a_session_is_its_callers() {
+    let server = server().await;
+    for revision in SESSIONS {
+        let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
+        let asks = [
+            session.ping(),
+            session.call(1, "time", json!({})),
+            session.notify("notifications/initialized", json!({})),
+            session.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            session.get(),
+            session.resume("1::0"),
+            session.delete(),
+        ];
+        for ask in &asks {
+            server.send(&carrying(ask.clone(), BOB)).await.refused(404, -32001);
+            server.send(ask).await.refused(404, -32001);
+            // Whose credentials do not count is told so: with good ones it might be its session.
+            let refused = server.send(&carrying(ask.clone(), WRONG)).await;
+            refused.refused(401, -32001);
+            assert_eq!(challenge(&refused.headers).1["error"], "invalid_token");
+        }
+        server.send(&carrying(session.ping(), ALICE)).await.result();
+        assert_eq!(server.send(&carrying(session.delete(), ALICE)).await.status, 204);
+    }
+    let session = server.session_of("2025-03-26", |ask| carrying(ask, ALICE)).await;
+    let batch = session.post(json!([request("ping", json!({}))]).to_string());
+    server.send(&carrying(batch.clone(), BOB)).await.refused(404, -32001);
+    assert_eq!(server.send(&carrying(batch, ALICE)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_stream_is_taken_up_by_its_caller_only() {
+    let server = server().await;
+    for revision in SESSIONS {
+        let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
+        let mut stream = server.open(&carrying(session.call(1, "tell", json!({})), ALICE)).await;
+        let first = stream.next().await.unwrap();
+        stream.rest().await;
+        let (number, _) = first.place();
+        let resume = session.resume(&format!("{number}::0"));
+        server.send(&carrying(resume.clone(), BOB)).await.refused(404, -32001);
+        server.send(&resume).await.refused(404, -32001);
+        let rest = server.open(&carrying(resume, ALICE)).await.rest().await;
+        assert_eq!(text_of(&rest.last().unwrap()["result"]), "told", "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_is_its_callers() {
+    let server = server().await;
+    let talk = Talk::open(&server, Way::Pipe, ALICE).await;
+    let call = request("tools/call", json!({"name": "time"}));
+    talk.send(&call, BOB).await.refused(404, -32001);
+    talk.send(&call, NOBODY).await.refused(404, -32001);
+    talk.send(&call, WRONG).await.refused(401, -32001);
+    talk.send(&call, ALICE).await.accepted();
+    // Whoever reads an anonymous one would read the answers of whoever posts to it, so it stays anonymous.
+    let mut talk = Talk::open(&server, Way::Pipe, NOBODY).await;
+    talk.send(&call, ALICE).await.refused(404, -32001);
+    talk.send(&request("tools/call", json!({"name": "whoami"})), ALICE).await.refused(404, -32001);
+    assert_eq!(talk.call("time", NOBODY).await.text(), "noon");
+}
+
+#[tokio::test]
+async fn a_pipe_goes_by_the_rights_of_each_post() {
+    let settings = crate::client::trusting(Settings::default());
+    let server = TestServer::of(mixed(), settings).await;
+    const PLAIN: Credentials = &[("x-caller", "u")];
+    const GRANTED: Credentials = &[("x-caller", "u"), ("x-scopes", "orders.read orders.write")];
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, PLAIN).await;
+        talk.call("write", PLAIN).await.refused(403);
+        assert_eq!(talk.call("write", GRANTED).await.text(), "u", "{way:?}");
+        talk.call("write", PLAIN).await.refused(403);
+    }
+}
+
+#[tokio::test]
+async fn an_anonymous_session_is_adopted_once() {
+    let server = server().await;
+    for revision in SESSIONS {
+        let session = server.session(revision).await;
+        server.send(&session.ping()).await.result();
+        server.send(&session.call(1, "whoami", json!({}))).await.refused(401, -32001);
+        let mut open = server.open(&session.get()).await;
+        // The client has its token now.
+        let reply = server.send(&carrying(session.call(1, "whoami", json!({})), ALICE)).await;
+        assert_eq!(reply.tool_text(), "key:alice", "{revision}");
+        // Somebody else may read what was open before. What is said now is kept for Alice.
+        assert_eq!(open.rest().await, [] as [Value; 0]);
+        server.server.catalog().add_tool(ToolEntry::new(format!("{revision}-kept"), who)).unwrap();
+        server.send(&session.resume("1::0")).await.refused(404, -32001);
+        let mut open = server.open(&carrying(session.resume("1::0"), ALICE)).await;
+        assert_eq!(open.message().await.unwrap()["method"], "notifications/tools/list_changed");
+        for ask in [session.ping(), session.get(), session.resume("1::0"), session.delete()] {
+            server.send(&ask).await.refused(404, -32001);
+            server.send(&carrying(ask, BOB)).await.refused(404, -32001);
+        }
+        let mut stream = server.open(&carrying(session.get(), ALICE)).await;
+        server.server.catalog().add_tool(ToolEntry::new(revision, who)).unwrap();
+        assert_eq!(stream.message().await.unwrap()["method"], "notifications/tools/list_changed");
+        server.send(&carrying(session.ping(), ALICE)).await.result();
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_do_not_count_adopt_nothing() {
+    let server = server().await;
+    let session = server.session(LATEST).await;
+    server.send(&carrying(session.ping(), WRONG)).await.result();
+    server.send(&session.ping()).await.result();
+    server.send(&carrying(session.ping(), ALICE)).await.result();
+    server.send(&carrying(session.ping(), WRONG)).await.refused(401, -32001);
+}
+
+#[tokio::test]
+async fn adopted_sessions_count_as_their_callers() {
+    let session_limits = SessionLimits { per_caller: 2, anonymous: 2, ..SessionLimits::default() };
+    let server = TestServer::of(mixed(), Settings { session_limits, ..with_keys() }).await;
+    let adopt = async |session: &Session| server.send(&carrying(session.ping(), ALICE)).await;
+    for _ in 0..2 {
+        adopt(&server.session(LATEST).await).await.result();
+    }
+    // There is room for anonymous ones again, but not for one more of Alice.
+    let third = server.session(LATEST).await;
+    adopt(&third).await.refused(404, -32001);
+    server.send(&third.ping()).await.result();
+    assert_eq!(server.send(&carrying(Ask::initialize(LATEST), ALICE)).await.status, 503);
+    server.send(&carrying(third.ping(), BOB)).await.result();
+}
+
+/// A request that stands alone, of a client that can do everything.
+fn alone(method: &str, params: Value) -> Ask {
+    let capabilities = json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+    Ask::enveloped(method, params, capabilities)
+}
+
+#[tokio::test]
+async fn a_task_is_its_callers() {
+    let server = server().await;
+    let made = server.send(&carrying(alone("tools/call", json!({"name": "job"})), ALICE)).await.result();
+    assert_eq!(made["resultType"], "task");
+    let task = json!({"taskId": made["taskId"], "inputResponses": {}});
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for stranger in [BOB, NOBODY, WRONG] {
+            let reply = server.send(&carrying(alone(method, task.clone()), stranger)).await;
+            assert_eq!(reply.json()["error"]["code"], -32602, "{method}");
+        }
+    }
+    let found = server.send(&carrying(alone("tasks/get", task), ALICE)).await.result();
+    assert_eq!(found["status"], "working");
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_its_own_tasks_only() {
+    let server = server().await;
+    let made = server.send(&carrying(alone("tools/call", json!({"name": "job"})), ALICE)).await.result();
+    let task = made["taskId"].clone();
+    let listen = alone("subscriptions/listen", json!({"notifications": {"taskIds": [task]}}));
+    let mut bob = server.open(&carrying(listen.clone(), BOB)).await;
+    let mut nobody = server.open(&listen).await;
+    let mut alice = server.open(&carrying(listen, ALICE)).await;
+    for stranger in [&mut bob, &mut nobody] {
+        assert_eq!(stranger.message().await.unwrap()["params"]["notifications"], json!({}));
+    }
+    assert_eq!(alice.message().await.unwrap()["params"]["notifications"]["taskIds"], json!([task]));
+    server.send(&carrying(alone("tasks/cancel", json!({"taskId": task})), ALICE)).await.result();
+    assert_eq!(alice.message().await.unwrap()["params"]["taskId"], task);
+    bob.stays_silent(Duration::from_millis(100)).await;
+    nobody.stays_silent(Duration::from_millis(20)).await;
+}
+
+#[tokio::test]
+async fn a_state_is_its_callers() {
+    let server = server().await;
+    let asked =
+        server.send(&carrying(alone("tools/call", json!({"name": "ask_name"})), ALICE)).await.result();
+    assert_eq!(asked["resultType"], "input_required");
+    let retry = alone(
+        "tools/call",
+        json!({"name": "ask_name", "requestState": asked["requestState"],
+        "inputResponses": {"name": {"action": "accept", "content": {"name": "Ada"}}}}),
+    );
+    server.send(&retry).await.refused(401, -32001);
+    assert_eq!(server.send(&carrying(retry.clone(), BOB)).await.json()["error"]["code"], -32602);
+    assert_eq!(server.send(&carrying(retry, ALICE)).await.tool_text(), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_comes_from_who_was_asked() {
+    let server = server().await;
+    let session = server.session_of(LATEST, |ask| carrying(ask, ALICE)).await;
+    let mut stream = server.open(&carrying(session.call(1, "ask_name", json!({})), ALICE)).await;
+    let question = stream.message().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    let answer = |name: &str| {
+        let result = json!({"action": "accept", "content": {"name": name}});
+        session.post(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string())
+    };
+    server.send(&carrying(answer("Bob"), BOB)).await.refused(404, -32001);
+    server.send(&answer("Nobody")).await.refused(404, -32001);
+    server.send(&carrying(answer("Alice"), ALICE)).await.accepted();
+    assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "Hello, Alice!");
+}
+
+#[tokio::test]
+async fn every_request_of_a_session_is_asked_for_credentials() {
+    let server = TestServer::of(protected(), with(Auth::new(keys()).opening(Opening::Closed))).await;
+    for revision in SESSIONS {
+        let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
+        for ask in [
+            session.ping(),
+            session.call(1, "whoami", json!({})),
+            session.notify("notifications/initialized", json!({})),
+            session.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            session.get(),
+            session.resume("1::0"),
+            session.delete(),
+        ] {
+            server.send(&ask).await.refused(401, -32001);
+        }
+        server.send(&carrying(session.ping(), ALICE)).await.result();
+    }
+}

@@ -1,0 +1,239 @@
+//! What entries demand: nothing, a caller, scopes, roles.
+
+use bindpost_mcp_http::{Auth, Authorizer, Denial, Opening};
+use bindpost_mcp_server::{Caller, HttpRequest, Identity, Listing, Server, ToolEntry};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::client::{Ask, TestServer};
+
+#[tokio::test]
+async fn what_is_anonymous_is_for_everybody() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        for credentials in [NOBODY, WRONG, ALICE] {
+            let mut talk = Talk::open(&server, way, credentials).await;
+            assert_eq!(talk.call("time", credentials).await.text(), "noon", "{way:?}");
+            let read = talk.ask("resources/read", json!({"uri": "menu://open"}), credentials).await;
+            assert_eq!(read.message["result"]["contents"][0]["text"], "soup", "{way:?}");
+            let got = talk.ask("prompts/get", json!({"name": "hello"}), credentials).await;
+            assert_eq!(got.message["result"]["messages"][0]["content"]["text"], "Say hello", "{way:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_an_authorizer_everything_is_open() {
+    let server = TestServer::of(mixed(), Settings::default()).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, ALICE).await;
+        assert_eq!(talk.call("write", ALICE).await.text(), "nobody", "{way:?}");
+        assert_eq!(talk.call("administer", NOBODY).await.text(), "nobody", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_protected_entry_demands_credentials() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        for (method, params, scopes) in [
+            ("tools/call", json!({"name": "whoami"}), None),
+            ("tools/call", json!({"name": "write"}), Some("orders.read orders.write")),
+            ("tools/call", json!({"name": "administer"}), None),
+            ("resources/read", json!({"uri": "menu://staff"}), None),
+            ("prompts/get", json!({"name": "order"}), Some("orders.write")),
+        ] {
+            let answer = talk.ask(method, params, NOBODY).await;
+            let mut expected = parameters(&[("realm", "mcp"), ("header", "x-api-key")]);
+            expected.extend(scopes.map(|scopes| ("scope".to_owned(), scopes.to_owned())));
+            assert_eq!(answer.refused(401), expected, "{way:?} {method}");
+            assert_eq!(challenge(&answer.headers).0, "ApiKey");
+            assert_eq!(answer.message["error"]["message"], "authentication is required");
+        }
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_do_not_count_are_called_invalid() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let answer = talk.call("write", WRONG).await;
+        let expected = parameters(&[
+            ("realm", "mcp"),
+            ("header", "x-api-key"),
+            ("error", "invalid_token"),
+            ("scope", "orders.read orders.write"),
+            ("error_description", "the API key is not known"),
+        ]);
+        assert_eq!(answer.refused(401), expected, "{way:?}");
+        assert_eq!(answer.message["error"]["message"], "the API key is not known");
+    }
+}
+
+#[tokio::test]
+async fn a_known_caller_may_what_demands_only_that() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, ALICE).await;
+        assert_eq!(talk.call("whoami", ALICE).await.text(), "key:alice", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn lacking_scopes_is_403_with_all_of_them() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        // One who has none, and one who has some.
+        for credentials in [ALICE, READER] {
+            let mut talk = Talk::open(&server, way, credentials).await;
+            let answer = talk.call("write", credentials).await;
+            let text = "this needs the scopes orders.read orders.write";
+            let expected = parameters(&[
+                ("realm", "mcp"),
+                ("header", "x-api-key"),
+                ("error", "insufficient_scope"),
+                ("scope", "orders.read orders.write"),
+                ("error_description", text),
+            ]);
+            assert_eq!(answer.refused(403), expected, "{way:?}");
+            assert_eq!(answer.message["error"]["message"], text);
+        }
+        let mut talk = Talk::open(&server, way, READER).await;
+        assert_eq!(talk.call("read", READER).await.text(), "key:reader", "{way:?}");
+        let mut talk = Talk::open(&server, way, WRITER).await;
+        assert_eq!(talk.call("write", WRITER).await.text(), "key:writer", "{way:?}");
+        // A scope is no role.
+        let challenge = talk.call("administer", WRITER).await.refused(403);
+        assert_eq!(challenge.get("scope"), None);
+        assert_eq!(challenge["error"], "insufficient_scope");
+    }
+}
+
+/// Everybody is an application.
+#[derive(Debug)]
+struct Applications;
+
+impl Authorizer for Applications {
+    async fn authorize(&self, _: &HttpRequest) -> Result<Caller, Denial> {
+        Ok(Identity::new("app").role("Orders.Admin").into())
+    }
+}
+
+#[tokio::test]
+async fn roles_open_what_names_them_and_nothing_else() {
+    let server = TestServer::of(mixed(), with(Auth::new(Applications))).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        assert_eq!(talk.call("administer", NOBODY).await.text(), "app", "{way:?}");
+        assert_eq!(talk.call("whoami", NOBODY).await.text(), "app", "{way:?}");
+        let challenge = talk.call("read", NOBODY).await.refused(403);
+        assert_eq!(challenge["scope"], "orders.read", "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_there_looks_like_one_that_is_protected() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let there = talk.call("whoami", NOBODY).await;
+        let not_there = talk.call("no such tool", NOBODY).await;
+        assert_eq!(there.refused(401), not_there.refused(401), "{way:?}");
+        assert_eq!(there.message, not_there.message, "{way:?}");
+        let mut talk = Talk::open(&server, way, ALICE).await;
+        assert_eq!(talk.call("no such tool", ALICE).await.message["error"]["code"], -32602, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn subscribing_demands_what_reading_does() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        talk.ask("resources/subscribe", json!({"uri": "menu://staff"}), NOBODY).await.refused(401);
+    }
+    let listen = |uris: &[&str]| {
+        let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+        Ask::modern("subscriptions/listen", filter)
+    };
+    server.send(&listen(&["menu://open", "menu://staff"])).await.refused(401, -32001);
+    let mut stream = server.open(&listen(&["menu://open"])).await;
+    assert_eq!(stream.message().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+}
+
+#[tokio::test]
+async fn a_batch_is_refused_as_a_whole() {
+    let server = TestServer::of(mixed(), with_keys()).await;
+    let call = |id: u32, tool: &str| {
+        let params = json!({"name": tool});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
+    let open = json!([call(1, "time"), call(2, "time"), {"jsonrpc": "2.0", "method": "notifications/x"}]);
+    let answers = talk.send(&open, NOBODY).await.json();
+    assert_eq!(answers.as_array().unwrap().len(), 2);
+
+    let some = json!([call(1, "time"), call(2, "read"), call(3, "write")]);
+    let refused = talk.send(&some, NOBODY).await;
+    assert_eq!(refused.refused(401, -32001)["id"], Value::Null);
+    assert_eq!(challenge(&refused.headers).1["scope"], "orders.read orders.write");
+
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), ALICE).await;
+    let refused = talk.send(&some, ALICE).await;
+    refused.refused(403, -32001);
+    assert_eq!(challenge(&refused.headers).1["scope"], "orders.read orders.write");
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), WRITER).await;
+    assert_eq!(talk.send(&some, WRITER).await.json().as_array().unwrap().len(), 3);
+
+    // One message that cannot be read does not open the door for the others.
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
+    talk.send(&json!([7, call(1, "whoami")]), NOBODY).await.refused(401, -32001);
+}
+
+/// All names a list shows, page by page.
+async fn listed(talk: &mut Talk<'_>, method: &str, member: &str, credentials: Credentials) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut params = json!({});
+    loop {
+        let answer = talk.ask(method, params, credentials).await;
+        let result = &answer.message["result"];
+        let page = result[member].as_array().unwrap_or_else(|| panic!("{}", answer.message));
+        assert!(page.len() <= 2);
+        names.extend(page.iter().map(|entry| entry["name"].as_str().unwrap().to_owned()));
+        match result["nextCursor"].as_str() {
+            Some(cursor) => params = json!({"cursor": cursor}),
+            None => return names,
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_show_everything_or_what_the_caller_may_use() {
+    let entries = || {
+        Server::builder("pages", "1")
+            .page_size(2)
+            .tool(ToolEntry::new("a", who))
+            .tool(ToolEntry::new("b", who).scopes(["orders.read"]))
+            .tool(ToolEntry::new("c", who).anonymous())
+            .tool(ToolEntry::new("d", who).scopes(["orders.read", "orders.write"]))
+            .tool(ToolEntry::new("e", who))
+            .tool(ToolEntry::new("f", who).anonymous())
+            .build()
+            .unwrap()
+    };
+    let all = TestServer::of(entries(), with(Auth::new(keys()).opening(Opening::Open))).await;
+    let permitted = TestServer::of(entries(), with(Auth::new(keys()).listing(Listing::Permitted))).await;
+    for way in WAYS {
+        for (credentials, may) in
+            [(NOBODY, "cf"), (WRONG, "cf"), (ALICE, "acef"), (READER, "abcef"), (WRITER, "abcdef")]
+        {
+            let mut talk = Talk::open(&all, way, credentials).await;
+            assert_eq!(listed(&mut talk, "tools/list", "tools", credentials).await.concat(), "abcdef");
+            let mut talk = Talk::open(&permitted, way, credentials).await;
+            let names = listed(&mut talk, "tools/list", "tools", credentials).await;
+            assert_eq!(names.concat(), may, "{way:?} {credentials:?}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a handler sees of the HTTP request; headers that are not to be believed; sessions for logs only;
+//! and who may be served where.
+
+use std::collections::HashSet;
+
+use bindpost_mcp_http::listener::Drain;
+use bindpost_mcp_http::{Auth, SessionMode, bind};
+use bindpost_mcp_server::Context;
+use serde_json::json;
+
+use super::*;
+use crate::client::{Ask, LATEST, TestServer, within};
+
+/// What a handler sees.
+pub(super) async fn describe(context: Context) -> String {
+    let Some(http) = context.http() else { return "no HTTP".to_owned() };
+    json!({
+        "method": http.method(),
+        "path": http.uri().path(),
+        "name": http.query("name"),
+        "test": http.header("x-test"),
+        "cookie": http.cookie("flavour"),
+        "peer": http.peer.map(|peer| peer.ip().to_string()),
+        "user": http.header("x-ms-client-principal-name"),
+        "headers": http.headers().keys().filter(|name| name.as_str().starts_with("x-ms")).count(),
+        "session": context.session_id(),
+    })
+    .to_string()
+}
+
+fn described(answer: &Answer) -> Value {
+    serde_json::from_str(answer.text()).unwrap()
+}
+
+const EXTRAS: Credentials = &[
+    ("x-test", "some value"),
+    ("cookie", "a=b; flavour=\"sweet\""),
+    ("x-ms-client-principal", "e30="),
+    ("X-MS-CLIENT-PRINCIPAL-NAME", "mallory"),
+    ("x-ms-client-principal-id", "1"),
+    ("x-ms-client-principal-idp", "aad"),
+    ("x-ms-token-aad-access-token", "token"),
+    ("x-ms-token-aad-access-token", "token"),
+    ("x-ms-other", "stays"),
+];
+
+#[tokio::test]
+async fn a_handler_sees_the_request() {
+    for settings in [Settings::default(), with_keys()] {
+        let server = TestServer::of(mixed(), settings).await;
+        for way in WAYS {
+            let mut talk = Talk::open(&server, way, NOBODY).await;
+            let seen = described(&talk.call("http", EXTRAS).await);
+            let path = if way == Way::Pipe { "/message" } else { "/mcp" };
+            let expected = json!({"method": "POST", "path": path, "name": null, "test": "some value",
+                "cookie": "sweet", "peer": "127.0.0.1", "user": null, "headers": 1,
+                "session": talk.session});
+            assert_eq!(seen, expected, "{way:?}");
+        }
+        let ask = Ask::modern_call("http", json!({})).at("/mcp?name=value&x=y");
+        assert!(server.send(&ask).await.tool_text().contains(r#""name":"value""#));
+        let batch = json!([request("tools/call", json!({"name": "http"}))]);
+        let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
+        assert!(talk.send(&batch, EXTRAS).await.text().contains("some value"));
+    }
+}
+
+#[tokio::test]
+async fn a_platform_is_believed_only_if_told_so() {
+    let settings = Settings { trust_platform_identity: true, ..Settings::default() };
+    let server = TestServer::of(mixed(), settings).await;
+    for way in WAYS {
+        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let seen = described(&talk.call("http", EXTRAS).await);
+        assert_eq!((&seen["user"], &seen["headers"]), (&json!("mallory"), &json!(6)), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_authorizer_sees_what_handlers_do() {
+    use bindpost_mcp_http::{Authorizer, Denial};
+    use bindpost_mcp_server::{Caller, HttpRequest};
+
+    #[derive(Debug)]
+    struct Platform;
+    impl Authorizer for Platform {
+        async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+            let name = request.header("x-ms-client-principal-name").ok_or_else(Denial::missing)?;
+            assert_eq!(request.peer.unwrap().ip().to_string(), "127.0.0.1");
+            Ok(Caller::new(name))
+        }
+    }
+    let call = carrying(Ask::modern_call("whoami", json!({})), EXTRAS);
+    let server = TestServer::of(mixed(), with(Auth::new(Platform))).await;
+    server.send(&call).await.refused(401, -32001);
+    let trusting = Settings { trust_platform_identity: true, ..with(Auth::new(Platform)) };
+    let server = TestServer::of(mixed(), trusting).await;
+    assert_eq!(server.send(&call).await.tool_text(), "mallory");
+}
+
+#[tokio::test]
+async fn stateless_sessions_are_names_and_nothing_else() {
+    let settings = || Settings { sessions: SessionMode::Stateless, ..with_keys() };
+    let (here, there) =
+        (TestServer::of(mixed(), settings()).await, TestServer::of(mixed(), settings()).await);
+    let mut ids = HashSet::new();
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let opened = here.send(&Ask::initialize(revision)).await;
+        let id = opened.header("mcp-session-id").unwrap().to_owned();
+        assert!(id.len() >= 22);
+        let session = crate::client::Session { id: id.clone(), revision };
+        // Any instance serves it, for any caller, under any name.
+        for server in [&here, &there] {
+            for credentials in [NOBODY, ALICE, BOB] {
+                let ask = session.call(1, "http", json!({}));
+                let seen = server.send(&carrying(ask, credentials)).await.tool_text();
+                assert!(seen.contains(&id), "{seen}");
+                assert_eq!(server.send(&carrying(session.ping(), credentials)).await.result(), json!({}));
+            }
+            let no_id = "what was never handed out";
+            assert_eq!(server.send(&session.ping().with("mcp-session-id", no_id)).await.result(), json!({}));
+            assert_eq!(server.send(&session.ping().without("mcp-session-id")).await.result(), json!({}));
+            assert_eq!(
+                server.send(&carrying(session.call(1, "whoami", json!({})), ALICE)).await.tool_text(),
+                "key:alice"
+            );
+            server.send(&session.call(1, "whoami", json!({}))).await.refused(401, -32001);
+            server.send(&session.notify("notifications/initialized", json!({}))).await.accepted();
+            assert_eq!(server.send(&session.get()).await.refused(405, -32600)["id"], Value::Null);
+            assert_eq!(server.send(&session.delete()).await.header("allow"), Some("POST, OPTIONS"));
+        }
+        assert!(ids.insert(id));
+    }
+    let discover = Ask::modern("server/discover", json!({})).header("mcp-session-id", "x");
+    here.send(&discover).await.result();
+}
+
+#[tokio::test]
+async fn only_the_loopback_is_served_without_an_authorizer() {
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let Ok(bound) = bind(address).await else { continue };
+        let (_trigger, drain) = Drain::new();
+        let refused = within(bound.serve_until(mixed(), Settings::default(), drain)).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(
+            ["127.0.0.1", "Settings::auth", "Settings::open_to_all"].iter().all(|fix| text.contains(fix)),
+            "{text}"
+        );
+        for settings in [with_keys(), Settings { open_to_all: true, ..Settings::default() }] {
+            let bound = bind(address).await.unwrap();
+            let port = bound.local_addr().port();
+            let (trigger, drain) = Drain::new();
+            let running = tokio::spawn(bound.serve_until(mixed(), settings, drain));
+            let mut client = crate::client::Client::connect(([127, 0, 0, 1], port).into()).await;
+            assert_eq!(client.send(&Ask::modern_call("time", json!({}))).await.tool_text(), "noon");
+            trigger.pull();
+            trigger.pull();
+            within(running).await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_origin_can_be_required() {
+    let settings = Settings { require_origin: true, ..Settings::default() };
+    let server = TestServer::of(mixed(), settings).await;
+    for ask in [
+        Ask::initialize(LATEST),
+        Ask::new("GET", "/sse"),
+        Ask::new("DELETE", "/mcp"),
+        Ask::modern_call("time", json!({})),
+    ] {
+        server.send(&ask).await.refused(403, -32600);
+    }
+    server.send(&Ask::initialize(LATEST).header("origin", "http://localhost:3000")).await.result();
+}

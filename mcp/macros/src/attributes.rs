@@ -1,0 +1,475 @@
+//! What the user wrote in an attribute, as plain values. Every mistake is reported, at its place.
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens as _;
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{Attribute, Expr, ExprArray, Ident, Lit, LitBool, LitStr, Meta, Token, parenthesized};
+
+use crate::mistakes::Mistakes;
+
+/// What a function becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool,
+    Resource,
+    ResourceList,
+    Prompt,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 4] = [Kind::Tool, Kind::Resource, Kind::ResourceList, Kind::Prompt];
+
+    /// The attribute's name.
+    pub(crate) fn attribute(self) -> &'static str {
+        match self {
+            Kind::Tool => "tool",
+            Kind::Resource => "resource",
+            Kind::ResourceList => "resource_list",
+            Kind::Prompt => "prompt",
+        }
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Kind::Tool => &[
+                "name",
+                "description",
+                "title",
+                "read_only",
+                "destructive",
+                "idempotent",
+                "open_world",
+                "anonymous",
+                "scopes",
+                "roles",
+                "timeout",
+                "icons",
+                "meta",
+                "task",
+                "rename_all",
+            ],
+            Kind::Resource => &[
+                "name",
+                "description",
+                "title",
+                "mime_type",
+                "size",
+                "anonymous",
+                "scopes",
+                "roles",
+                "timeout",
+                "icons",
+                "meta",
+                "rename_all",
+            ],
+            Kind::ResourceList => &["anonymous", "scopes", "roles"],
+            Kind::Prompt => &[
+                "name",
+                "description",
+                "title",
+                "anonymous",
+                "scopes",
+                "roles",
+                "timeout",
+                "icons",
+                "meta",
+                "rename_all",
+            ],
+        }
+    }
+}
+
+/// The options of an entry.
+#[derive(Default)]
+pub(crate) struct Options {
+    /// The URI of a resource, the scheme of a list.
+    pub(crate) uri: Option<LitStr>,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) description: Option<Expr>,
+    pub(crate) title: Option<Expr>,
+    pub(crate) mime_type: Option<Expr>,
+    pub(crate) size: Option<Expr>,
+    pub(crate) read_only: Option<bool>,
+    pub(crate) destructive: Option<bool>,
+    pub(crate) idempotent: Option<bool>,
+    pub(crate) open_world: Option<bool>,
+    pub(crate) anonymous: bool,
+    pub(crate) scopes: Option<ExprArray>,
+    pub(crate) roles: Option<ExprArray>,
+    pub(crate) timeout: Option<Expr>,
+    pub(crate) icons: Option<Expr>,
+    pub(crate) meta: Vec<(LitStr, Expr)>,
+    pub(crate) task: Option<Task>,
+    pub(crate) rename_all: Option<Case>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Task {
+    WhenPossible,
+    Required,
+}
+
+/// How arguments are named.
+#[derive(Clone, Copy)]
+pub(crate) enum Case {
+    Snake,
+    Camel,
+    Pascal,
+    Kebab,
+}
+
+impl Case {
+    const KNOWN: &'static str = "snake_case, camelCase, PascalCase or kebab-case";
+
+    fn parse(text: &str) -> Option<Case> {
+        match text {
+            "snake_case" => Some(Case::Snake),
+            "camelCase" => Some(Case::Camel),
+            "PascalCase" => Some(Case::Pascal),
+            "kebab-case" => Some(Case::Kebab),
+            _ => None,
+        }
+    }
+
+    /// A name of Rust in this case.
+    pub(crate) fn apply(self, name: &str) -> String {
+        let capital = |word: &str| {
+            let mut letters = word.chars();
+            letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+        };
+        let words = name.split('_').filter(|word| !word.is_empty());
+        match self {
+            Case::Snake => name.to_owned(),
+            Case::Kebab => words.collect::<Vec<_>>().join("-"),
+            Case::Pascal => words.map(capital).collect::<Vec<String>>().concat(),
+            Case::Camel => {
+                let words = words.enumerate();
+                words.map(|(at, word)| if at == 0 { word.to_owned() } else { capital(word) }).collect()
+            }
+        }
+    }
+}
+
+impl Options {
+    /// Reads the options of an attribute.
+    pub(crate) fn parse(kind: Kind, tokens: TokenStream, mistakes: &mut Mistakes) -> Options {
+        let mut options = Options::default();
+        let mut seen = Vec::new();
+        let parser = |input: ParseStream<'_>| -> syn::Result<()> {
+            if matches!(kind, Kind::Resource | Kind::ResourceList) && input.peek(LitStr) {
+                options.uri = Some(input.parse()?);
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+            }
+            each_option(input, |option, input| {
+                let name = option.to_string();
+                if !kind.options().contains(&name.as_str()) {
+                    mistakes.at(option.span(), unknown(&name, kind.options(), kind.attribute()));
+                    return skip(input);
+                }
+                if seen.contains(&name) {
+                    mistakes.at(option.span(), format!("`{name}` is there twice"));
+                }
+                seen.push(name);
+                options.take(option, input, mistakes)
+            })
+        };
+        if let Err(mistake) = parser.parse2(tokens) {
+            mistakes.add(mistake);
+        }
+        options
+    }
+
+    fn take(&mut self, option: &Ident, input: ParseStream<'_>, mistakes: &mut Mistakes) -> syn::Result<()> {
+        match option.to_string().as_str() {
+            "name" => self.name = text(option, input)?,
+            "description" => self.description = value(input)?,
+            "title" => self.title = value(input)?,
+            "mime_type" => self.mime_type = value(input)?,
+            "size" => self.size = value(input)?,
+            "read_only" => self.read_only = Some(flag(option, input)?),
+            "destructive" => self.destructive = Some(flag(option, input)?),
+            "idempotent" => self.idempotent = Some(flag(option, input)?),
+            "open_world" => self.open_world = Some(flag(option, input)?),
+            "anonymous" => self.anonymous = flag(option, input)?,
+            "scopes" => self.scopes = list(option, input)?,
+            "roles" => self.roles = list(option, input)?,
+            "timeout" => self.timeout = value(input)?,
+            "icons" => self.icons = value(input)?,
+            "meta" => {
+                let members;
+                parenthesized!(members in input);
+                let members = members.parse_terminated(
+                    |input: ParseStream<'_>| {
+                        let name: LitStr = input.parse()?;
+                        input.parse::<Token![=]>()?;
+                        Ok((name, input.parse::<Expr>()?))
+                    },
+                    Token![,],
+                )?;
+                self.meta.extend(members);
+            }
+            "task" => {
+                self.task = Some(if input.peek(Token![=]) {
+                    let text = text(option, input)?;
+                    match text {
+                        Some(text) if text.value() == "required" => Task::Required,
+                        other => {
+                            let span = other.map_or(option.span(), |text| text.span());
+                            mistakes.at(span, "write `task`, or `task = \"required\"`");
+                            Task::WhenPossible
+                        }
+                    }
+                } else {
+                    Task::WhenPossible
+                });
+            }
+            "rename_all" => {
+                let text = text(option, input)?;
+                if let Some(text) = text {
+                    self.rename_all = Case::parse(&text.value());
+                    if self.rename_all.is_none() {
+                        mistakes.at(text.span(), format!("there are {}", Case::KNOWN));
+                    }
+                }
+            }
+            _ => skip(input)?,
+        }
+        Ok(())
+    }
+}
+
+/// What `#[arg(…)]` and the doc comment say of a parameter.
+#[derive(Default)]
+pub(crate) struct ArgOptions {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) description: Option<Expr>,
+    pub(crate) default: Option<Expr>,
+    pub(crate) complete: Option<Expr>,
+    pub(crate) required: Option<bool>,
+    /// The rest, as methods of `Argument`.
+    pub(crate) keywords: Vec<(Ident, Expr)>,
+}
+
+impl ArgOptions {
+    const KNOWN: [&'static str; 14] = [
+        "name",
+        "description",
+        "default",
+        "one_of",
+        "format",
+        "minimum",
+        "maximum",
+        "min_length",
+        "max_length",
+        "min_items",
+        "max_items",
+        "pattern",
+        "required",
+        "complete",
+    ];
+
+    /// Takes `#[arg(…)]` and the doc comments off a parameter and reads them.
+    pub(crate) fn take_from(attributes: &mut Vec<Attribute>, mistakes: &mut Mistakes) -> ArgOptions {
+        let mut options = ArgOptions::default();
+        let documented = doc_of(attributes);
+        attributes.retain(|attribute| {
+            if attribute.path().is_ident("doc") {
+                return false;
+            }
+            if !attribute.path().is_ident("arg") {
+                return true;
+            }
+            if let Err(mistake) = options.read(attribute, mistakes) {
+                mistakes.add(mistake);
+            }
+            false
+        });
+        if options.description.is_none() && !documented.is_empty() {
+            options.description = Some(text_expr(&documented));
+        }
+        options
+    }
+
+    fn read(&mut self, attribute: &Attribute, mistakes: &mut Mistakes) -> syn::Result<()> {
+        let Meta::List(list) = &attribute.meta else {
+            let example = "write what is to be said: `#[arg(minimum = 1, maximum = 100)]`";
+            return Err(syn::Error::new_spanned(attribute, example));
+        };
+        let mut seen = Vec::new();
+        let parser = |input: ParseStream<'_>| {
+            each_option(input, |option, input| {
+                let name = option.to_string();
+                if !Self::KNOWN.contains(&name.as_str()) {
+                    mistakes.at(option.span(), unknown(&name, &Self::KNOWN, "arg"));
+                    return skip(input);
+                }
+                if seen.contains(&name) {
+                    mistakes.at(option.span(), format!("`{name}` is there twice"));
+                }
+                seen.push(name.clone());
+                match name.as_str() {
+                    "name" => self.name = text(option, input)?,
+                    "description" => self.description = value(input)?,
+                    "default" => self.default = value(input)?,
+                    "complete" => self.complete = value(input)?,
+                    "required" => self.required = Some(flag(option, input)?),
+                    _ => {
+                        if let Some(value) = value(input)? {
+                            self.keywords.push((option.clone(), value));
+                        }
+                    }
+                }
+                Ok(())
+            })
+        };
+        parser.parse2(list.tokens.clone())
+    }
+}
+
+/// Calls `take` with every option: its name, and what follows. A broken one does not hide the next.
+fn each_option(
+    input: ParseStream<'_>,
+    mut take: impl FnMut(&Ident, ParseStream<'_>) -> syn::Result<()>,
+) -> syn::Result<()> {
+    let mut mistakes: Option<syn::Error> = None;
+    while !input.is_empty() {
+        // `default`, `type` and the like are names here.
+        let option = input.call(Ident::parse_any)?;
+        if let Err(mistake) = take(&option, input) {
+            match &mut mistakes {
+                Some(all) => all.combine(mistake),
+                none => *none = Some(mistake),
+            }
+            skip(input)?;
+        }
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+    }
+    mistakes.map_or(Ok(()), Err)
+}
+
+/// Leaves out the value of an option that is not known.
+fn skip(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}
+
+fn value(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
+    input.parse::<Token![=]>()?;
+    input.parse().map(Some)
+}
+
+fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<Option<LitStr>> {
+    let value = value(input)?;
+    match value {
+        Some(Expr::Lit(literal)) if matches!(literal.lit, Lit::Str(_)) => match literal.lit {
+            Lit::Str(text) => Ok(Some(text)),
+            _ => Ok(None),
+        },
+        other => Err(syn::Error::new_spanned(other, format!("`{option}` is a text: `{option} = \"…\"`"))),
+    }
+}
+
+fn flag(option: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+    if !input.peek(Token![=]) {
+        return Ok(true);
+    }
+    input.parse::<Token![=]>()?;
+    let value: Expr = input.parse()?;
+    match &value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Bool(LitBool { value, .. }) => Ok(*value),
+            other => Err(syn::Error::new_spanned(other, format!("write `{option}` or `{option} = false`"))),
+        },
+        other => Err(syn::Error::new_spanned(other, format!("write `{option}` or `{option} = false`"))),
+    }
+}
+
+fn list(option: &Ident, input: ParseStream<'_>) -> syn::Result<Option<ExprArray>> {
+    match value(input)? {
+        Some(Expr::Array(list)) => Ok(Some(list)),
+        other => {
+            let example = format!("`{option}` is a list: `{option} = [\"…\"]`");
+            Err(syn::Error::new_spanned(other, example))
+        }
+    }
+}
+
+/// The doc comments, one line each as they were written.
+pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
+        if let Meta::NameValue(pair) = &attribute.meta
+            && let Expr::Lit(literal) = &pair.value
+            && let Lit::Str(text) = &literal.lit
+        {
+            let text = text.value();
+            lines.extend(
+                text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()),
+            );
+        }
+    }
+    lines.join("\n").trim().to_owned()
+}
+
+pub(crate) fn text_expr(text: &str) -> Expr {
+    let literal = LitStr::new(text, Span::call_site());
+    Expr::Lit(syn::ExprLit { attrs: Vec::new(), lit: Lit::Str(literal) })
+}
+
+/// Says what an unknown option could have been.
+fn unknown(name: &str, known: &[&str], attribute: &str) -> String {
+    // Other frameworks' words for the same.
+    let meant = match name {
+        "readonly" | "readOnly" | "read_only_hint" | "readOnlyHint" => Some("read_only"),
+        "destructive_hint" | "destructiveHint" => Some("destructive"),
+        "idempotent_hint" | "idempotentHint" => Some("idempotent"),
+        "open_world_hint" | "openWorldHint" | "openworld" => Some("open_world"),
+        "allow_anonymous" | "public" => Some("anonymous"),
+        "desc" | "doc" | "about" => Some("description"),
+        "min" | "ge" => Some("minimum"),
+        "max" | "le" => Some("maximum"),
+        "values" | "enum" | "choices" | "allowed" => Some("one_of"),
+        "regex" => Some("pattern"),
+        "mime" | "mimeType" | "content_type" => Some("mime_type"),
+        "scope" => Some("scopes"),
+        "role" => Some("roles"),
+        "icon" => Some("icons"),
+        "rename" => Some("name"),
+        _ => known.iter().copied().find(|known| is_near(name, known)),
+    };
+    let meant = meant.filter(|meant| known.contains(meant));
+    match meant {
+        Some(meant) => format!("`#[{attribute}]` has no option `{name}`; did you mean `{meant}`?"),
+        None => format!("`#[{attribute}]` has no option `{name}`; there are: {}", known.join(", ")),
+    }
+}
+
+/// Whether one letter was added, left out, changed or swapped, or the case differs.
+fn is_near(written: &str, known: &str) -> bool {
+    let (written, known) = (written.to_lowercase().replace('_', ""), known.replace('_', ""));
+    if written == known {
+        return true;
+    }
+    let (a, b): (Vec<char>, Vec<char>) = (written.chars().collect(), known.chars().collect());
+    let same_start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let rest = a.len().min(b.len()) - same_start;
+    let same_end = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let (a, b) = (a.len() - same_start - same_end, b.len() - same_start - same_end);
+    a <= 1 && b <= 1 || a == 2 && b == 2
+}
+
+/// Options of an attribute that is inside an `impl` block with `#[tools]`.
+pub(crate) fn tokens_of(attribute: &Attribute) -> TokenStream {
+    match &attribute.meta {
+        Meta::List(list) => list.tokens.clone(),
+        Meta::Path(_) => TokenStream::new(),
+        Meta::NameValue(pair) => pair.value.to_token_stream(),
+    }
+}

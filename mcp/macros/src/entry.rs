@@ -1,0 +1,305 @@
+//! One function → the tokens of its entry.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Expr, Ident, ItemFn, LitStr, Member};
+
+use crate::attributes::{Case, Kind, Options, Task, text_expr};
+use crate::function::{Function, Place};
+use crate::mistakes::Mistakes;
+
+/// The function that makes the entry of a function with this name.
+pub(crate) fn companion(ident: &Ident) -> Ident {
+    format_ident!("{}_entry", ident, span = ident.span())
+}
+
+/// The function as it was, and the one that makes its entry.
+pub(crate) fn of_function(kind: Kind, options: TokenStream, item: TokenStream) -> TokenStream {
+    let mut mistakes = Mistakes::default();
+    let mut function: ItemFn = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(_) => {
+            let attribute = kind.attribute();
+            let text = format!(
+                "`#[{attribute}]` goes on a function; for methods put `#[tools]` on the `impl` block"
+            );
+            mistakes.at(item.span(), text);
+            let mistakes = mistakes.into_tokens();
+            return quote!(#item #mistakes);
+        }
+    };
+    let options = Options::parse(kind, options, &mut mistakes);
+    let read = Function::read(&function.attrs, &mut function.sig, Place::Alone, &mut mistakes);
+    let entry = entry(kind, &options, &read, Place::Alone, &mut mistakes);
+    let (vis, companion) = (&function.vis, companion(&function.sig.ident));
+    let ty = entry_type(kind, &options);
+    let doc = format!("The entry of [`{}`], for `entries![…]`.", read.ident);
+    // With a mistake all names stay, so that whatever uses them reports nothing of its own.
+    let entry = if mistakes.are_there() { quote!(loop {}) } else { entry };
+    let mistakes = mistakes.into_tokens();
+    quote! {
+        #function
+
+        #[doc = #doc]
+        #vis fn #companion() -> ::bindpost::#ty {
+            #entry
+        }
+
+        #mistakes
+    }
+}
+
+fn is_template(options: &Options) -> bool {
+    options.uri.as_ref().is_some_and(|uri| uri.value().contains('{'))
+}
+
+fn entry_type(kind: Kind, options: &Options) -> Ident {
+    let name = match kind {
+        Kind::Tool => "ToolEntry",
+        Kind::Resource if is_template(options) => "TemplateEntry",
+        Kind::Resource => "ResourceEntry",
+        Kind::ResourceList => "ResourceListEntry",
+        Kind::Prompt => "PromptEntry",
+    };
+    format_ident!("{name}")
+}
+
+/// The expression that makes the entry. In an `impl` block, `this` is an `Arc` of the value.
+pub(crate) fn entry(
+    kind: Kind,
+    options: &Options,
+    function: &Function,
+    place: Place,
+    mistakes: &mut Mistakes,
+) -> TokenStream {
+    let case = options.rename_all.unwrap_or(Case::Snake);
+    let rename = |name: &str| case.apply(name);
+    let signature = function.signature(rename);
+    let fill = function.fill(rename);
+    let call = function.call(place);
+    let returns = &function.returns;
+    // A value of that type comes out, which says the most that is known of it.
+    let settled = quote_spanned! {returns.span()=>
+        let returns = ::bindpost::returns::Returns::<#returns>::new();
+        let value = returns.settle(#call)?;
+    };
+    let result = match kind {
+        Kind::Tool => quote_spanned! {returns.span()=>
+            #settled (&&&returns.of_value()).tool_result(value)
+        },
+        Kind::Resource => quote_spanned! {returns.span()=>
+            #settled ::std::result::Result::Ok((&&returns.of_value()).contents(value))
+        },
+        Kind::ResourceList | Kind::Prompt => quote! { ::std::result::Result::Ok(#call) },
+    };
+    let share = (function.takes_self).then(|| quote!(let this = ::std::clone::Clone::clone(&this);));
+    let unused = function.parameters.is_empty().then(|| quote!(#[allow(unused_mut, unused_variables)]));
+    let run = quote! {
+        move |#unused mut parts: ::bindpost::Parts| {
+            #share
+            async move { #fill #result }
+        }
+    };
+    // One handle for the entry, and one of it for each call.
+    let run = if function.takes_self { quote!({ #share #run }) } else { run };
+    let name = options.name.as_ref().map_or_else(|| function.ident.to_string(), LitStr::value);
+    let name = name.trim_start_matches("r#");
+    let settings = settings(kind, options, function, mistakes);
+    match kind {
+        Kind::Tool => {
+            check_tool_name(options, function, name, mistakes);
+            quote! {{
+                #[allow(unused_imports)]
+                use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
+                let returns = ::bindpost::returns::Returns::<#returns>::new().of_value();
+                ::bindpost::ToolEntry::with_signature(#name, #signature, #run)
+                    .output_schema((&&&returns).output_schema())
+                    #settings
+            }}
+        }
+        Kind::Resource => {
+            let uri = uri_of(options, function, mistakes);
+            let ty = entry_type(kind, options);
+            quote! {{
+                #[allow(unused_imports)]
+                use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+                ::bindpost::#ty::with_signature(#uri, #name, #signature, #run) #settings
+            }}
+        }
+        Kind::ResourceList => {
+            let scheme = scheme_of(options, function, mistakes);
+            quote!(::bindpost::ResourceListEntry::with_signature(#scheme, #signature, #run) #settings)
+        }
+        Kind::Prompt => quote!(::bindpost::PromptEntry::with_signature(#name, #signature, #run) #settings),
+    }
+}
+
+/// The builder calls that say the rest.
+fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut Mistakes) -> TokenStream {
+    let mut calls = Vec::new();
+    if kind != Kind::ResourceList {
+        let described = options.description.clone();
+        let described = described.or_else(|| (!function.doc.is_empty()).then(|| text_expr(&function.doc)));
+        match described {
+            Some(text) => calls.push(quote!(.description(#text))),
+            None => {
+                let text = format!(
+                    "the model reads the description to know when to use this: write a doc comment above \
+                     `#[{}]`, or `description = \"…\"`",
+                    kind.attribute()
+                );
+                mistakes.at(function.ident.span(), text);
+            }
+        }
+    }
+    calls.extend(options.title.iter().map(|title| quote!(.title(#title))));
+    if kind == Kind::Tool {
+        let read_only = options.read_only.unwrap_or(false);
+        let destructive = options.destructive.unwrap_or(false);
+        let idempotent = options.idempotent.unwrap_or(false);
+        let open_world = options.open_world.unwrap_or(true);
+        calls.push(quote! {
+            .hints(::bindpost::Hints {
+                read_only: #read_only,
+                destructive: #destructive,
+                idempotent: #idempotent,
+                open_world: #open_world,
+            })
+        });
+    }
+    if kind == Kind::Resource {
+        let mime_type = options.mime_type.clone().unwrap_or_else(|| text_expr("application/json"));
+        calls.push(quote!(.mime_type(#mime_type)));
+        match &options.size {
+            Some(size) if is_template(options) => {
+                mistakes.at(size.span(), "a family of resources has no one size");
+            }
+            size => calls.extend(size.iter().map(|size| quote!(.size(#size)))),
+        }
+    }
+    if options.anonymous && (options.scopes.is_some() || options.roles.is_some()) {
+        let text = "anybody may use it (`anonymous`), or callers with these rights: keep one";
+        mistakes.at(function.ident.span(), text);
+    }
+    if kind == Kind::ResourceList {
+        if options.anonymous {
+            calls.push(quote!(.access(::bindpost::Access::anonymous())));
+        } else if options.scopes.is_some() || options.roles.is_some() {
+            let scopes = options.scopes.iter().map(|scopes| quote!(.with_scopes(#scopes)));
+            let roles = options.roles.iter().map(|roles| quote!(.with_roles(#roles)));
+            calls.push(quote!(.access(::bindpost::Access::default() #(#scopes)* #(#roles)*)));
+        }
+    } else {
+        calls.extend(options.anonymous.then(|| quote!(.anonymous())));
+        calls.extend(options.scopes.iter().map(|scopes| quote!(.scopes(#scopes))));
+        calls.extend(options.roles.iter().map(|roles| quote!(.roles(#roles))));
+    }
+    calls.extend(options.timeout.iter().map(|timeout| quote!(.timeout(#timeout))));
+    calls.extend(options.icons.iter().map(|icons| quote!(.icons(#icons))));
+    calls.extend(options.meta.iter().map(|(name, value)| quote!(.with_meta(#name, #value))));
+    calls.extend(options.task.iter().map(|task| match task {
+        Task::WhenPossible => quote!(.task(::bindpost::TaskSupport::WhenPossible)),
+        Task::Required => quote!(.task(::bindpost::TaskSupport::Required)),
+    }));
+    calls.extend(completers(kind, options, function, mistakes));
+    quote!(#(#calls)*)
+}
+
+/// `#[arg(complete = …)]`: a function, or `self.method`.
+fn completers(
+    kind: Kind,
+    options: &Options,
+    function: &Function,
+    mistakes: &mut Mistakes,
+) -> Vec<TokenStream> {
+    let case = options.rename_all.unwrap_or(Case::Snake);
+    let mut calls = Vec::new();
+    for parameter in &function.parameters {
+        let Some(complete) = &parameter.options.complete else { continue };
+        if kind != Kind::Prompt && !(kind == Kind::Resource && is_template(options)) {
+            let text = "clients complete the arguments of prompts and the variables of resources only";
+            mistakes.at(complete.span(), text);
+            continue;
+        }
+        let name = parameter.wire_name(|name| case.apply(name));
+        let completer = match complete {
+            Expr::Field(field) if is_self(&field.base) => match &field.member {
+                Member::Named(method) => quote! {{
+                    let this = ::std::clone::Clone::clone(&this);
+                    move |typed: &str| this.#method(typed)
+                }},
+                Member::Unnamed(_) => quote!(#complete),
+            },
+            function => quote!(#function),
+        };
+        calls.push(quote!(.complete(#name, #completer)));
+    }
+    calls
+}
+
+fn is_self(expr: &Expr) -> bool {
+    matches!(expr, Expr::Path(path) if path.path.is_ident("self"))
+}
+
+fn check_tool_name(options: &Options, function: &Function, name: &str, mistakes: &mut Mistakes) {
+    let fits = (1..=128).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
+    if !fits {
+        let span = options.name.as_ref().map_or(function.ident.span(), LitStr::span);
+        mistakes.at(span, "a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`");
+    }
+}
+
+fn uri_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> String {
+    let Some(literal) = &options.uri else {
+        let text = "a resource has a URI: `#[resource(\"config://settings\")]`, or one with variables: \
+                    `#[resource(\"menu://categories/{category_id}\")]`";
+        mistakes.at(function.ident.span(), text);
+        return String::new();
+    };
+    let uri = literal.value();
+    let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
+    let fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    if !fits {
+        mistakes.at(literal.span(), "a URI starts with a scheme, like `menu:` in `menu://categories`");
+    }
+    let mut depth = 0_i32;
+    let mut balanced = true;
+    let mut after_variable = false;
+    for letter in uri.chars() {
+        match letter {
+            '{' => {
+                if after_variable {
+                    let text = "two variables in a row cannot be told apart: put something between them";
+                    mistakes.at(literal.span(), text);
+                }
+                depth += 1;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+        after_variable = letter == '}';
+        balanced &= (0..=1).contains(&depth);
+    }
+    if !balanced || depth != 0 {
+        mistakes.at(literal.span(), "a variable is one name in braces: `{category_id}`");
+    }
+    uri
+}
+
+fn scheme_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> String {
+    match &options.uri {
+        Some(scheme) if scheme.value().contains(':') => {
+            mistakes.at(scheme.span(), "it lists one scheme: write `menu` for `menu://…`");
+            String::new()
+        }
+        Some(scheme) => scheme.value(),
+        None => {
+            let text = "say which scheme it lists: `#[resource_list(\"menu\")]` for `menu://…`";
+            mistakes.at(function.ident.span(), text);
+            String::new()
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A function that becomes an entry: what it takes and what it gives, as plain values.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Attribute, FnArg, Ident, Pat, ReturnType, Signature, Type};
+
+use crate::attributes::{ArgOptions, doc_of};
+use crate::mistakes::Mistakes;
+
+pub(crate) struct Function {
+    pub(crate) ident: Ident,
+    pub(crate) is_async: bool,
+    pub(crate) takes_self: bool,
+    pub(crate) doc: String,
+    pub(crate) parameters: Vec<Parameter>,
+    /// The type it returns.
+    pub(crate) returns: TokenStream,
+}
+
+pub(crate) struct Parameter {
+    /// The name it has in Rust; empty if it is taken apart at once.
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) options: ArgOptions,
+}
+
+/// Where a function stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Alone,
+    InImpl,
+}
+
+impl Function {
+    /// Reads a function, and takes off its parameters what only we understand.
+    pub(crate) fn read(
+        attributes: &[Attribute],
+        signature: &mut Signature,
+        place: Place,
+        mistakes: &mut Mistakes,
+    ) -> Function {
+        if let Some(parameter) = signature.generics.params.first() {
+            let text =
+                "an entry cannot be generic: a client names no types; write one function for each type";
+            mistakes.at(parameter.span(), text);
+        }
+        if let Some(variadic) = &signature.variadic {
+            mistakes.at(variadic.span(), "an entry has a fixed number of parameters");
+        }
+        let mut takes_self = false;
+        let mut parameters = Vec::new();
+        for input in &mut signature.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    takes_self = true;
+                    let written = receiver.to_token_stream().to_string().replace(' ', "");
+                    if place == Place::Alone {
+                        let text = "a method is an entry in an `impl` block with `#[tools]` only";
+                        mistakes.at(receiver.span(), text);
+                    } else if written != "&self" {
+                        let text = "calls run at the same time and share the value: take `&self`, and put \
+                                    what changes behind a lock";
+                        mistakes.at(receiver.span(), text);
+                    }
+                }
+                FnArg::Typed(typed) => {
+                    let options = ArgOptions::take_from(&mut typed.attrs, mistakes);
+                    refuse_type(&typed.ty, mistakes);
+                    let name = match &*typed.pat {
+                        Pat::Ident(pattern) => {
+                            let name = pattern.ident.to_string();
+                            name.trim_start_matches("r#").trim_start_matches('_').to_owned()
+                        }
+                        _ => String::new(),
+                    };
+                    parameters.push(Parameter { name, ty: (*typed.ty).clone(), options });
+                }
+            }
+        }
+        let returns = match &signature.output {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => {
+                if let Type::ImplTrait(hidden) = &**ty {
+                    let text = "an entry says what it returns: name the type instead of `impl …`";
+                    mistakes.at(hidden.span(), text);
+                }
+                ty.to_token_stream()
+            }
+        };
+        Function {
+            ident: signature.ident.clone(),
+            is_async: signature.asyncness.is_some(),
+            takes_self,
+            doc: doc_of(attributes),
+            parameters,
+            returns,
+        }
+    }
+
+    /// The call of the function with parameters that are in `p0`, `p1`, …
+    pub(crate) fn call(&self, place: Place) -> TokenStream {
+        let ident = &self.ident;
+        let given = (0..self.parameters.len()).map(variable);
+        let call = match (place, self.takes_self) {
+            (Place::Alone, _) => quote!(#ident(#(#given),*)),
+            (Place::InImpl, false) => quote!(Self::#ident(#(#given),*)),
+            (Place::InImpl, true) => quote!(Self::#ident(&this, #(#given),*)),
+        };
+        if self.is_async { quote!(#call.await) } else { call }
+    }
+
+    /// The statements that fill `p0`, `p1`, … from `parts`.
+    pub(crate) fn fill(&self, rename: impl Fn(&str) -> String) -> TokenStream {
+        let statements = self.parameters.iter().enumerate().map(|(at, parameter)| {
+            let (variable, ty) = (variable(at), &parameter.ty);
+            let name = parameter.wire_name(&rename);
+            match &parameter.options.default {
+                None => quote_spanned! {ty.span()=>
+                    let #variable = parts.fill::<#ty, _>(#name)?;
+                },
+                Some(default) => quote_spanned! {ty.span()=>
+                    let #variable = parts.fill_or::<#ty, _>(#name, #default)?;
+                },
+            }
+        });
+        quote!(#(#statements)*)
+    }
+
+    /// The signature, as the framework knows it.
+    pub(crate) fn signature(&self, rename: impl Fn(&str) -> String) -> TokenStream {
+        let parameters = self.parameters.iter().map(|parameter| {
+            let ty = &parameter.ty;
+            let argument = parameter.argument(&rename);
+            quote_spanned!(ty.span()=> .parameter::<#ty, _>(#argument))
+        });
+        quote!(::bindpost::Signature::new() #(#parameters)*)
+    }
+}
+
+impl Parameter {
+    pub(crate) fn wire_name(&self, rename: impl Fn(&str) -> String) -> String {
+        match &self.options.name {
+            Some(name) => name.value(),
+            None => rename(&self.name),
+        }
+    }
+
+    fn argument(&self, rename: impl Fn(&str) -> String) -> TokenStream {
+        let name = self.wire_name(rename);
+        let options = &self.options;
+        let description = options.description.iter().map(|text| quote!(.description(#text)));
+        let default = options.default.iter().map(|value| quote!(.default_value(#value)));
+        let required = options.required.iter().map(|required| quote!(.required(#required)));
+        let keywords = options.keywords.iter().map(|(keyword, value)| quote!(.#keyword(#value)));
+        quote!(::bindpost::Argument::new(#name) #(#description)* #(#default)* #(#keywords)* #(#required)*)
+    }
+}
+
+/// The variable that holds a parameter.
+fn variable(at: usize) -> Ident {
+    Ident::new(&format!("p{at}"), proc_macro2::Span::call_site())
+}
+
+/// Refuses types that can never be a parameter, whatever traits they have.
+fn refuse_type(ty: &Type, mistakes: &mut Mistakes) {
+    match ty {
+        Type::Reference(borrowed) => {
+            let owned = match &*borrowed.elem {
+                Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+                Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
+                other => format!("`{}`", other.to_token_stream()),
+            };
+            let text = format!("a parameter owns what it holds, because nobody else does: take {owned}");
+            mistakes.at(borrowed.span(), text);
+        }
+        Type::ImplTrait(hidden) => {
+            mistakes.at(hidden.span(), "a parameter has a type of its own: name it instead of `impl …`");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,5 @@
+/// The settings.
+#[resource("config://settings", anonymous)]
+fn settings() -> Json<Settings> {
+    Json(Settings::default())
+}

@@ -1,0 +1,15 @@
+async fn menu(State(menu): State<Menu>) -> Vec<Resource> {
+    menu.resources()
+}
+#[doc = "The entry of [`menu`], for `entries![…]`."]
+fn menu_entry() -> ::bindpost::ResourceListEntry {
+    ::bindpost::ResourceListEntry::with_signature(
+        "menu",
+        ::bindpost::Signature::new().parameter::<State<Menu>, _>(::bindpost::Argument::new("")),
+        move |mut parts: ::bindpost::Parts| async move {
+            let p0 = parts.fill::<State<Menu>, _>("")?;
+            ::std::result::Result::Ok(menu(p0).await)
+        },
+    )
+    .access(::bindpost::Access::default().with_scopes(["menu.read"]))
+}

@@ -1,0 +1,25 @@
+#[doc = " The items of a category."]
+async fn category(category_id: String) -> Result<Vec<Item>, ToolError> {
+    items(&category_id)
+}
+#[doc = "The entry of [`category`], for `entries![…]`."]
+fn category_entry() -> ::bindpost::TemplateEntry {
+    {
+        #[allow(unused_imports)]
+        use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+        ::bindpost::TemplateEntry::with_signature(
+            "menu://categories/{category_id}",
+            "Menu Category",
+            ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("category_id")),
+            move |mut parts: ::bindpost::Parts| async move {
+                let p0 = parts.fill::<String, _>("category_id")?;
+                let returns = ::bindpost::returns::Returns::<Result<Vec<Item>, ToolError>>::new();
+                let value = returns.settle(category(p0).await)?;
+                ::std::result::Result::Ok((&&returns.of_value()).contents(value))
+            },
+        )
+        .description("The items of a category.")
+        .mime_type("application/json")
+        .complete("category_id", categories)
+    }
+}

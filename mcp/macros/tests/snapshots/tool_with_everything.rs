@@ -1,0 +1,22 @@
+/// Says hello.
+#[tool(
+    name = "say.hello",
+    title = "Say hello",
+    read_only,
+    open_world = false,
+    scopes = ["greetings.send"],
+    roles = ["Greeter"],
+    timeout = Duration::from_secs(5),
+    icons = ["https://example.com/hello.png"],
+    meta("example.com/tag" = "x"),
+    task,
+    rename_all = "camelCase"
+)]
+fn hello(
+    context: Context,
+    State(store): State<Store>,
+    #[arg(min_length = 2, pattern = "^[A-Z]")] first_name: String,
+    #[arg(one_of = ["warm", "cold"], default = "warm")] how: String,
+) -> Result<Greeting, ToolError> {
+    store.greet(context, first_name, how)
+}

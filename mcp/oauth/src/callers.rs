@@ -1,0 +1,75 @@
+//! Which key vouched for whom, so that what a caller has open can be ended when its issuer takes the key
+//! back.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::key::Fingerprint;
+
+/// How many callers are remembered; the oldest give way, and count as known from then on.
+const CAPACITY: usize = 10_000;
+
+/// The callers of late.
+#[derive(Debug, Default)]
+pub(crate) struct Callers {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    callers: HashMap<String, Vouched>,
+    /// In the order they came; the same ids as above.
+    order: VecDeque<String>,
+}
+
+/// Who vouched for a caller last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vouched {
+    /// Which issuer, and which of its keys.
+    pub(crate) issuer: usize,
+    pub(crate) key: Fingerprint,
+}
+
+impl Callers {
+    pub(crate) fn note(&self, caller: &str, vouched: Vouched) {
+        let mut kept = self.kept();
+        if let Some(known) = kept.callers.get_mut(caller) {
+            *known = vouched;
+            return;
+        }
+        kept.callers.insert(caller.to_owned(), vouched);
+        kept.order.push_back(caller.to_owned());
+        if kept.order.len() > CAPACITY
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            kept.callers.remove(&oldest);
+        }
+    }
+
+    pub(crate) fn find(&self, caller: &str) -> Option<Vouched> {
+        self.kept().callers.get(caller).copied()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_give_way() {
+        let callers = Callers::default();
+        let vouched = |issuer| Vouched { issuer, key: [0; 32] };
+        for number in 0..=CAPACITY {
+            callers.note(&number.to_string(), vouched(1));
+            callers.note(&number.to_string(), vouched(2));
+        }
+        assert_eq!(callers.find("0"), None);
+        assert_eq!(callers.find("1"), Some(vouched(2)));
+        let kept = callers.kept();
+        assert_eq!((kept.callers.len(), kept.order.len()), (CAPACITY, CAPACITY));
+    }
+}

@@ -1,0 +1,240 @@
+//! What claims say. Any JSON may be in them: what has the wrong type says nothing, or is refused.
+
+use bindpost_mcp_server::Identity;
+use serde_json::{Map, Value};
+
+use crate::issuer::Issuer;
+use crate::token::Refusal;
+
+/// A claim that is text and not empty.
+pub(crate) fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    claims.get(name)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// When a token counts, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    not_before: Option<f64>,
+    expires: f64,
+}
+
+impl Window {
+    /// From `nbf`, if there is one, until `exp`, which there must be. Both are numbers.
+    pub(crate) fn of(claims: &Map<String, Value>) -> Result<Window, Refusal> {
+        let expires = claims.get("exp").and_then(number).ok_or(Refusal::Invalid("exp is no number"))?;
+        let not_before = match claims.get("nbf") {
+            Some(value) => Some(number(value).ok_or(Refusal::Invalid("nbf is no number"))?),
+            None => None,
+        };
+        Ok(Window { not_before, expires })
+    }
+
+    /// Whether it counts now, if clocks may differ by this many seconds.
+    pub(crate) fn check(&self, now: f64, leeway: f64) -> Result<(), Refusal> {
+        // RFC 7519: not on or after `exp`, not before `nbf`.
+        if now >= self.expires + leeway {
+            return Err(Refusal::Expired);
+        }
+        match self.not_before {
+            Some(not_before) if now < not_before - leeway => Err(Refusal::Early),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite())
+}
+
+/// Whether `aud`, a text or a list of texts, names one of these.
+pub(crate) fn is_for(claims: &Map<String, Value>, audiences: &[String]) -> bool {
+    let is_one = |value: &Value| value.as_str().is_some_and(|name| audiences.iter().any(|one| one == name));
+    match claims.get("aud") {
+        Some(Value::Array(names)) => names.iter().any(is_one),
+        Some(name) => is_one(name),
+        None => false,
+    }
+}
+
+/// Who these claims are about, and what they may do. All claims are passed on.
+pub(crate) fn identity(issuer: &Issuer, claims: Map<String, Value>) -> Option<Identity> {
+    let mut identity = Identity::new(issuer.caller_id(&claims)?);
+    if let Some(name) = text(&claims, "name") {
+        identity = identity.name(name);
+    }
+    for scope in scopes(&claims) {
+        identity = identity.scope(scope);
+    }
+    for role in roles(&claims) {
+        identity = identity.role(role);
+    }
+    Some(identity.claims(claims))
+}
+
+/// The scopes in `scope` and `scp`, each a text with spaces or a list. A token that an application got for
+/// itself has neither, and so no scopes.
+fn scopes(claims: &Map<String, Value>) -> Vec<&str> {
+    let mut scopes: Vec<&str> = Vec::new();
+    for value in ["scope", "scp"].iter().filter_map(|name| claims.get(*name)) {
+        let texts = match value {
+            Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
+            value => Vec::from_iter(value.as_str()),
+        };
+        for scope in texts.iter().flat_map(|text| text.split_ascii_whitespace()) {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+    }
+    scopes
+}
+
+/// The roles in `roles`, a list of texts.
+fn roles(claims: &Map<String, Value>) -> Vec<&str> {
+    let values = claims.get("roles").and_then(Value::as_array).into_iter().flatten();
+    values.filter_map(Value::as_str).filter(|role| !role.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn claims(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn scopes_come_as_text_or_as_a_list() {
+        for (value, expected) in [
+            (json!({"scope": "a b  c"}), vec!["a", "b", "c"]),
+            (json!({"scp": "a b"}), vec!["a", "b"]),
+            (json!({"scope": ["a", "b c"]}), vec!["a", "b", "c"]),
+            (json!({"scp": ["a", 7, null, "b", ["c"]]}), vec!["a", "b"]),
+            (json!({"scope": "a b", "scp": ["b", "c"]}), vec!["a", "b", "c"]),
+            (json!({"scope": {"a": true}, "scp": 7}), vec![]),
+            // An application's own token.
+            (json!({"roles": ["a"]}), vec![]),
+        ] {
+            assert_eq!(scopes(&claims(value.clone())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn roles_come_as_a_list() {
+        for (value, expected) in [
+            (json!({"roles": ["a", "b c", "", 7]}), vec!["a", "b c"]),
+            (json!({"roles": "a"}), vec![]),
+            (json!({"role": ["a"], "scp": "b"}), vec![]),
+        ] {
+            assert_eq!(roles(&claims(value.clone())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_audience_is_matched_exactly() {
+        let ours = ["https://api.example/mcp".to_owned(), "client".to_owned()];
+        for (aud, is_ours) in [
+            (json!("https://api.example/mcp"), true),
+            (json!(["other", "client"]), true),
+            (json!("https://api.example/mcp/"), false),
+            (json!("https://api.example"), false),
+            (json!("CLIENT"), false),
+            (json!([]), false),
+            (json!([["client"]]), false),
+            (json!({"client": true}), false),
+            (json!(null), false),
+        ] {
+            assert_eq!(is_for(&claims(json!({"aud": aud})), &ours), is_ours, "{aud}");
+        }
+        assert!(!is_for(&Map::new(), &ours));
+    }
+
+    #[test]
+    fn clocks_may_differ_by_the_leeway_and_no_more() {
+        let now = 1_800_000_000.0;
+        let window = |exp: f64, nbf: Option<f64>| Window { not_before: nbf, expires: exp };
+        for (expired_for, counts) in [(-600, true), (59, true), (60, false), (61, false), (600, false)] {
+            let check = window(now - f64::from(expired_for), None).check(now, 60.0);
+            assert_eq!(check, if counts { Ok(()) } else { Err(Refusal::Expired) }, "{expired_for}");
+        }
+        for (begins_in, counts) in [(-600, true), (59, true), (60, true), (61, false), (600, false)] {
+            let check = window(now + 3600.0, Some(now + f64::from(begins_in))).check(now, 60.0);
+            assert_eq!(check, if counts { Ok(()) } else { Err(Refusal::Early) }, "{begins_in}");
+        }
+        assert_eq!(window(now - 299.0, None).check(now, 300.0), Ok(()));
+        assert_eq!(window(now, None).check(now, 0.0), Err(Refusal::Expired));
+    }
+
+    #[test]
+    fn times_are_numbers() {
+        for good in [json!({"exp": 1}), json!({"exp": 1.5, "nbf": 0}), json!({"exp": -1, "nbf": -2.5})] {
+            Window::of(&claims(good)).unwrap();
+        }
+        for bad in [
+            json!({}),
+            json!({"nbf": 1}),
+            json!({"exp": "1"}),
+            json!({"exp": null}),
+            json!({"exp": [1]}),
+            json!({"exp": true}),
+            json!({"exp": 1, "nbf": "0"}),
+            json!({"exp": 1, "nbf": null}),
+        ] {
+            assert!(Window::of(&claims(bad.clone())).is_err(), "{bad}");
+        }
+    }
+
+    /// Any JSON, not too deep.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[ a-z\\t\u{0}\u{1f980}|]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map("[a-z]{0,4}", inner, 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn claims_of_any_type_are_read_or_ignored(values in prop::collection::vec(any_json(), 10)) {
+            let names = ["scope", "scp", "roles", "aud", "exp", "nbf", "iss", "sub", "tid", "name"];
+            let claims: Map<String, Value> = names.iter().map(|name| (*name).to_owned()).zip(values).collect();
+            for scope in scopes(&claims) {
+                prop_assert!(!scope.is_empty() && !scope.contains([' ', '\t', '\n']));
+            }
+            prop_assert!(roles(&claims).iter().all(|role| !role.is_empty()));
+            prop_assert!(!is_for(&claims, &["https://api.example/mcp".to_owned()]));
+            if let Ok(window) = Window::of(&claims) {
+                let _ = window.check(1_800_000_000.0, 60.0);
+                prop_assert!(claims["exp"].is_number() && claims["nbf"].is_number());
+            }
+            let issuer = Issuer::new("https://issuer.example");
+            prop_assert!(!issuer.accepts(&claims));
+            if let Some(identity) = identity(&issuer, claims.clone()) {
+                let caller = bindpost_mcp_server::Caller::from(identity);
+                prop_assert_eq!(caller.claims(), Some(&claims));
+                prop_assert!(claims["iss"].is_string() && claims["sub"].is_string());
+            }
+        }
+
+        #[test]
+        fn an_expired_token_stays_expired(exp in 0u32.., leeway in 0u16..300, later in 0u32..) {
+            let window = Window { not_before: None, expires: f64::from(exp) };
+            let end = f64::from(exp) + f64::from(leeway);
+            let after = window.check(end + f64::from(later), f64::from(leeway));
+            prop_assert_eq!(after, Err(Refusal::Expired));
+            prop_assert_eq!(window.check(end - 1.0, f64::from(leeway)), Ok(()));
+        }
+    }
+}

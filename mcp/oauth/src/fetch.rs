@@ -1,0 +1,240 @@
+//! Fetches the keys of an issuer: its metadata first, unless its keys have a fixed address.
+
+use std::net::IpAddr;
+
+use reqwest::{Client, StatusCode, Url, header, redirect};
+use serde_json::Value;
+
+use crate::issuer::Issuer;
+use crate::jwks::Fetch;
+use crate::key::KeySet;
+use crate::limits::Limits;
+
+/// Where the keys of one issuer come from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    client: Client,
+    issuer: Issuer,
+    url: Url,
+    jwks_uri: Option<Url>,
+    max_answer: usize,
+    max_keys: usize,
+}
+
+/// Why there are no keys. For logs only.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("{url}: {causes}")]
+    Transport { url: Url, causes: String },
+    #[error("{url} answered {status}")]
+    Status { url: Url, status: StatusCode },
+    #[error("the answer of {0} is too long")]
+    TooLong(Url),
+    #[error("the metadata at {0} is not what it should be: {1}")]
+    Metadata(Url, &'static str),
+    #[error("the metadata at {url} is of the issuer {found:?}")]
+    OtherIssuer { url: Url, found: String },
+    #[error("what {0} answered is no key set: {1}")]
+    Keys(Url, &'static str),
+    #[error("it took too long")]
+    TimedOut,
+}
+
+impl Source {
+    pub(crate) fn new(
+        client: Client,
+        issuer: Issuer,
+        url: Url,
+        jwks_uri: Option<Url>,
+        limits: &Limits,
+    ) -> Source {
+        Source { client, issuer, url, jwks_uri, max_answer: limits.max_answer, max_keys: limits.max_keys }
+    }
+
+    /// Asks the metadata where the keys are.
+    async fn discover(&self) -> Result<Url, FetchError> {
+        let [openid, oauth] = metadata_urls(&self.url);
+        let (url, document) = match self.get(&openid).await {
+            Ok(document) => (openid, document),
+            // It is there, but has no such document: the other one may be there.
+            Err(FetchError::Status { .. }) => {
+                let document = self.get(&oauth).await?;
+                (oauth, document)
+            }
+            Err(error) => return Err(error),
+        };
+        let Ok(metadata) = serde_json::from_slice::<Value>(&document) else {
+            return Err(FetchError::Metadata(url, "it is not JSON"));
+        };
+        // RFC 8414, 3.3: otherwise it may be somebody else's.
+        match metadata.get("issuer").and_then(Value::as_str) {
+            Some(name) if self.issuer.is_named(name) => {}
+            Some(name) => {
+                return Err(FetchError::OtherIssuer { url, found: name.chars().take(200).collect() });
+            }
+            None => return Err(FetchError::Metadata(url, "it names no issuer")),
+        }
+        let keys = metadata.get("jwks_uri").and_then(Value::as_str).and_then(|keys| Url::parse(keys).ok());
+        match keys {
+            Some(keys) if may_lead_to(&self.url, &keys) => Ok(keys),
+            Some(_) => Err(FetchError::Metadata(url, "its jwks_uri is not https")),
+            None => Err(FetchError::Metadata(url, "it has no jwks_uri")),
+        }
+    }
+
+    /// Reads an answer up to the limit and no further.
+    async fn get(&self, url: &Url) -> Result<Vec<u8>, FetchError> {
+        let broken = |error: reqwest::Error| FetchError::Transport {
+            url: url.clone(),
+            causes: causes(&error.without_url()),
+        };
+        let request = self.client.get(url.clone()).header(header::ACCEPT, "application/json");
+        let mut response = request.send().await.map_err(broken)?;
+        if response.status() != StatusCode::OK {
+            return Err(FetchError::Status { url: url.clone(), status: response.status() });
+        }
+        let mut document = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(broken)? {
+            if document.len() + piece.len() > self.max_answer {
+                return Err(FetchError::TooLong(url.clone()));
+            }
+            document.extend_from_slice(&piece);
+        }
+        Ok(document)
+    }
+}
+
+impl Fetch for Source {
+    async fn fetch(&self) -> Result<KeySet, FetchError> {
+        let url = match &self.jwks_uri {
+            Some(url) => url.clone(),
+            None => self.discover().await?,
+        };
+        let document = self.get(&url).await?;
+        KeySet::parse(&document, self.max_keys).map_err(|reason| FetchError::Keys(url, reason))
+    }
+
+    fn name(&self) -> &str {
+        &self.issuer.url
+    }
+}
+
+/// A client for issuers; `plain` is for those on the loopback, which need neither a proxy nor the
+/// certificates of this machine.
+pub(crate) fn client(plain: bool) -> Result<Client, reqwest::Error> {
+    let redirects = redirect::Policy::custom(|attempt| {
+        let same = attempt.previous().iter().all(|url| url.origin() == attempt.url().origin());
+        if same && attempt.previous().len() <= 3 {
+            attempt.follow()
+        } else {
+            // The redirect itself becomes the answer, and that is not 200.
+            attempt.stop()
+        }
+    });
+    let builder = Client::builder().redirect(redirects).referer(false).pool_max_idle_per_host(1);
+    let builder = if plain { builder.no_proxy().tls_certs_only([]) } else { builder };
+    builder.build()
+}
+
+/// Whether keys may be fetched from here: over TLS, or without leaving the machine.
+pub(crate) fn is_permitted(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_loopback(url),
+        _ => false,
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether metadata from here may name keys there. An issuer elsewhere cannot lead us to this machine's
+/// own ports.
+fn may_lead_to(metadata: &Url, keys: &Url) -> bool {
+    is_permitted(keys) && (keys.scheme() == "https" || metadata.scheme() == "http")
+}
+
+/// OpenID Connect Discovery appends; RFC 8414 inserts before the path.
+fn metadata_urls(issuer: &Url) -> [Url; 2] {
+    let path = issuer.path().trim_end_matches('/');
+    [
+        format!("{path}/.well-known/openid-configuration"),
+        format!("/.well-known/oauth-authorization-server{path}"),
+    ]
+    .map(|path| {
+        let mut url = issuer.clone();
+        url.set_path(&path);
+        url
+    })
+}
+
+/// An error and what caused it, in one line.
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn metadata_is_where_both_standards_say() {
+        for (issuer, openid, oauth) in [
+            (
+                "https://a.example",
+                "/.well-known/openid-configuration",
+                "/.well-known/oauth-authorization-server",
+            ),
+            (
+                "https://a.example/",
+                "/.well-known/openid-configuration",
+                "/.well-known/oauth-authorization-server",
+            ),
+            (
+                "https://a.example/b/c/",
+                "/b/c/.well-known/openid-configuration",
+                "/.well-known/oauth-authorization-server/b/c",
+            ),
+        ] {
+            let urls = metadata_urls(&url(issuer));
+            assert_eq!(urls, [openid, oauth].map(|path| url(&format!("https://a.example{path}"))));
+        }
+    }
+
+    #[test]
+    fn keys_come_over_tls_or_from_this_machine() {
+        for (address, permitted) in [
+            ("https://a.example/keys", true),
+            ("http://a.example/keys", false),
+            ("http://127.0.0.1:1/", true),
+            ("http://127.8.9.1/", true),
+            ("http://[::1]/", true),
+            ("http://localhost/", true),
+            ("http://localhost.evil.example/", false),
+            ("http://10.0.0.1/", false),
+            ("http://[::ffff:10.0.0.1]/", false),
+            ("file:///etc/passwd", false),
+            ("data:application/json,%7B%7D", false),
+        ] {
+            assert_eq!(is_permitted(&url(address)), permitted, "{address}");
+        }
+        let [far, near] = [url("https://a.example/"), url("http://127.0.0.1:9/")];
+        assert!(may_lead_to(&far, &url("https://keys.example/")));
+        assert!(may_lead_to(&near, &url("http://127.0.0.1:8/")));
+        assert!(!may_lead_to(&far, &near), "an issuer elsewhere must not make us look at our own ports");
+    }
+}

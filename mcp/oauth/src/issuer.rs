@@ -1,0 +1,392 @@
+//! [`Issuer`]: whose tokens are taken, and what they must look like.
+
+use std::str::FromStr;
+
+use reqwest::Url;
+use serde_json::{Map, Value};
+
+use crate::claims;
+use crate::fetch::is_permitted;
+use crate::tokens::ConfigError;
+
+/// Stands for the tenant of a token in an issuer's name.
+const TENANT: &str = "{tenantid}";
+
+/// A way to sign tokens. Both sides of each have keys of their own: what verifies cannot sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// RSA PKCS #1 v1.5 with SHA-256.
+    RS256,
+    /// RSA PKCS #1 v1.5 with SHA-384.
+    RS384,
+    /// RSA PKCS #1 v1.5 with SHA-512.
+    RS512,
+    /// RSA PSS with SHA-256.
+    PS256,
+    /// RSA PSS with SHA-384.
+    PS384,
+    /// RSA PSS with SHA-512.
+    PS512,
+    /// ECDSA on P-256 with SHA-256.
+    ES256,
+    /// ECDSA on P-384 with SHA-384.
+    ES384,
+    /// Ed25519.
+    EdDSA,
+}
+
+impl FromStr for Algorithm {
+    type Err = ConfigError;
+
+    /// Reads the names of JWS, case included. `none` and the symmetric ones are not among them.
+    fn from_str(name: &str) -> Result<Algorithm, ConfigError> {
+        Ok(match name {
+            "RS256" => Algorithm::RS256,
+            "RS384" => Algorithm::RS384,
+            "RS512" => Algorithm::RS512,
+            "PS256" => Algorithm::PS256,
+            "PS384" => Algorithm::PS384,
+            "PS512" => Algorithm::PS512,
+            "ES256" => Algorithm::ES256,
+            "ES384" => Algorithm::ES384,
+            // RFC 9864 gives it the name of its curve.
+            "EdDSA" | "Ed25519" => Algorithm::EdDSA,
+            _ => return Err(ConfigError::Algorithm(name.to_owned())),
+        })
+    }
+}
+
+/// An issuer whose tokens are taken.
+///
+/// Its keys are found by OpenID Connect discovery or RFC 8414, unless [`jwks_uri`](Issuer::jwks_uri) says
+/// where they are.
+///
+/// ```
+/// use bindpost_mcp_oauth::{Algorithm, Issuer};
+///
+/// let issuer = Issuer::new("https://issuer.example/realms/shop").algorithms([Algorithm::RS256]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Issuer {
+    pub(crate) url: String,
+    pub(crate) jwks_uri: Option<String>,
+    pub(crate) algorithms: Vec<Algorithm>,
+    accepted: Vec<String>,
+    tenants: Tenants,
+    key_claims: Vec<String>,
+    typed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Tenants {
+    /// Nobody asked for any.
+    None,
+    Some(Vec<String>),
+    Any,
+}
+
+impl Issuer {
+    /// The issuer with this address, spelled as its metadata and its tokens spell it: a slash at the end
+    /// counts. It must be `https`, or `http` on the loopback.
+    pub fn new(url: impl Into<String>) -> Issuer {
+        Issuer {
+            url: url.into(),
+            jwks_uri: None,
+            algorithms: vec![Algorithm::RS256, Algorithm::ES256, Algorithm::PS256, Algorithm::EdDSA],
+            accepted: Vec::new(),
+            tenants: Tenants::None,
+            key_claims: Vec::new(),
+            typed: false,
+        }
+    }
+
+    /// Where its keys are, instead of asking its metadata.
+    pub fn jwks_uri(mut self, url: impl Into<String>) -> Issuer {
+        self.jwks_uri = Some(url.into());
+        self
+    }
+
+    /// How its tokens may be signed, instead of RS256, ES256, PS256 and EdDSA. What a token says of itself
+    /// never adds to these.
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Issuer {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// One more `iss` that its tokens may name, instead of its address. `{tenantid}` in it stands for the
+    /// `tid` of the token; say which tenants are taken, too.
+    pub fn accepts_issuer(mut self, issuer: impl Into<String>) -> Issuer {
+        self.accepted.push(issuer.into());
+        self
+    }
+
+    /// Only tokens of these tenants: their `tid` must be one of these GUIDs.
+    pub fn tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Issuer {
+        // GUIDs are written in lower case in tokens.
+        let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
+        self.tenants = Tenants::Some(tenants.collect());
+        self
+    }
+
+    /// Tokens of any tenant: whoever signs up with the issuer gets in. Entries then have to look at the
+    /// tenant themselves.
+    pub fn any_tenant(mut self) -> Issuer {
+        self.tenants = Tenants::Any;
+        self
+    }
+
+    /// Callers are told apart by these claims, instead of by `iss` and `sub`. Take what is never given to
+    /// somebody else; names and addresses are.
+    pub fn keyed_by(mut self, claims: impl IntoIterator<Item = impl Into<String>>) -> Issuer {
+        self.key_claims = claims.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Only tokens that say they are access tokens: `typ` is `at+jwt` (RFC 9068). Otherwise `JWT` and no
+    /// type at all are taken too.
+    pub fn requires_type(mut self) -> Issuer {
+        self.typed = true;
+        self
+    }
+
+    /// What tokens may say as their `iss`.
+    pub(crate) fn accepted(&self) -> &[String] {
+        if self.accepted.is_empty() { std::slice::from_ref(&self.url) } else { &self.accepted }
+    }
+
+    /// Whether its metadata may give this as its name.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.url == name || self.accepted().iter().any(|accepted| accepted == name)
+    }
+
+    /// Whether a token with these claims is one of its own; the signature is yet to tell.
+    pub(crate) fn accepts(&self, claims: &Map<String, Value>) -> bool {
+        let Some(issuer) = claims::text(claims, "iss") else { return false };
+        let tenant = tenant(claims);
+        let right_tenant = match &self.tenants {
+            Tenants::None => true,
+            Tenants::Some(tenants) => tenant.is_some_and(|tenant| tenants.iter().any(|one| one == tenant)),
+            Tenants::Any => tenant.is_some(),
+        };
+        right_tenant && self.accepted().iter().any(|accepted| is_issuer(accepted, issuer, tenant))
+    }
+
+    /// Whether the header's `typ` is right.
+    pub(crate) fn accepts_type(&self, typ: Option<&str>) -> bool {
+        let Some(typ) = typ else { return !self.typed };
+        let is = |name: &str| typ.eq_ignore_ascii_case(name);
+        is("at+jwt") || is("application/at+jwt") || !self.typed && is("jwt")
+    }
+
+    /// The stable key of whoever these claims are about.
+    pub(crate) fn caller_id(&self, claims: &Map<String, Value>) -> Option<String> {
+        if self.key_claims.is_empty() {
+            // No `iss` that is accepted has a bar in it, so this is no other caller's.
+            return Some(format!("{}|{}", claims::text(claims, "iss")?, claims::text(claims, "sub")?));
+        }
+        let values: Option<Vec<&str>> = self
+            .key_claims
+            .iter()
+            .map(|claim| claims::text(claims, claim).filter(|value| !value.contains('|')))
+            .collect();
+        Some(values?.join("|"))
+    }
+
+    /// Checks what was configured.
+    pub(crate) fn checked(&self) -> Result<Url, ConfigError> {
+        let wrong = |reason: &'static str| ConfigError::Issuer { issuer: self.url.clone(), reason };
+        let url = Url::parse(&self.url).map_err(|_| wrong("it is no URL"))?;
+        if !is_permitted(&url) {
+            return Err(wrong("it must be https; http is for the loopback"));
+        }
+        if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+            return Err(wrong("an issuer has no query, no fragment and no user"));
+        }
+        if self.algorithms.is_empty() {
+            return Err(wrong("no algorithm is allowed"));
+        }
+        if self.accepted().iter().any(|accepted| accepted.is_empty() || accepted.contains('|')) {
+            return Err(wrong("a name it goes by is empty or has a `|` in it"));
+        }
+        let templates = self.accepted().iter().any(|accepted| accepted.contains(TENANT));
+        match &self.tenants {
+            Tenants::None if templates => {
+                return Err(wrong("say which tenants are taken: `tenants([…])`, or `any_tenant()`"));
+            }
+            Tenants::Some(tenants) if tenants.is_empty() => {
+                return Err(wrong("the list of tenants is empty"));
+            }
+            Tenants::Some(tenants) if !tenants.iter().all(|tenant| is_guid(tenant)) => {
+                return Err(wrong("a tenant is a GUID: 01234567-89ab-cdef-0123-456789abcdef"));
+            }
+            _ => {}
+        }
+        Ok(url)
+    }
+}
+
+/// The tenant a token says it is from, if it is one.
+pub(crate) fn tenant(claims: &Map<String, Value>) -> Option<&str> {
+    claims::text(claims, "tid").filter(|tenant| is_guid(tenant))
+}
+
+/// Whether a name with a place for the tenant is this issuer.
+pub(crate) fn is_issuer(template: &str, issuer: &str, tenant: Option<&str>) -> bool {
+    match (template.contains(TENANT), tenant) {
+        (false, _) => template == issuer,
+        (true, Some(tenant)) => template.replace(TENANT, tenant) == issuer,
+        (true, None) => false,
+    }
+}
+
+/// Whether a text is a GUID in lower case, with dashes and without braces.
+fn is_guid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const A: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+    const B: &str = "bbbbbbbb-0000-4000-8000-000000000002";
+
+    fn claims(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn an_issuer_is_matched_exactly() {
+        let issuer = Issuer::new("https://issuer.example");
+        for (iss, accepted) in [
+            (json!("https://issuer.example"), true),
+            (json!("https://issuer.example/"), false),
+            (json!("https://ISSUER.example"), false),
+            (json!("https://issuer.example.evil"), false),
+            (json!(["https://issuer.example"]), false),
+            (json!(null), false),
+            (json!(""), false),
+        ] {
+            assert_eq!(issuer.accepts(&claims(json!({"iss": iss}))), accepted, "{iss}");
+        }
+        assert!(!issuer.accepts(&Map::new()));
+    }
+
+    #[test]
+    fn other_names_replace_the_address() {
+        let issuer = Issuer::new("https://metadata.example").accepts_issuer("https://a").accepts_issuer("b");
+        for (iss, accepted) in [("https://a", true), ("b", true), ("https://metadata.example", false)] {
+            assert_eq!(issuer.accepts(&claims(json!({"iss": iss}))), accepted, "{iss}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_is_put_in_and_then_matched_exactly() {
+        let template = "https://login.example/{tenantid}/v2.0";
+        let issuer = Issuer::new("https://login.example/common").accepts_issuer(template);
+        let some = issuer.clone().tenants([A.to_uppercase()]);
+        let any = issuer.any_tenant();
+        let of = |tenant: &str| format!("https://login.example/{tenant}/v2.0");
+        for (iss, tid, by_some, by_any) in [
+            (of(A), json!(A), true, true),
+            (of(B), json!(B), false, true),
+            // The tenant of the token is not the one of its issuer.
+            (of(B), json!(A), false, false),
+            (of(A), json!(B), false, false),
+            (of(A), json!(null), false, false),
+            (of("{tenantid}"), json!("{tenantid}"), false, false),
+            (of(""), json!(""), false, false),
+            (of("x/../y"), json!("x/../y"), false, false),
+            (of(&A.to_uppercase()), json!(A.to_uppercase()), false, false),
+            (of(A), json!([A]), false, false),
+        ] {
+            let claims = claims(json!({"iss": iss, "tid": tid}));
+            assert_eq!((some.accepts(&claims), any.accepts(&claims)), (by_some, by_any), "{claims:?}");
+        }
+    }
+
+    #[test]
+    fn tenants_are_checked_without_a_template_too() {
+        let issuer = Issuer::new("https://issuer.example").tenants([A]);
+        let iss = "https://issuer.example";
+        assert!(issuer.accepts(&claims(json!({"iss": iss, "tid": A}))));
+        assert!(!issuer.accepts(&claims(json!({"iss": iss, "tid": B}))));
+        assert!(!issuer.accepts(&claims(json!({"iss": iss}))));
+    }
+
+    #[test]
+    fn only_access_tokens_and_what_does_not_say() {
+        let issuer = Issuer::new("https://issuer.example");
+        let strict = issuer.clone().requires_type();
+        for (typ, lenient, strictly) in [
+            (None, true, false),
+            (Some("JWT"), true, false),
+            (Some("jwt"), true, false),
+            (Some("at+jwt"), true, true),
+            (Some("AT+JWT"), true, true),
+            (Some("application/at+jwt"), true, true),
+            (Some("id+jwt"), false, false),
+            (Some("dpop+jwt"), false, false),
+            (Some("logout+jwt"), false, false),
+            (Some(""), false, false),
+        ] {
+            assert_eq!((issuer.accepts_type(typ), strict.accepts_type(typ)), (lenient, strictly), "{typ:?}");
+        }
+    }
+
+    #[test]
+    fn callers_are_keyed_by_what_is_never_reused() {
+        let issuer = Issuer::new("https://issuer.example");
+        let by_object = issuer.clone().keyed_by(["tid", "oid"]);
+        let all = json!({"iss": "i", "sub": "s|x", "tid": "t", "oid": "o", "name": "n", "email": "e"});
+        assert_eq!(issuer.caller_id(&claims(all.clone())).as_deref(), Some("i|s|x"));
+        assert_eq!(by_object.caller_id(&claims(all)).as_deref(), Some("t|o"));
+        for broken in [json!({"tid": "t"}), json!({"tid": "t|u", "oid": "o"}), json!({"tid": "t", "oid": ""})]
+        {
+            assert_eq!(by_object.caller_id(&claims(broken)), None);
+        }
+        for broken in [json!({"iss": "i"}), json!({"iss": "i", "sub": ""}), json!({"iss": "i", "sub": 7})] {
+            assert_eq!(issuer.caller_id(&claims(broken)), None);
+        }
+    }
+
+    #[test]
+    fn what_is_not_safe_is_refused_at_start() {
+        let template = || Issuer::new("https://login.example/common").accepts_issuer("https://x/{tenantid}/");
+        for (issuer, part) in [
+            (Issuer::new("issuer.example"), "no URL"),
+            (Issuer::new("http://issuer.example"), "https"),
+            (Issuer::new("ftp://issuer.example"), "https"),
+            (Issuer::new("http://127.0.0.1.evil.example"), "https"),
+            (Issuer::new("https://issuer.example?x=1"), "query"),
+            (Issuer::new("https://user@issuer.example"), "user"),
+            (Issuer::new("https://issuer.example").algorithms([]), "algorithm"),
+            (Issuer::new("https://issuer.example").accepts_issuer("a|b"), "`|`"),
+            (template(), "tenants"),
+            (template().tenants([""; 0]), "empty"),
+            (template().tenants(["contoso"]), "GUID"),
+        ] {
+            let text = issuer.checked().unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        }
+        for url in
+            ["http://127.0.0.1:8080", "http://[::1]:80/x", "http://localhost:1/", "https://a.example/b"]
+        {
+            Issuer::new(url).checked().unwrap();
+        }
+    }
+
+    #[test]
+    fn no_name_leads_to_a_weak_algorithm() {
+        for name in ["none", "None", "NONE", "", "HS256", "HS384", "HS512", "rs256", "ES512", "RSA1_5"] {
+            assert!(name.parse::<Algorithm>().is_err(), "{name}");
+        }
+        assert_eq!("Ed25519".parse::<Algorithm>().unwrap(), Algorithm::EdDSA);
+    }
+}

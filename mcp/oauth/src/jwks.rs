@@ -1,0 +1,217 @@
+//! The keys of one issuer, kept: fetched when needed, by one fetch at a time, and never more often than
+//! the [`Limits`] allow, whatever tokens say.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::fetch::{FetchError, Source};
+use crate::key::KeySet;
+use crate::limits::Limits;
+
+/// Where keys come from.
+pub(crate) trait Fetch: Send + Sync + 'static {
+    /// Fetches them. Whoever calls limits the time.
+    fn fetch(&self) -> impl Future<Output = Result<KeySet, FetchError>> + Send;
+
+    /// Whose they are, for logs.
+    fn name(&self) -> &str;
+}
+
+/// The keys of one issuer.
+#[derive(Debug)]
+pub(crate) struct KeyCache<F = Source> {
+    shared: Arc<Shared<F>>,
+    /// Who may wait for a fetch.
+    places: Semaphore,
+}
+
+#[derive(Debug)]
+struct Shared<F> {
+    source: F,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    good: Option<Keys>,
+    /// The fetch under way; it is closed when that ends, one way or another.
+    fetch: Option<watch::Receiver<()>>,
+    /// How many fetches have failed since one did not.
+    failures: u32,
+    /// When a failed fetch may be tried again.
+    retry_at: Option<Instant>,
+    /// When we last looked for a key that was not there.
+    looked_again: Option<Instant>,
+}
+
+/// Keys as they were at some time.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub(crate) set: Arc<KeySet>,
+    /// When the fetch began; from then on they age.
+    fetched: Instant,
+    /// When it ended.
+    arrived: Instant,
+}
+
+/// There are no keys, and none can be had now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unavailable;
+
+/// Why keys are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// There are none, or they are old.
+    Age,
+    /// A token names one that is not there.
+    UnknownKey,
+}
+
+impl<F: Fetch> KeyCache<F> {
+    pub(crate) fn new(source: F, limits: Limits) -> KeyCache<F> {
+        let places = Semaphore::new(limits.waiting.min(Semaphore::MAX_PERMITS));
+        KeyCache { shared: Arc::new(Shared { source, limits, state: Mutex::default() }), places }
+    }
+
+    /// The keys that count now. Waits for a fetch only if there are none, or if they are old and the issuer
+    /// answered last time.
+    pub(crate) async fn current(&self) -> Result<Keys, Unavailable> {
+        let limits = &self.shared.limits;
+        let (known, fetch) = {
+            let mut state = self.shared.state();
+            let now = Instant::now();
+            state.good.take_if(|keys| now.duration_since(keys.fetched) >= limits.keep);
+            let known = state.good.clone();
+            let age = known.as_ref().map(|keys| now.duration_since(keys.fetched));
+            if let Some(keys) = &known
+                && age < Some(limits.refresh_early())
+            {
+                return Ok(keys.clone());
+            }
+            let in_time = age.is_some_and(|age| age < limits.refresh) || state.failures > 0;
+            let fetch = self.shared.join_or_start(&mut state, now, Reason::Age);
+            match (known, fetch) {
+                (Some(keys), _) if in_time => return Ok(keys),
+                (known, Some(fetch)) => (known, fetch),
+                (Some(keys), None) => return Ok(keys),
+                (None, None) => return Err(Unavailable),
+            }
+        };
+        if !self.wait(fetch).await {
+            return known.ok_or(Unavailable);
+        }
+        self.shared.state().good.clone().ok_or(Unavailable)
+    }
+
+    /// The keys as far as they are known, without waiting; old ones are fetched again all the same.
+    pub(crate) fn known(&self) -> Option<Arc<KeySet>> {
+        let mut state = self.shared.state();
+        let now = Instant::now();
+        let keys = state.good.clone()?;
+        let is_old = now.duration_since(keys.fetched) >= self.shared.limits.refresh_early();
+        if is_old && tokio::runtime::Handle::try_current().is_ok() {
+            self.shared.join_or_start(&mut state, now, Reason::Age);
+        }
+        Some(keys.set)
+    }
+
+    /// The keys after another look, because what a token names is not among these; `asked` is when the token
+    /// came. Looks only as often as it may; otherwise these are all there is.
+    pub(crate) async fn look_again(&self, keys: Keys, asked: Instant) -> Keys {
+        let fetch = {
+            let mut state = self.shared.state();
+            let now = Instant::now();
+            match &state.good {
+                // Somebody else has looked in the meantime.
+                Some(good) if good.fetched > keys.fetched => return good.clone(),
+                _ => {}
+            }
+            if keys.arrived >= asked {
+                // They came while this very token waited: that was the look.
+                state.looked_again = state.looked_again.max(Some(keys.fetched));
+                return keys;
+            }
+            let interval = self.shared.limits.unknown_key;
+            if state.looked_again.is_some_and(|last| now.duration_since(last) < interval) {
+                return keys;
+            }
+            match self.shared.join_or_start(&mut state, now, Reason::UnknownKey) {
+                Some(fetch) => fetch,
+                None => return keys,
+            }
+        };
+        self.wait(fetch).await;
+        self.shared.state().good.clone().unwrap_or(keys)
+    }
+
+    /// Waits until a fetch ends, unless too many do. Its own time limit is the limit of this.
+    async fn wait(&self, mut fetch: watch::Receiver<()>) -> bool {
+        let Ok(_place) = self.places.try_acquire() else { return false };
+        // Nothing is ever sent; the end of the fetch closes the channel.
+        let _ = fetch.changed().await;
+        true
+    }
+}
+
+impl<F: Fetch> Shared<F> {
+    /// No code that can panic runs under this lock.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fetch under way, or a new one if it is time. It runs by itself: a request that goes away takes
+    /// nobody's keys with it.
+    fn join_or_start(
+        self: &Arc<Shared<F>>,
+        state: &mut State,
+        now: Instant,
+        reason: Reason,
+    ) -> Option<watch::Receiver<()>> {
+        if let Some(fetch) = state.fetch.as_ref().filter(|fetch| fetch.has_changed().is_ok()) {
+            return Some(fetch.clone());
+        }
+        if state.retry_at.is_some_and(|time| now < time) {
+            return None;
+        }
+        let (under_way, fetch) = watch::channel(());
+        state.fetch = Some(fetch.clone());
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let limit = shared.limits.fetch_timeout;
+            let fetched = tokio::time::timeout(limit, shared.source.fetch()).await;
+            shared.take(fetched.unwrap_or(Err(FetchError::TimedOut)), now, reason);
+            drop(under_way);
+        });
+        Some(fetch)
+    }
+
+    /// Takes what a fetch brought that began then.
+    fn take(&self, fetched: Result<KeySet, FetchError>, began: Instant, reason: Reason) {
+        let issuer = self.source.name();
+        match fetched {
+            Ok(set) => {
+                debug!(issuer, keys = set.len(), ?reason, "fetched the keys of an issuer");
+                let mut state = self.state();
+                state.good = Some(Keys { set: Arc::new(set), fetched: began, arrived: Instant::now() });
+                state.failures = 0;
+                state.retry_at = None;
+                if reason == Reason::UnknownKey {
+                    state.looked_again = Some(began);
+                }
+            }
+            Err(error) => {
+                warn!(issuer, %error, "the keys of an issuer cannot be fetched");
+                let mut state = self.state();
+                state.failures = state.failures.saturating_add(1);
+                state.retry_at = Instant::now().checked_add(self.limits.back_off(state.failures));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The real intervals, on a clock that tests move.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// An issuer on a clock that tests move.
+#[derive(Debug, Default)]
+struct Fake {
+    fetches: AtomicU64,
+    /// How many it has.
+    keys: AtomicU64,
+    down: AtomicU64,
+    /// How long it takes, in seconds.
+    slow: AtomicU64,
+}
+
+impl Fetch for Arc<Fake> {
+    async fn fetch(&self) -> Result<KeySet, FetchError> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(self.slow.load(Ordering::Relaxed))).await;
+        if self.down.load(Ordering::Relaxed) > 0 {
+            return Err(FetchError::TimedOut);
+        }
+        let key = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
+        let keys = vec![key; usize::try_from(self.keys.load(Ordering::Relaxed)).unwrap()];
+        Ok(KeySet::parse(json!({"keys": keys}).to_string().as_bytes(), 10).unwrap())
+    }
+
+    fn name(&self) -> &str {
+        "https://issuer.example"
+    }
+}
+
+/// The defaults, and what they lead to.
+fn cache() -> (Arc<Fake>, KeyCache<Arc<Fake>>) {
+    let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
+    (issuer.clone(), KeyCache::new(issuer, Limits::default()))
+}
+
+impl Fake {
+    fn fetches(&self) -> u64 {
+        self.fetches.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, down: u64, slow: u64) {
+        self.down.store(down, Ordering::Relaxed);
+        self.slow.store(slow, Ordering::Relaxed);
+    }
+}
+
+async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_refreshed_in_the_background_before_they_are_old() {
+    let (issuer, keys) = cache();
+    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (1, 1));
+    pass(49 * MINUTE).await;
+    keys.current().await.unwrap();
+    assert_eq!(issuer.fetches(), 1);
+    pass(2 * MINUTE).await;
+    issuer.set(0, 4);
+    issuer.keys.store(2, Ordering::Relaxed);
+    let asked = Instant::now();
+    // Nobody waits; many cause one fetch.
+    for _ in 0..10 {
+        assert_eq!(keys.current().await.unwrap().set.len(), 1);
+    }
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+    pass(5 * SECOND).await;
+    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 2));
+    assert_eq!(asked.elapsed(), 5 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_older_than_an_hour_are_not_used_before_the_issuer_was_asked() {
+    let (issuer, keys) = cache();
+    keys.current().await.unwrap();
+    issuer.keys.store(2, Ordering::Relaxed);
+    pass(HOUR).await;
+    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 2));
+    // The same keys again are the same.
+    pass(HOUR).await;
+    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mere_look_makes_them_new_too() {
+    let (issuer, keys) = cache();
+    assert!(keys.known().is_none());
+    assert_eq!(issuer.fetches(), 0, "nobody needs them");
+    keys.current().await.unwrap();
+    issuer.keys.store(2, Ordering::Relaxed);
+    pass(HOUR).await;
+    assert_eq!(keys.known().unwrap().len(), 1);
+    pass(SECOND).await;
+    assert_eq!((keys.known().unwrap().len(), issuer.fetches()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_good_keys_count_for_a_day() {
+    let (issuer, keys) = cache();
+    keys.current().await.unwrap();
+    // It takes connections and says nothing.
+    issuer.set(1, 3600);
+    pass(2 * HOUR).await;
+    let asked = Instant::now();
+    assert_eq!(keys.current().await.unwrap().set.len(), 1);
+    assert_eq!(asked.elapsed(), 5 * SECOND, "the first one waits as long as a fetch may take");
+    while asked.elapsed() < 22 * HOUR - SECOND {
+        let one = Instant::now();
+        keys.current().await.unwrap();
+        assert_eq!(one.elapsed(), Duration::ZERO, "nobody else does");
+        pass(10 * SECOND).await;
+    }
+    pass(11 * SECOND).await;
+    assert_eq!(keys.current().await.unwrap_err(), Unavailable);
+    // A fetch took 5 s, and a minute passed before the next, most of the time.
+    let fetches = issuer.fetches();
+    assert!((1_000..22 * 60).contains(&fetches), "{fetches}");
+    assert!(keys.known().is_none());
+    issuer.set(0, 0);
+    pass(MINUTE).await;
+    keys.current().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_keys_nobody_can_tell() {
+    let (issuer, keys) = cache();
+    issuer.set(1, 0);
+    let begun = Instant::now();
+    let mut tried = Vec::new();
+    while begun.elapsed() < 4 * MINUTE {
+        let before = issuer.fetches();
+        assert_eq!(keys.current().await.unwrap_err(), Unavailable);
+        if issuer.fetches() > before {
+            tried.push(begun.elapsed().as_secs());
+        }
+        pass(SECOND / 4).await;
+    }
+    assert_eq!(tried, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    issuer.set(0, 0);
+    pass(MINUTE).await;
+    keys.current().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
+    let (issuer, keys) = cache();
+    let mut looks = Vec::new();
+    let begun = Instant::now();
+    keys.current().await.unwrap();
+    pass(SECOND).await;
+    while begun.elapsed() < 16 * MINUTE {
+        let before = issuer.fetches();
+        let asked = Instant::now();
+        let current = keys.current().await.unwrap();
+        keys.look_again(current, asked).await;
+        if issuer.fetches() > before {
+            looks.push(begun.elapsed().as_secs());
+        }
+        pass(SECOND).await;
+    }
+    assert_eq!(looks, [1, 301, 601, 901]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_look_backs_off_too() {
+    let (issuer, keys) = cache();
+    keys.current().await.unwrap();
+    pass(SECOND).await;
+    issuer.set(1, 0);
+    let begun = Instant::now();
+    let look = async || {
+        let asked = Instant::now();
+        let current = keys.current().await.unwrap();
+        keys.look_again(current, asked).await.set.len()
+    };
+    for _ in 0..120 {
+        assert_eq!(look().await, 1);
+        pass(SECOND / 2).await;
+    }
+    assert_eq!((begun.elapsed(), issuer.fetches()), (MINUTE, 1 + 6), "at 0, 1, 3, 7, 15 and 31 s");
+    // Back again, it is found as soon as the back-off ends.
+    issuer.set(0, 0);
+    issuer.keys.store(2, Ordering::Relaxed);
+    pass(5 * SECOND).await;
+    assert_eq!(look().await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
+    let (issuer, keys) = cache();
+    issuer.set(0, 3);
+    assert!(tokio::time::timeout(SECOND, keys.current()).await.is_err());
+    keys.current().await.unwrap();
+    assert_eq!(issuer.fetches(), 1);
+    // Nor does it buy another look.
+    for number in 0..10 {
+        pass(SECOND).await;
+        let asked = Instant::now();
+        let current = keys.current().await.unwrap();
+        let _ = tokio::time::timeout(SECOND, keys.look_again(current, asked)).await;
+        assert_eq!(issuer.fetches(), 2, "{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_wait() {
+    let issuer = Arc::new(Fake::default());
+    issuer.set(0, 3);
+    let keys = Arc::new(KeyCache::new(issuer.clone(), Limits { waiting: 2, ..Limits::default() }));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let keys = keys.clone();
+        asking.spawn(async move { keys.current().await.is_ok() });
+    }
+    let answers = asking.join_all().await;
+    assert_eq!(answers.iter().filter(|known| **known).count(), 2);
+    assert_eq!(issuer.fetches(), 1);
+}

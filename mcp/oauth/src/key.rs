@@ -1,0 +1,310 @@
+//! The keys of an issuer, as a JWK set (RFC 7517) gives them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::claims::text;
+use crate::issuer::{Algorithm, is_issuer};
+
+/// What tells keys apart, whatever their ids are.
+pub(crate) type Fingerprint = [u8; 32];
+
+/// All keys of an issuer that can verify tokens.
+#[derive(Debug)]
+pub(crate) struct KeySet {
+    keys: Vec<Key>,
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    id: Option<String>,
+    /// Whose tokens it verifies, where a set is for several issuers.
+    issuer: Option<String>,
+    kind: Kind,
+    algorithm: Option<Algorithm>,
+    material: DecodingKey,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rsa,
+    P256,
+    P384,
+    Ed25519,
+}
+
+/// What a token says of the key that signed it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) issuer: &'a str,
+    pub(crate) tenant: Option<&'a str>,
+}
+
+/// Whether a key is there.
+#[derive(Debug)]
+pub(crate) enum Found<'a> {
+    Key(&'a Key),
+    /// No key has this id; a newer set may have one.
+    Unknown,
+    /// It is there, but not for this.
+    Unfit,
+}
+
+impl KeySet {
+    /// Reads a set. Keys that verify nothing we know are left out; a set with too many is not taken.
+    pub(crate) fn parse(document: &[u8], max_keys: usize) -> Result<KeySet, &'static str> {
+        let value: Value = serde_json::from_slice(document).map_err(|_| "it is not JSON")?;
+        let keys = value.get("keys").and_then(Value::as_array).ok_or("it has no list of keys")?;
+        if keys.len() > max_keys {
+            return Err("it has too many keys");
+        }
+        Ok(KeySet { keys: keys.iter().filter_map(|key| Key::parse(key.as_object()?)).collect() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether this key is still there, as it was.
+    pub(crate) fn holds(&self, key: &Fingerprint) -> bool {
+        self.keys.iter().any(|other| other.fingerprint == *key)
+    }
+
+    /// The key a token was signed with.
+    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Found<'_> {
+        let named = |key: &&Key| wanted.id.is_none() || key.id.as_deref() == wanted.id;
+        let mut fitting = self.keys.iter().filter(named).filter(|key| key.fits(wanted));
+        match (fitting.next(), wanted.id) {
+            // A token that names no key is verified by the only one that fits, or by none: trying many would
+            // let anybody make us work.
+            (Some(key), None) if fitting.next().is_none() => Found::Key(key),
+            (Some(_), None) => Found::Unfit,
+            (Some(key), Some(_)) => Found::Key(key),
+            (None, _) if self.keys.iter().any(|key| named(&key)) => Found::Unfit,
+            (None, _) => Found::Unknown,
+        }
+    }
+}
+
+impl Key {
+    fn parse(jwk: &Map<String, Value>) -> Option<Key> {
+        let optional = |name: &str| match jwk.get(name) {
+            None => Some(None),
+            Some(value) => value.as_str().map(Some),
+        };
+        if optional("use")?.is_some_and(|purpose| purpose != "sig") {
+            return None;
+        }
+        if let Some(operations) = jwk.get("key_ops")
+            && !operations.as_array()?.iter().any(|operation| operation == "verify")
+        {
+            return None;
+        }
+        let (kind, material) = match (text(jwk, "kty")?, optional("crv")?) {
+            ("RSA", _) => (Kind::Rsa, rsa(text(jwk, "n")?, text(jwk, "e")?)?),
+            ("EC", Some("P-256")) => (Kind::P256, ec(jwk)?),
+            ("EC", Some("P-384")) => (Kind::P384, ec(jwk)?),
+            ("OKP", Some("Ed25519")) => {
+                (Kind::Ed25519, DecodingKey::from_ed_components(text(jwk, "x")?).ok()?)
+            }
+            _ => return None,
+        };
+        let algorithm = match optional("alg")? {
+            // A key for something we do not know is not for us.
+            Some(name) => Some(name.parse().ok()?),
+            None => None,
+        };
+        let [id, issuer] = [optional("kid")?, optional("issuer")?].map(|text| text.map(str::to_owned));
+        // Members are sorted, so this is the same whenever they are.
+        let fingerprint = Sha256::digest(serde_json::to_vec(jwk).ok()?).into();
+        Some(Key { id, issuer, kind, algorithm, material, fingerprint })
+    }
+
+    fn fits(&self, wanted: &Wanted<'_>) -> bool {
+        self.kind == kind_for(wanted.algorithm)
+            && self.algorithm.is_none_or(|algorithm| algorithm == wanted.algorithm)
+            && self.issuer.as_deref().is_none_or(|issuer| is_issuer(issuer, wanted.issuer, wanted.tenant))
+    }
+
+    /// Whether its owner signed this message.
+    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &Vec<u8>) -> bool {
+        // Not through jsonwebtoken's default for the process: that panics if another crate turns on a
+        // second one.
+        (DEFAULT_PROVIDER.verifier_factory)(&algorithm.into(), &self.material)
+            .is_ok_and(|verifier| verifier.verify(message, signature).is_ok())
+    }
+}
+
+/// The kind of key an algorithm needs.
+fn kind_for(algorithm: Algorithm) -> Kind {
+    match algorithm {
+        Algorithm::RS256
+        | Algorithm::RS384
+        | Algorithm::RS512
+        | Algorithm::PS256
+        | Algorithm::PS384
+        | Algorithm::PS512 => Kind::Rsa,
+        Algorithm::ES256 => Kind::P256,
+        Algorithm::ES384 => Kind::P384,
+        Algorithm::EdDSA => Kind::Ed25519,
+    }
+}
+
+impl From<Algorithm> for jsonwebtoken::Algorithm {
+    fn from(algorithm: Algorithm) -> jsonwebtoken::Algorithm {
+        match algorithm {
+            Algorithm::RS256 => jsonwebtoken::Algorithm::RS256,
+            Algorithm::RS384 => jsonwebtoken::Algorithm::RS384,
+            Algorithm::RS512 => jsonwebtoken::Algorithm::RS512,
+            Algorithm::PS256 => jsonwebtoken::Algorithm::PS256,
+            Algorithm::PS384 => jsonwebtoken::Algorithm::PS384,
+            Algorithm::PS512 => jsonwebtoken::Algorithm::PS512,
+            Algorithm::ES256 => jsonwebtoken::Algorithm::ES256,
+            Algorithm::ES384 => jsonwebtoken::Algorithm::ES384,
+            Algorithm::EdDSA => jsonwebtoken::Algorithm::EdDSA,
+        }
+    }
+}
+
+fn rsa(modulus: &str, exponent: &str) -> Option<DecodingKey> {
+    let [modulus, exponent] = [modulus, exponent].map(|number| URL_SAFE_NO_PAD.decode(number).ok());
+    let (modulus, exponent) = (modulus?, exponent?);
+    // Some issuers write a zero in front.
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    Some(DecodingKey::from_rsa_raw_components(modulus.get(zeros..)?, &exponent))
+}
+
+fn ec(jwk: &Map<String, Value>) -> Option<DecodingKey> {
+    DecodingKey::from_ec_components(text(jwk, "x")?, text(jwk, "y")?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(keys: Value) -> KeySet {
+        KeySet::parse(json!({"keys": keys}).to_string().as_bytes(), 1_000).unwrap()
+    }
+
+    fn wanted(id: Option<&str>, algorithm: Algorithm) -> Wanted<'_> {
+        Wanted { id, algorithm, issuer: "https://issuer.example", tenant: None }
+    }
+
+    fn rsa_key(more: Value) -> Value {
+        let mut key = json!({"kty": "RSA", "n": "AMCw", "e": "AQAB"});
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key
+    }
+
+    #[test]
+    fn keys_that_verify_nothing_are_left_out() {
+        for key in [
+            json!({"kty": "oct", "k": "c2VjcmV0", "kid": "1"}),
+            json!({"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA", "kid": "1"}),
+            json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}),
+            json!({"kty": "OKP", "crv": "X25519", "x": "AA"}),
+            json!({"kty": "RSA", "n": "!", "e": "AQAB"}),
+            json!({"kty": "RSA", "e": "AQAB"}),
+            json!({"kty": 7}),
+            json!({}),
+            json!("key"),
+            json!(null),
+            rsa_key(json!({"use": "enc"})),
+            rsa_key(json!({"use": 7})),
+            rsa_key(json!({"alg": "RSA-OAEP"})),
+            rsa_key(json!({"alg": "HS256"})),
+            rsa_key(json!({"alg": "none"})),
+            rsa_key(json!({"key_ops": ["encrypt"]})),
+            rsa_key(json!({"key_ops": "verify"})),
+            rsa_key(json!({"kid": 7})),
+            rsa_key(json!({"issuer": []})),
+        ] {
+            assert_eq!(parse(json!([key])).len(), 0, "{key}");
+        }
+        let good =
+            [json!({}), json!({"use": "sig"}), json!({"alg": "PS512"}), json!({"key_ops": ["verify"]})];
+        assert_eq!(parse(good.map(rsa_key).to_vec().into()).len(), 4);
+    }
+
+    #[test]
+    fn what_is_no_key_set_is_not_taken() {
+        for document in
+            ["", "garbage", "[]", "{}", "null", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"keys":["#]
+        {
+            assert!(KeySet::parse(document.as_bytes(), 10).is_err(), "{document}");
+        }
+        let keys: Vec<Value> = (0..11).map(|n| rsa_key(json!({"kid": n.to_string()}))).collect();
+        let document = json!({"keys": keys}).to_string();
+        assert!(KeySet::parse(document.as_bytes(), 10).is_err());
+        assert_eq!(KeySet::parse(document.as_bytes(), 11).unwrap().len(), 11);
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_id_and_fits_its_algorithm() {
+        let set = parse(json!([
+            rsa_key(json!({"kid": "any"})),
+            rsa_key(json!({"kid": "rs256", "alg": "RS256"})),
+            json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "ec"}),
+        ]));
+        let is =
+            |id, algorithm, pattern: fn(&Found<'_>) -> bool| pattern(&set.find(&wanted(Some(id), algorithm)));
+        assert!(is("any", Algorithm::PS512, |found| matches!(found, Found::Key(_))));
+        assert!(is("rs256", Algorithm::RS256, |found| matches!(found, Found::Key(_))));
+        assert!(is("rs256", Algorithm::PS256, |found| matches!(found, Found::Unfit)));
+        assert!(is("ec", Algorithm::RS256, |found| matches!(found, Found::Unfit)));
+        assert!(is("ec", Algorithm::ES384, |found| matches!(found, Found::Unfit)));
+        assert!(is("other", Algorithm::RS256, |found| matches!(found, Found::Unknown)));
+        // Without an id there must be no doubt.
+        assert!(matches!(set.find(&wanted(None, Algorithm::ES256)), Found::Key(_)));
+        assert!(matches!(set.find(&wanted(None, Algorithm::PS256)), Found::Key(_)));
+        assert!(matches!(set.find(&wanted(None, Algorithm::RS256)), Found::Unfit));
+        assert!(matches!(parse(json!([])).find(&wanted(None, Algorithm::RS256)), Found::Unknown));
+    }
+
+    #[test]
+    fn a_key_verifies_for_its_own_issuer_only() {
+        let tenant = "aaaaaaaa-0000-4000-8000-000000000001";
+        let set = parse(json!([
+            rsa_key(json!({"kid": "all", "issuer": "https://login.example/{tenantid}/"})),
+            rsa_key(json!({"kid": "one", "issuer": "https://login.example/other/"})),
+        ]));
+        let issuer = format!("https://login.example/{tenant}/");
+        let wanted =
+            |id, tenant| Wanted { id: Some(id), algorithm: Algorithm::RS256, issuer: &issuer, tenant };
+        assert!(matches!(set.find(&wanted("all", Some(tenant))), Found::Key(_)));
+        assert!(matches!(set.find(&wanted("all", None)), Found::Unfit));
+        assert!(matches!(set.find(&wanted("one", Some(tenant))), Found::Unfit));
+    }
+
+    proptest! {
+        #[test]
+        fn any_document_is_read_or_refused(document in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = KeySet::parse(&document, 10);
+        }
+
+        #[test]
+        fn keys_of_any_size_verify_nothing(
+            n in prop::collection::vec(any::<u8>(), 0..600),
+            e in prop::collection::vec(any::<u8>(), 0..9),
+            signature in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let [n, e] = [n, e].map(|number| URL_SAFE_NO_PAD.encode(number));
+            let set = parse(json!([{"kty": "RSA", "n": n, "e": e}, {"kty": "EC", "crv": "P-256", "x": n, "y": e}]));
+            for key in &set.keys {
+                prop_assert!(!key.verifies(Algorithm::RS256, b"message", &signature));
+                prop_assert!(!key.verifies(Algorithm::ES256, b"message", &signature));
+            }
+        }
+    }
+}

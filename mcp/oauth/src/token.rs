@@ -1,0 +1,159 @@
+//! One token, taken apart. Nothing in here is to be believed before its signature is verified.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bindpost_mcp_http::Denial;
+use serde_json::{Map, Value};
+
+use crate::claims::text;
+use crate::issuer::Algorithm;
+use crate::key::Key;
+
+/// A JWT in three parts.
+#[derive(Debug)]
+pub(crate) struct Token<'a> {
+    pub(crate) algorithm: Algorithm,
+    header: Map<String, Value>,
+    pub(crate) claims: Map<String, Value>,
+    message: &'a [u8],
+    signature: Vec<u8>,
+}
+
+/// Why a token does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Expired,
+    Early,
+    Audience,
+    /// The reason is for the log only.
+    Invalid(&'static str),
+}
+
+impl Refusal {
+    /// For the log.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Refusal::Expired => "expired",
+            Refusal::Early => "not valid yet",
+            Refusal::Audience => "for another audience",
+            Refusal::Invalid(reason) => reason,
+        }
+    }
+}
+
+impl From<Refusal> for Denial {
+    /// What the client learns: enough to get a better token, nothing about how near this one was.
+    fn from(refusal: Refusal) -> Denial {
+        Denial::invalid(match refusal {
+            Refusal::Expired => "the token has expired",
+            Refusal::Early => "the token is not valid yet",
+            Refusal::Audience => "the token is for another audience",
+            Refusal::Invalid(_) => "the token is not valid",
+        })
+    }
+}
+
+impl<'a> Token<'a> {
+    pub(crate) fn decode(token: &'a str) -> Result<Token<'a>, Refusal> {
+        let (message, signature) = token.rsplit_once('.').ok_or(Refusal::Invalid("no JWT"))?;
+        let (header, claims) = message.split_once('.').ok_or(Refusal::Invalid("no JWT"))?;
+        let header = decode_object(header).ok_or(Refusal::Invalid("the header is broken"))?;
+        let algorithm = text(&header, "alg").and_then(|name| name.parse().ok());
+        let algorithm = algorithm.ok_or(Refusal::Invalid("signed by no algorithm we take"))?;
+        // RFC 7515, 4.1.11: we understand no extension.
+        if header.contains_key("crit") {
+            return Err(Refusal::Invalid("it demands extensions"));
+        }
+        for name in ["kid", "typ"] {
+            if header.get(name).is_some_and(|value| !value.is_string()) {
+                return Err(Refusal::Invalid("the header is broken"));
+            }
+        }
+        let claims = decode_object(claims).ok_or(Refusal::Invalid("the claims are broken"))?;
+        let signature = URL_SAFE_NO_PAD.decode(signature);
+        let signature = signature.map_err(|_| Refusal::Invalid("the signature is broken"))?;
+        Ok(Token { algorithm, header, claims, message: message.as_bytes(), signature })
+    }
+
+    /// The key it names.
+    pub(crate) fn key_id(&self) -> Option<&str> {
+        self.header.get("kid").and_then(Value::as_str)
+    }
+
+    /// What kind of token it says it is.
+    pub(crate) fn typ(&self) -> Option<&str> {
+        self.header.get("typ").and_then(Value::as_str)
+    }
+
+    pub(crate) fn is_signed_by(&self, key: &Key) -> bool {
+        key.verifies(self.algorithm, self.message, &self.signature)
+    }
+}
+
+fn decode_object(part: &str) -> Option<Map<String, Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn encode(header: Value, claims: Value) -> String {
+        let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        format!("{header}.{claims}.AAAA")
+    }
+
+    #[test]
+    fn the_header_cannot_choose_a_weak_algorithm() {
+        for alg in
+            [json!("none"), json!("None"), json!("HS256"), json!("HS512"), json!(""), json!(null), json!(7)]
+        {
+            let token = encode(json!({"alg": alg}), json!({}));
+            assert!(Token::decode(&token).is_err(), "{alg}");
+        }
+        assert!(Token::decode(&encode(json!({}), json!({}))).is_err());
+        let token = encode(json!({"alg": "RS256", "kid": "k", "typ": "JWT"}), json!({"sub": "s"}));
+        let token = Token::decode(&token).unwrap();
+        assert_eq!((token.key_id(), token.typ(), token.claims.len()), (Some("k"), Some("JWT"), 1));
+    }
+
+    #[test]
+    fn what_the_header_demands_is_understood_or_refused() {
+        for header in [
+            json!({"alg": "RS256", "crit": ["b64"], "b64": false}),
+            json!({"alg": "RS256", "crit": []}),
+            json!({"alg": "RS256", "kid": 7}),
+            json!({"alg": "RS256", "typ": ["JWT"]}),
+            json!(["RS256"]),
+        ] {
+            assert!(Token::decode(&encode(header.clone(), json!({}))).is_err(), "{header}");
+        }
+    }
+
+    #[test]
+    fn only_three_parts_are_a_token() {
+        let good = encode(json!({"alg": "RS256"}), json!({}));
+        assert!(Token::decode(&good).is_ok());
+        let bare = good.trim_end_matches(".AAAA");
+        for token in
+            ["", ".", "..", "...", "a", bare, &format!("{good}.AAAA"), &format!("{good}="), &good[1..]]
+        {
+            assert!(Token::decode(token).is_err(), "{token}");
+        }
+        for claims in [json!([]), json!("x"), json!(null)] {
+            assert!(Token::decode(&encode(json!({"alg": "RS256"}), claims)).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_decoded_or_refused(text in "[-A-Za-z0-9._~+/=]{0,80}", json in "[\\[\\]{}\",:a-z0-9]{0,40}") {
+            let _ = Token::decode(&text);
+            let part = URL_SAFE_NO_PAD.encode(&json);
+            let _ = Token::decode(&format!("{part}.{part}.{text}"));
+        }
+    }
+}

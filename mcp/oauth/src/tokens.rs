@@ -1,0 +1,366 @@
+//! [`Tokens`]: the authorizer.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bindpost_mcp_http::{Authorizer, Denial};
+use bindpost_mcp_server::{Caller, HttpRequest};
+use reqwest::Url;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::bearer;
+use crate::callers::{Callers, Vouched};
+use crate::claims::{self, Window, text};
+use crate::fetch::{Source, client, is_permitted};
+use crate::issuer::{Issuer, tenant};
+use crate::jwks::{KeyCache, Unavailable};
+use crate::key::{Found, Wanted};
+use crate::limits::Limits;
+use crate::token::{Refusal, Token};
+use crate::verified::{Verified, VerifiedTokens, digest};
+
+/// The longest time by which clocks may differ.
+const MAX_LEEWAY: Duration = Duration::from_secs(300);
+
+/// Takes access tokens: JWTs that a trusted issuer made for this server.
+///
+/// A token must be signed by a key of its issuer, be made for one of the audiences, and count now. Who it
+/// is about becomes the [`Caller`]: keyed by issuer and subject, with the scopes of `scope` and `scp`, the
+/// roles of `roles`, and all claims.
+///
+/// ```
+/// use bindpost_mcp_http::Authorizer as _;
+/// use bindpost_mcp_oauth::{Algorithm, Issuer, Tokens};
+///
+/// # fn main() -> Result<(), bindpost_mcp_oauth::ConfigError> {
+/// let tokens = Tokens::builder()
+///     .issuer(Issuer::new("https://issuer.example").algorithms([Algorithm::RS256]))
+///     .issuer(Issuer::new("https://other.example/realms/shop"))
+///     .audience("https://api.example/mcp")
+///     .build()?;
+/// // Clients are sent there for a token.
+/// assert_eq!(tokens.authorization_servers(), ["https://issuer.example", "https://other.example/realms/shop"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tokens(Arc<Inner>);
+
+struct Inner {
+    issuers: Vec<(Issuer, KeyCache)>,
+    audiences: Vec<String>,
+    authorization_servers: Vec<String>,
+    leeway: f64,
+    max_token: usize,
+    verified: VerifiedTokens,
+    callers: Callers,
+}
+
+/// Says whose tokens are taken.
+#[derive(Clone, Debug, Default)]
+pub struct TokensBuilder {
+    issuers: Vec<Issuer>,
+    audiences: Vec<String>,
+    authorization_servers: Option<Vec<String>>,
+    leeway: Option<Duration>,
+    limits: Limits,
+}
+
+/// What was configured cannot be right.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is no issuer.
+    #[error("no issuer is trusted: add one with `issuer(Issuer::new(\"https://…\"))`")]
+    NoIssuer,
+    /// There is no audience, or an empty one.
+    #[error("no audience: add what `aud` must be in tokens for this server with `audience(\"…\")`")]
+    NoAudience,
+    /// Something is wrong with an issuer.
+    #[error("the issuer {issuer:?} cannot be used: {reason}")]
+    Issuer {
+        /// Its address.
+        issuer: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Two issuers go by one name.
+    #[error("{0:?} is the name of two issuers")]
+    TwoIssuers(String),
+    /// No algorithm for tokens has this name.
+    #[error(
+        "{0:?} is no algorithm to trust: take RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"
+    )]
+    Algorithm(String),
+    /// Clocks may not differ so much.
+    #[error("a leeway of {0:?} is too long: at most 300 s")]
+    Leeway(Duration),
+    /// Nothing can be fetched over TLS here.
+    #[error("issuers cannot be asked over TLS: {0}")]
+    Tls(#[source] reqwest::Error),
+}
+
+impl Tokens {
+    /// Nobody's tokens; say whose.
+    pub fn builder() -> TokensBuilder {
+        TokensBuilder::default()
+    }
+}
+
+impl TokensBuilder {
+    /// One more issuer whose tokens are taken.
+    pub fn issuer(mut self, issuer: Issuer) -> TokensBuilder {
+        self.issuers.push(issuer);
+        self
+    }
+
+    /// One more name of this server: `aud` must be, or list, one of them, letter by letter.
+    pub fn audience(mut self, audience: impl Into<String>) -> TokensBuilder {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// By how much clocks may differ; 60 s unless said otherwise, and at most 300 s.
+    pub fn leeway(mut self, leeway: Duration) -> TokensBuilder {
+        self.leeway = Some(leeway);
+        self
+    }
+
+    /// Where clients get tokens, instead of the addresses of the issuers.
+    pub fn authorization_servers(
+        mut self,
+        servers: impl IntoIterator<Item = impl Into<String>>,
+    ) -> TokensBuilder {
+        self.authorization_servers = Some(servers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How often keys are fetched, and how much of anything is taken.
+    pub fn limits(mut self, limits: Limits) -> TokensBuilder {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks all of it. No issuer is asked yet.
+    pub fn build(self) -> Result<Tokens, ConfigError> {
+        if self.issuers.is_empty() {
+            return Err(ConfigError::NoIssuer);
+        }
+        if self.audiences.is_empty() || self.audiences.iter().any(String::is_empty) {
+            return Err(ConfigError::NoAudience);
+        }
+        let leeway = self.leeway.unwrap_or(Duration::from_secs(60));
+        if leeway > MAX_LEEWAY {
+            return Err(ConfigError::Leeway(leeway));
+        }
+        let mut names = HashSet::new();
+        for name in self.issuers.iter().flat_map(Issuer::accepted) {
+            if !names.insert(name) {
+                return Err(ConfigError::TwoIssuers(name.clone()));
+            }
+        }
+        let mut clients = [None, None];
+        let mut issuers = Vec::new();
+        for issuer in &self.issuers {
+            let url = issuer.checked()?;
+            let jwks_uri = issuer.jwks_uri.as_deref().map(|keys| checked_keys(issuer, keys)).transpose()?;
+            let plain = jwks_uri.as_ref().unwrap_or(&url).scheme() == "http";
+            let slot = &mut clients[usize::from(plain)];
+            let client = match slot {
+                Some(client) => client,
+                None => slot.insert(client(plain).map_err(ConfigError::Tls)?),
+            };
+            let source = Source::new(client.clone(), issuer.clone(), url, jwks_uri, &self.limits);
+            issuers.push((issuer.clone(), KeyCache::new(source, self.limits.clone())));
+        }
+        let servers = self.authorization_servers;
+        Ok(Tokens(Arc::new(Inner {
+            authorization_servers: servers
+                .unwrap_or_else(|| self.issuers.iter().map(|issuer| issuer.url.clone()).collect()),
+            issuers,
+            audiences: self.audiences,
+            leeway: leeway.as_secs_f64(),
+            max_token: self.limits.max_token,
+            verified: VerifiedTokens::new(self.limits.verified),
+            callers: Callers::default(),
+        })))
+    }
+}
+
+fn checked_keys(issuer: &Issuer, keys: &str) -> Result<Url, ConfigError> {
+    let wrong = |reason| ConfigError::Issuer { issuer: issuer.url.clone(), reason };
+    let url = Url::parse(keys).map_err(|_| wrong("the address of its keys is no URL"))?;
+    if !is_permitted(&url) {
+        return Err(wrong("its keys must come over https; http is for the loopback"));
+    }
+    Ok(url)
+}
+
+impl Authorizer for Tokens {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        let token = bearer::token(request.headers())?;
+        self.0.check(token).await
+    }
+
+    fn authorization_servers(&self) -> Vec<String> {
+        self.0.authorization_servers.clone()
+    }
+
+    /// Not once an issuer has taken back the key that vouched for it. A token that has merely expired ends
+    /// nothing: its caller comes back with the next one.
+    fn knows(&self, caller: &Caller) -> bool {
+        let Some(vouched) = caller.id().and_then(|id| self.0.callers.find(id)) else { return true };
+        let keys = self.0.issuers.get(vouched.issuer).and_then(|(_, keys)| keys.known());
+        keys.is_none_or(|keys| keys.holds(&vouched.key))
+    }
+}
+
+impl Inner {
+    async fn check(&self, token: &str) -> Result<Caller, Denial> {
+        if token.len() > self.max_token {
+            let refusal = Refusal::Invalid("too long");
+            log(None, None, refusal);
+            return Err(refusal.into());
+        }
+        let digest = digest(token);
+        if let Some(verified) = self.verified.get(&digest)
+            && let Some((_, keys)) = self.issuers.get(verified.vouched.issuer)
+        {
+            let keys = keys.current().await?;
+            let counts = verified.window.check(now(), self.leeway);
+            match counts {
+                // The key it was verified with is still the issuer's.
+                Ok(()) if keys.set.holds(&verified.vouched.key) => return Ok(verified.caller),
+                Ok(()) => self.verified.remove(&digest),
+                Err(refusal) => {
+                    self.verified.remove(&digest);
+                    return Err(refusal.into());
+                }
+            }
+        }
+        let verified = self.verify(token).await?;
+        let caller = verified.caller.clone();
+        if let Some(id) = caller.id() {
+            self.callers.note(id, verified.vouched);
+        }
+        self.verified.put(digest, verified);
+        Ok(caller)
+    }
+
+    async fn verify(&self, token: &str) -> Result<Verified, Denial> {
+        let asked = Instant::now();
+        let token = Token::decode(token).inspect_err(|refusal| log(None, None, *refusal))?;
+        let accepting = |(_, (issuer, _)): &(usize, &(Issuer, KeyCache))| issuer.accepts(&token.claims);
+        let Some((number, (issuer, keys))) = self.issuers.iter().enumerate().find(accepting) else {
+            let refusal = Refusal::Invalid("of no issuer we trust");
+            log(None, token.key_id(), refusal);
+            return Err(refusal.into());
+        };
+        let refuse = |refusal: Refusal| {
+            log(Some(issuer), token.key_id(), refusal);
+            Denial::from(refusal)
+        };
+        if !issuer.algorithms.contains(&token.algorithm) {
+            return Err(refuse(Refusal::Invalid("signed by an algorithm its issuer does not use")));
+        }
+        if !issuer.accepts_type(token.typ()) {
+            return Err(refuse(Refusal::Invalid("no access token")));
+        }
+        let wanted = Wanted {
+            id: token.key_id(),
+            algorithm: token.algorithm,
+            issuer: text(&token.claims, "iss").unwrap_or_default(),
+            tenant: tenant(&token.claims),
+        };
+        let mut current = keys.current().await?;
+        if let Found::Unknown = current.set.find(&wanted) {
+            current = keys.look_again(current, asked).await;
+        }
+        let key = match current.set.find(&wanted) {
+            Found::Key(key) => key,
+            Found::Unknown => return Err(refuse(Refusal::Invalid("signed by an unknown key"))),
+            Found::Unfit => return Err(refuse(Refusal::Invalid("signed by a key that is not for this"))),
+        };
+        if !token.is_signed_by(key) {
+            return Err(refuse(Refusal::Invalid("the signature is wrong")));
+        }
+        // From here on its claims are the issuer's.
+        let window = Window::of(&token.claims).map_err(refuse)?;
+        window.check(now(), self.leeway).map_err(refuse)?;
+        if !claims::is_for(&token.claims, &self.audiences) {
+            return Err(refuse(Refusal::Audience));
+        }
+        let nobody = || refuse(Refusal::Invalid("about nobody"));
+        let identity = claims::identity(issuer, token.claims.clone()).ok_or_else(nobody)?;
+        let vouched = Vouched { issuer: number, key: key.fingerprint };
+        Ok(Verified { caller: identity.into(), window, vouched })
+    }
+}
+
+impl From<Unavailable> for Denial {
+    fn from(_: Unavailable) -> Denial {
+        Denial::unavailable("the token cannot be checked now")
+    }
+}
+
+/// Says why a token was refused; neither the token nor its claims.
+fn log(issuer: Option<&Issuer>, key: Option<&str>, refusal: Refusal) {
+    // The client chose the name of the key: it is cut, and its control characters are escaped.
+    let key = key.map(|key| key.chars().take(64).collect::<String>());
+    let issuer = issuer.map(|issuer| issuer.url.as_str());
+    debug!(issuer, ?key, reason = refusal.reason(), "refused a token");
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let issuers: Vec<&str> = self.0.issuers.iter().map(|(issuer, _)| issuer.url.as_str()).collect();
+        f.debug_struct("Tokens")
+            .field("issuers", &issuers)
+            .field("audiences", &self.0.audiences)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_at_start() {
+        let issuer = || Issuer::new("https://issuer.example");
+        let audience = "https://api.example/mcp";
+        let two = || Issuer::new("https://metadata.example").accepts_issuer("https://issuer.example");
+        for (builder, part) in [
+            (Tokens::builder().audience(audience), "no issuer"),
+            (Tokens::builder().issuer(issuer()), "no audience"),
+            (Tokens::builder().issuer(issuer()).audience(""), "no audience"),
+            (Tokens::builder().issuer(issuer()).issuer(two()).audience(audience), "two issuers"),
+            (Tokens::builder().issuer(issuer().jwks_uri("keys")).audience(audience), "no URL"),
+            (Tokens::builder().issuer(issuer().jwks_uri("http://x.example")).audience(audience), "https"),
+            (Tokens::builder().issuer(Issuer::new("http://x.example")).audience(audience), "https"),
+            (
+                Tokens::builder().issuer(issuer()).audience(audience).leeway(Duration::from_secs(301)),
+                "at most 300 s",
+            ),
+        ] {
+            let text = builder.build().unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_authorization_servers_can_be_said() {
+        let builder = Tokens::builder().issuer(Issuer::new("http://127.0.0.1:1/x")).audience("a");
+        let tokens = builder.clone().build().unwrap();
+        assert_eq!(tokens.authorization_servers(), ["http://127.0.0.1:1/x"]);
+        let tokens = builder.authorization_servers(["https://login.example"]).build().unwrap();
+        assert_eq!(tokens.authorization_servers(), ["https://login.example"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Tokens that were verified, so that the same one is verified once.
+//!
+//! Kept by its digest: a look into memory shows callers, but no token. What is in here counts no longer
+//! than verifying it again would allow; whoever takes it out checks that.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bindpost_mcp_server::Caller;
+use sha2::{Digest as _, Sha256};
+
+use crate::callers::Vouched;
+use crate::claims::Window;
+
+/// Tokens that were verified; the oldest give way.
+#[derive(Debug)]
+pub(crate) struct VerifiedTokens {
+    capacity: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    tokens: HashMap<TokenDigest, Verified>,
+    /// In the order they came; the same digests as above.
+    order: VecDeque<TokenDigest>,
+}
+
+/// A token, told apart but not readable.
+pub(crate) type TokenDigest = [u8; 32];
+
+/// What was found out about a token.
+#[derive(Clone, Debug)]
+pub(crate) struct Verified {
+    pub(crate) caller: Caller,
+    pub(crate) window: Window,
+    pub(crate) vouched: Vouched,
+}
+
+pub(crate) fn digest(token: &str) -> TokenDigest {
+    Sha256::digest(token).into()
+}
+
+impl VerifiedTokens {
+    pub(crate) fn new(capacity: usize) -> VerifiedTokens {
+        VerifiedTokens { capacity, kept: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, token: &TokenDigest) -> Option<Verified> {
+        self.kept().tokens.get(token).cloned()
+    }
+
+    pub(crate) fn put(&self, token: TokenDigest, verified: Verified) {
+        let mut kept = self.kept();
+        if self.capacity == 0 {
+            return;
+        }
+        if kept.tokens.insert(token, verified).is_none() {
+            kept.order.push_back(token);
+        }
+        while kept.order.len() > self.capacity {
+            if let Some(oldest) = kept.order.pop_front() {
+                kept.tokens.remove(&oldest);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, token: &TokenDigest) {
+        let mut kept = self.kept();
+        if kept.tokens.remove(token).is_some() {
+            kept.order.retain(|other| other != token);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn verified(issuer: usize) -> Verified {
+        let claims = Map::from_iter([("exp".to_owned(), json!(1))]);
+        let window = Window::of(&claims).unwrap();
+        Verified { caller: Caller::new("alice"), window, vouched: Vouched { issuer, key: [0; 32] } }
+    }
+
+    #[test]
+    fn the_oldest_give_way() {
+        let tokens = VerifiedTokens::new(2);
+        for name in ["a", "b", "a", "c", "c"] {
+            tokens.put(digest(name), verified(1));
+        }
+        let there = ["a", "b", "c"].map(|name| tokens.get(&digest(name)).is_some());
+        assert_eq!(there, [false, true, true]);
+        for round in 0..1_000 {
+            tokens.remove(&digest("c"));
+            tokens.put(digest("c"), verified(round));
+        }
+        assert_eq!(tokens.get(&digest("c")).unwrap().vouched.issuer, 999);
+        let kept = tokens.kept();
+        assert_eq!((kept.tokens.len(), kept.order.len()), (2, 2));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_nothing_may_be() {
+        let tokens = VerifiedTokens::new(0);
+        tokens.put(digest("a"), verified(1));
+        assert!(tokens.get(&digest("a")).is_none());
+    }
+}

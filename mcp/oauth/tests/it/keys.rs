@@ -1,0 +1,368 @@
+//! Keys come and go: rotation, an issuer that is down, slow or strange, and clients that make up key ids.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bindpost_mcp_oauth::{Issuer, Limits, Tokens};
+use serde_json::{Value, json};
+
+use crate::issuer::{PATIENCE, TestIssuer, within};
+use crate::requests::{
+    AUDIENCE, authorize, expired, invalid, limited, now_and, tokens, trusting, unavailable, well_after,
+};
+
+/// Short, but not too short to be told from a slow machine.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Keys are old at once; everything else as it is.
+fn always_refresh() -> Limits {
+    Limits { refresh: Duration::ZERO, ..Limits::default() }
+}
+
+/// A token with the claims of this one that names another key.
+fn naming(token: &str, kid: &str) -> String {
+    let (_, rest) = token.split_once('.').unwrap();
+    let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": kid}).to_string();
+    format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header))
+}
+
+#[tokio::test]
+async fn the_issuer_is_not_needed_before_the_first_token() {
+    let mut issuer = TestIssuer::start().await;
+    let tokens = tokens(&issuer);
+    assert_eq!((issuer.fetches().await, issuer.count("discovery").await), (0, 0));
+    let good = issuer.token(json!({})).await;
+    issuer.stop().await;
+    // Down since ever: nobody can tell.
+    let begun = Instant::now();
+    assert_eq!(authorize(&tokens, &good).await, Err(unavailable()));
+    assert_eq!(authorize(&tokens, &good).await, Err(unavailable()));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // What cannot be a token of this issuer is refused all the same.
+    assert_eq!(authorize(&tokens, "opaque").await, Err(invalid()));
+}
+
+#[tokio::test]
+async fn many_first_tokens_cause_one_fetch() {
+    let issuer = TestIssuer::start().await;
+    issuer.control(json!({"delay": 200})).await;
+    let tokens = tokens(&issuer);
+    let good = issuer.token(json!({})).await;
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let (tokens, token) =
+            (tokens.clone(), if number % 2 == 0 { good.clone() } else { naming(&good, "other") });
+        asking.spawn(async move { (number, authorize(&tokens, &token).await) });
+    }
+    while let Some(answer) = asking.join_next().await {
+        let (number, answer) = answer.unwrap();
+        assert_eq!(answer.is_ok(), number % 2 == 0, "{answer:?}");
+    }
+    assert_eq!((issuer.fetches().await, issuer.count("discovery").await), (1, 1));
+}
+
+/// F28.
+#[tokio::test]
+async fn a_new_key_counts_after_one_fetch() {
+    let issuer = TestIssuer::start().await;
+    let tokens = tokens(&issuer);
+    let old = issuer.token(json!({})).await;
+    authorize(&tokens, &old).await.unwrap();
+    assert_eq!(issuer.fetches().await, 1);
+
+    issuer.control(json!({"add": [{"kid": "rsa-2"}]})).await;
+    let new = issuer.mint(json!({"key": "rsa-2"})).await;
+    for token in [&new, &old, &new] {
+        authorize(&tokens, token).await.unwrap();
+    }
+    assert_eq!(issuer.fetches().await, 2);
+
+    // The next one has to wait: one look in five minutes.
+    issuer.control(json!({"add": [{"kid": "rsa-3"}]})).await;
+    let newer = issuer.mint(json!({"key": "rsa-3"})).await;
+    for _ in 0..10 {
+        assert_eq!(authorize(&tokens, &newer).await, Err(invalid()));
+    }
+    assert_eq!(issuer.fetches().await, 2);
+}
+
+#[tokio::test]
+async fn after_a_while_it_is_looked_again() {
+    let issuer = TestIssuer::start().await;
+    let tokens = limited(&issuer, Limits { unknown_key: SHORT, ..Limits::default() });
+    authorize(&tokens, &issuer.token(json!({})).await).await.unwrap();
+    for (kid, fetches) in [("rsa-2", 2), ("rsa-3", 3)] {
+        issuer.control(json!({"add": [{"kid": kid}]})).await;
+        let token = issuer.mint(json!({"key": kid})).await;
+        authorize(&tokens, &token).await.unwrap();
+        assert_eq!(issuer.fetches().await, fetches);
+        well_after(SHORT).await;
+    }
+}
+
+/// F28, the other half: also for a token that was verified before.
+#[tokio::test]
+async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
+    let issuer = TestIssuer::start().await;
+    let tokens = limited(&issuer, Limits { refresh: SHORT, ..Limits::default() });
+    let [one, two] = [issuer.token(json!({})).await, issuer.mint(json!({"key": "ec-1"})).await];
+    for token in [&one, &two] {
+        authorize(&tokens, token).await.unwrap();
+    }
+    issuer.control(json!({"remove": ["rsa-1"]})).await;
+    well_after(SHORT).await;
+    // Nobody asked in between: the first one waits for the fetch.
+    assert_eq!(authorize(&tokens, &one).await, Err(invalid()));
+    authorize(&tokens, &two).await.unwrap();
+    let fresh = issuer.token(json!({"sub": "bob"})).await;
+    assert_eq!(authorize(&tokens, &fresh).await, Err(invalid()));
+}
+
+#[tokio::test]
+async fn all_keys_can_be_taken_back() {
+    let issuer = TestIssuer::start().await;
+    let tokens = limited(&issuer, always_refresh());
+    let good = issuer.token(json!({})).await;
+    authorize(&tokens, &good).await.unwrap();
+    issuer.control(json!({"fault": "empty"})).await;
+    assert_eq!(authorize(&tokens, &good).await, Err(invalid()));
+}
+
+/// F29.
+#[tokio::test]
+async fn known_keys_go_on_while_the_issuer_is_down() {
+    let mut issuer = TestIssuer::start().await;
+    let tokens = limited(&issuer, Limits { unknown_key: Duration::ZERO, ..always_refresh() });
+    let tokens_at_rest = self::tokens(&issuer);
+    let good = issuer.token(json!({})).await;
+    let later = issuer.token(json!({"sub": "bob"})).await;
+    issuer.control(json!({"add": [{"kid": "rsa-2"}]})).await;
+    let renewed = issuer.mint(json!({"key": "rsa-2"})).await;
+    issuer.control(json!({"remove": ["rsa-2"]})).await;
+    for tokens in [&tokens, &tokens_at_rest] {
+        authorize(tokens, &good).await.unwrap();
+    }
+    issuer.stop().await;
+    let begun = Instant::now();
+    for tokens in [&tokens, &tokens_at_rest] {
+        for _ in 0..20 {
+            authorize(tokens, &good).await.unwrap();
+            // Verified for the first time, with keys that are known.
+            authorize(tokens, &later).await.unwrap();
+            assert_eq!(authorize(tokens, &renewed).await, Err(invalid()));
+        }
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+/// F29: an issuer that takes connections and says nothing.
+#[tokio::test]
+async fn a_silent_issuer_piles_nothing_up() {
+    let issuer = TestIssuer::start().await;
+    let fetch_timeout = Duration::from_secs(2);
+    let limits =
+        Limits { waiting: 10, fetch_timeout, retry: PATIENCE, retry_max: PATIENCE, ..Limits::default() };
+    let tokens = limited(&issuer, limits);
+    let good = issuer.token(json!({})).await;
+    authorize(&tokens, &good).await.unwrap();
+    issuer.control(json!({"fault": "hang"})).await;
+    let begun = Instant::now();
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..500 {
+        let (tokens, token) = (tokens.clone(), naming(&good, &format!("made up {number}")));
+        asking.spawn(async move { authorize(&tokens, &token).await });
+    }
+    // A known key does not wait for an unknown one.
+    authorize(&tokens, &good).await.unwrap();
+    assert!(begun.elapsed() < fetch_timeout, "{:?}", begun.elapsed());
+    while let Some(answer) = asking.join_next().await {
+        assert_eq!(answer.unwrap(), Err(invalid()));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(issuer.fetches().await, 2);
+}
+
+/// F30.
+#[tokio::test]
+async fn made_up_key_ids_cause_one_fetch() {
+    let issuer = TestIssuer::start().await;
+    let tokens = tokens(&issuer);
+    let good = issuer.token(json!({})).await;
+    authorize(&tokens, &good).await.unwrap();
+    for number in 0..10_000u32 {
+        let token = naming(&good, &format!("{number:08x}"));
+        assert_eq!(authorize(&tokens, &token).await, Err(invalid()));
+        if number % 100 == 0 {
+            authorize(&tokens, &good).await.unwrap();
+        }
+    }
+    assert_eq!(issuer.fetches().await, 2, "the first, and one look for all of them");
+}
+
+#[tokio::test]
+async fn made_up_key_ids_at_the_start_cause_one_fetch() {
+    let issuer = TestIssuer::start().await;
+    let tokens = tokens(&issuer);
+    let good = issuer.token(json!({})).await;
+    for number in 0..1_000u32 {
+        assert_eq!(authorize(&tokens, &naming(&good, &format!("{number}"))).await, Err(invalid()));
+    }
+    authorize(&tokens, &good).await.unwrap();
+    assert_eq!(issuer.fetches().await, 1);
+}
+
+#[tokio::test]
+async fn clients_that_go_away_cause_no_further_fetches() {
+    let issuer = TestIssuer::start().await;
+    let tokens = tokens(&issuer);
+    let good = issuer.token(json!({})).await;
+    authorize(&tokens, &good).await.unwrap();
+    let go_away = async || {
+        for number in 0..50 {
+            let token = naming(&good, &format!("{number}"));
+            let _ = tokio::time::timeout(Duration::from_millis(2), authorize(&tokens, &token)).await;
+        }
+    };
+    go_away().await;
+    within(async { while issuer.fetches().await < 2 {} }).await;
+    go_away().await;
+    assert_eq!(authorize(&tokens, &naming(&good, "last")).await, Err(invalid()));
+    assert_eq!(issuer.fetches().await, 2);
+}
+
+/// Keys once fetched survive every strange answer; without any, nobody can tell.
+#[tokio::test]
+async fn strange_answers_are_no_keys() {
+    let issuer = TestIssuer::start().await;
+    let good = issuer.token(json!({})).await;
+    let elsewhere = TestIssuer::start().await;
+    let away = format!("redirect {}/jwks", elsewhere.url);
+    let limits =
+        || Limits { fetch_timeout: Duration::from_secs(2), retry: Duration::ZERO, ..always_refresh() };
+    for fault in ["500", "garbage", "huge", "many", "endless", "drip", "cut", "hang", &away, "redirect /jwks"]
+    {
+        issuer.control(json!({"fault": null})).await;
+        let warm = limited(&issuer, limits());
+        authorize(&warm, &good).await.unwrap();
+        issuer.control(json!({"fault": fault})).await;
+        let begun = Instant::now();
+        assert_eq!(authorize(&limited(&issuer, limits()), &good).await, Err(unavailable()), "{fault}");
+        authorize(&warm, &good).await.unwrap_or_else(|denial| panic!("{fault}: {denial}"));
+        assert_eq!(authorize(&warm, &naming(&good, "other")).await, Err(invalid()), "{fault}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{fault}: {:?}", begun.elapsed());
+    }
+    assert_eq!(elsewhere.fetches().await, 0, "nobody was sent elsewhere");
+    // Nobody read on beyond the limit: what was taken is in the buffers of two sockets.
+    let taken = issuer.count("bytes").await;
+    assert!(taken < 64 << 20, "{taken} bytes were taken of three endless answers");
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_issuer_is_followed() {
+    let issuer = TestIssuer::start().await;
+    issuer.control(json!({"fault": "redirect /moved"})).await;
+    authorize(&tokens(&issuer), &issuer.token(json!({})).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_fetch_is_tried_again_but_not_at_once() {
+    let issuer = TestIssuer::start().await;
+    let patient = limited(&issuer, Limits { retry: PATIENCE, retry_max: PATIENCE, ..Limits::default() });
+    let eager = limited(&issuer, Limits { retry: Duration::ZERO, ..Limits::default() });
+    let good = issuer.token(json!({})).await;
+    issuer.control(json!({"fault": "500"})).await;
+    for _ in 0..20 {
+        assert_eq!(authorize(&patient, &good).await, Err(unavailable()));
+    }
+    assert_eq!(issuer.fetches().await, 1);
+    assert_eq!(authorize(&eager, &good).await, Err(unavailable()));
+    issuer.control(json!({"fault": null})).await;
+    authorize(&eager, &good).await.unwrap();
+}
+
+#[tokio::test]
+async fn old_keys_end_when_their_time_is_over() {
+    let mut issuer = TestIssuer::start().await;
+    let limits = Limits { refresh: SHORT, keep: SHORT * 4, retry: Duration::ZERO, ..Limits::default() };
+    let tokens = limited(&issuer, limits);
+    let good = issuer.token(json!({})).await;
+    let begun = Instant::now();
+    authorize(&tokens, &good).await.unwrap();
+    issuer.stop().await;
+    let until = loop {
+        let answer = authorize(&tokens, &good).await;
+        match answer {
+            Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            // Also for a token that was verified before.
+            Err(denial) => {
+                assert_eq!(denial, unavailable());
+                break begun.elapsed();
+            }
+        }
+    };
+    assert!(until >= SHORT * 4, "{until:?}");
+}
+
+#[tokio::test]
+async fn a_verified_token_counts_no_longer_than_its_time() {
+    let issuer = TestIssuer::start().await;
+    let tokens = trusting(&issuer).leeway(Duration::ZERO).build().unwrap();
+    authorize(&tokens, &issuer.token(json!({})).await).await.unwrap();
+    let short = issuer.token(json!({"exp": now_and(5)})).await;
+    authorize(&tokens, &short).await.unwrap();
+    within(async {
+        while authorize(&tokens, &short).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(authorize(&tokens, &short).await, Err(expired()));
+}
+
+#[tokio::test]
+async fn metadata_is_found_by_both_standards_and_must_be_the_issuers() {
+    let issuer = TestIssuer::start().await;
+    let good = issuer.token(json!({})).await;
+    for discovery in [json!(["openid-configuration"]), json!(["oauth-authorization-server"])] {
+        issuer.control(json!({"discovery": discovery})).await;
+        authorize(&tokens(&issuer), &good).await.unwrap();
+    }
+    issuer.control(json!({"discovery": []})).await;
+    assert_eq!(authorize(&tokens(&issuer), &good).await, Err(unavailable()));
+    // A fixed address needs no metadata.
+    let fixed = Issuer::new(&issuer.url).jwks_uri(format!("{}/jwks", issuer.url));
+    let fixed = Tokens::builder().issuer(fixed).audience(AUDIENCE).build().unwrap();
+    authorize(&fixed, &good).await.unwrap();
+
+    issuer.control(json!({"discovery": ["openid-configuration"], "claimed": "https://other.example"})).await;
+    assert_eq!(authorize(&tokens(&issuer), &good).await, Err(unavailable()));
+    let document = |json: Value| json!({"documents": {"/.well-known/openid-configuration": {"json": json}}});
+    for broken in [
+        json!({"issuer": issuer.url}),
+        json!({"issuer": issuer.url, "jwks_uri": "http://keys.example/jwks"}),
+        json!({"issuer": issuer.url, "jwks_uri": "file:///etc/hostname"}),
+        json!({"issuer": issuer.url, "jwks_uri": 7}),
+        json!({"jwks_uri": format!("{}/jwks", issuer.url)}),
+        json!([]),
+    ] {
+        issuer.control(document(broken.clone())).await;
+        assert_eq!(authorize(&tokens(&issuer), &good).await, Err(unavailable()), "{broken}");
+    }
+}
+
+#[tokio::test]
+async fn metadata_of_an_issuer_with_a_path() {
+    let issuer = TestIssuer::start().await;
+    let shop = format!("{}/realms/shop", issuer.url);
+    let json = json!({"issuer": shop, "jwks_uri": format!("{}/jwks", issuer.url)});
+    let good = issuer.token(json!({"iss": shop})).await;
+    let tokens = || Tokens::builder().issuer(Issuer::new(&shop)).audience(AUDIENCE).build().unwrap();
+    for path in [
+        "/.well-known/oauth-authorization-server/realms/shop",
+        "/realms/shop/.well-known/openid-configuration",
+    ] {
+        issuer.control(json!({"discovery": [], "documents": {path: {"json": json}}})).await;
+        authorize(&tokens(), &good).await.unwrap();
+    }
+}

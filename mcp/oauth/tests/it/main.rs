@@ -1,0 +1,11 @@
+//! Tokens of a real issuer, in a process of its own, taken and refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
+mod http;
+mod issuer;
+mod keys;
+mod logs;
+mod requests;
+mod talk;
+mod tokens;

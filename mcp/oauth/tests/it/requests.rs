@@ -1,0 +1,63 @@
+//! Requests as an authorizer sees them, and authorizers with short limits.
+
+use std::time::Duration;
+
+use bindpost_mcp_http::{Authorizer as _, Denial};
+use bindpost_mcp_oauth::{Issuer, Limits, Tokens, TokensBuilder};
+use bindpost_mcp_server::{Caller, HttpRequest};
+
+use crate::issuer::{TestIssuer, within};
+
+pub(crate) const AUDIENCE: &str = "https://api.example/mcp";
+
+/// A request with these headers.
+pub(crate) fn request(headers: &[(&str, &str)]) -> HttpRequest {
+    let mut builder = ::http::Request::post("/mcp?access_token=ignored");
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    let (parts, ()) = builder.body(()).unwrap().into_parts();
+    HttpRequest { parts, peer: None }
+}
+
+/// Whom the authorizer takes the bearer of this token for.
+pub(crate) async fn authorize(tokens: &Tokens, token: &str) -> Result<Caller, Denial> {
+    within(tokens.authorize(&request(&[("authorization", &format!("Bearer {token}"))]))).await
+}
+
+pub(crate) fn trusting(issuer: &TestIssuer) -> TokensBuilder {
+    Tokens::builder().issuer(Issuer::new(&issuer.url)).audience(AUDIENCE)
+}
+
+/// Takes what the issuer makes for us.
+pub(crate) fn tokens(issuer: &TestIssuer) -> Tokens {
+    trusting(issuer).build().unwrap()
+}
+
+/// The same, with other limits.
+pub(crate) fn limited(issuer: &TestIssuer, limits: Limits) -> Tokens {
+    trusting(issuer).limits(limits).build().unwrap()
+}
+
+/// Long after everything that lasts this long.
+pub(crate) async fn well_after(time: Duration) {
+    tokio::time::sleep(time * 2).await;
+}
+
+pub(crate) fn invalid() -> Denial {
+    Denial::invalid("the token is not valid")
+}
+
+pub(crate) fn expired() -> Denial {
+    Denial::invalid("the token has expired")
+}
+
+pub(crate) fn unavailable() -> Denial {
+    Denial::unavailable("the token cannot be checked now")
+}
+
+/// Seconds since 1970, and some.
+pub(crate) fn now_and(seconds: i64) -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_secs()).unwrap() + seconds
+}

@@ -1,0 +1,321 @@
+//! [`Signature`]: what a handler takes, parameter by parameter: arguments and the state it needs.
+//!
+//! Whether a parameter is an argument or something else is decided by its type's traits, never by how
+//! the type is spelled: what implements [`FromCall`] is filled from the call, what can be deserialised
+//! and has a schema is the argument of that name.
+
+use std::any::TypeId;
+use std::fmt::Display;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::error::ToolError;
+use crate::extract::{FromCall, Parts, make_whole};
+use crate::returns::to_json;
+use crate::schema::{self, Schema};
+
+/// What a handler takes.
+///
+/// ```
+/// use bindpost_mcp_server::{Argument, Signature, State};
+///
+/// let signature = Signature::new()
+///     .parameter::<State<String>, _>(Argument::new("greeting"))
+///     .parameter::<String, _>(Argument::new("name").description("Whom to greet").max_length(80))
+///     .parameter::<Option<u8>, _>(Argument::new("times").maximum(3));
+/// assert_eq!(signature.schema()["required"], serde_json::json!(["name"]));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    whole: Option<Value>,
+    arguments: Vec<(String, Value, bool)>,
+    states: Vec<(TypeId, &'static str)>,
+    mistakes: Vec<String>,
+    sees_call: bool,
+}
+
+fn any_object() -> Value {
+    json!({"type": "object", "properties": {}, "additionalProperties": true})
+}
+
+impl Signature {
+    /// Takes nothing.
+    pub fn new() -> Signature {
+        Signature::default()
+    }
+
+    /// One more parameter: an argument, or whatever its type stands for.
+    pub fn parameter<P: Parameter<M>, M>(mut self, argument: Argument) -> Signature {
+        P::describe(&mut self, argument);
+        self
+    }
+
+    /// All arguments are one value with this schema.
+    pub fn takes_all(&mut self, schema: Value) {
+        if self.whole.is_some() {
+            self.mistakes.push("two parameters take all arguments; keep one `Args<T>`".to_owned());
+        }
+        // Any JSON fits `true`; arguments are an object all the same.
+        let says_nothing = schema.as_object().is_none_or(Map::is_empty);
+        self.whole = Some(if says_nothing { any_object() } else { schema });
+    }
+
+    /// It can look at the arguments by itself.
+    pub(crate) fn sees_the_call(&mut self) {
+        self.sees_call = true;
+    }
+
+    /// It needs a state of this type.
+    pub fn needs_state<T: 'static>(&mut self) {
+        self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
+    }
+
+    /// The schema of the arguments, as clients see it.
+    pub fn schema(&self) -> Value {
+        schema::for_clients(&self.derived_schema())
+    }
+
+    /// Whether arguments that it does not name may be there: somebody who sees the call may want them.
+    pub(crate) fn is_open(&self) -> bool {
+        self.sees_call && !self.takes_arguments()
+    }
+
+    /// The schema as the types give it: what clients need not read is still in it.
+    pub(crate) fn derived_schema(&self) -> Value {
+        if let Some(whole) = &self.whole {
+            return whole.clone();
+        }
+        let properties: Map<String, Value> =
+            self.arguments.iter().map(|(name, schema, _)| (name.clone(), schema.clone())).collect();
+        let required: Vec<&String> =
+            self.arguments.iter().filter(|(.., required)| *required).map(|(name, ..)| name).collect();
+        let mut schema = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        schema
+    }
+
+    /// The names of the single arguments.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.arguments.iter().map(|(name, ..)| name.as_str())
+    }
+
+    pub(crate) fn takes_arguments(&self) -> bool {
+        self.whole.is_some() || !self.arguments.is_empty()
+    }
+
+    pub(crate) fn states(&self) -> &[(TypeId, &'static str)] {
+        &self.states
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut mistakes = self.mistakes.clone();
+        if self.whole.is_some()
+            && let Some((name, ..)) = self.arguments.first()
+        {
+            mistakes.push(format!("takes all arguments by `Args<T>` and {name:?} besides; keep one way"));
+        }
+        for (index, (name, schema, _)) in self.arguments.iter().enumerate() {
+            if let Some(default) = schema.get("default")
+                && let Ok(schema) = Schema::compile(schema)
+                && let Err(violations) = schema.check(default)
+            {
+                mistakes.push(format!("the default of argument {name:?} does not fit it: {violations}"));
+            }
+            if self.arguments[..index].iter().any(|(other, ..)| other == name) {
+                mistakes.push(format!("argument {name:?} appears twice"));
+            }
+        }
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("; ")) }
+    }
+}
+
+/// One argument: its name, and what is said of it beside its type.
+#[derive(Clone, Debug, Default)]
+pub struct Argument {
+    name: String,
+    keywords: Map<String, Value>,
+    required: Option<bool>,
+}
+
+impl Argument {
+    /// The argument of this name.
+    pub fn new(name: impl Into<String>) -> Argument {
+        Argument { name: name.into(), ..Argument::default() }
+    }
+
+    /// What it is, for the model.
+    pub fn description(self, description: impl Into<String>) -> Argument {
+        self.keyword("description", description.into())
+    }
+
+    /// What it is when it is not given; it is not required then.
+    pub fn default_value(self, value: impl Serialize) -> Argument {
+        match serde_json::to_value(value) {
+            Ok(value) => self.keyword("default", value),
+            Err(_) => self,
+        }
+    }
+
+    /// The values it may have.
+    pub fn one_of(self, values: impl IntoIterator<Item = impl Serialize>) -> Argument {
+        let values: Vec<Value> =
+            values.into_iter().filter_map(|value| serde_json::to_value(value).ok()).collect();
+        self.keyword("enum", values)
+    }
+
+    /// The form of a text: `date`, `date-time`, `time`, `email`, `uri`, `uuid`, `hostname`, …
+    pub fn format(self, format: impl Into<String>) -> Argument {
+        self.keyword("format", format.into())
+    }
+
+    /// The least it may be.
+    pub fn minimum(self, minimum: impl Serialize) -> Argument {
+        self.keyword("minimum", json!(minimum))
+    }
+
+    /// The most it may be.
+    pub fn maximum(self, maximum: impl Serialize) -> Argument {
+        self.keyword("maximum", json!(maximum))
+    }
+
+    /// The fewest characters.
+    pub fn min_length(self, length: usize) -> Argument {
+        self.keyword("minLength", length)
+    }
+
+    /// The most characters.
+    pub fn max_length(self, length: usize) -> Argument {
+        self.keyword("maxLength", length)
+    }
+
+    /// The fewest items of a list.
+    pub fn min_items(self, count: usize) -> Argument {
+        self.keyword("minItems", count)
+    }
+
+    /// The most items of a list.
+    pub fn max_items(self, count: usize) -> Argument {
+        self.keyword("maxItems", count)
+    }
+
+    /// The regular expression it matches.
+    pub fn pattern(self, pattern: impl Into<String>) -> Argument {
+        self.keyword("pattern", pattern.into())
+    }
+
+    /// Whether it must be given; without this, what is not an `Option` and has no default must be.
+    pub fn required(mut self, required: bool) -> Argument {
+        self.required = Some(required);
+        self
+    }
+
+    fn keyword(mut self, keyword: &str, value: impl Into<Value>) -> Argument {
+        self.keywords.insert(keyword.to_owned(), value.into());
+        self
+    }
+}
+
+/// Can be a parameter of a function with `#[tool]`, `#[resource]` or `#[prompt]`.
+///
+/// `Marker` says which way it is filled, and is always inferred: [`ByCall`] for types that implement
+/// [`FromCall`], [`ByName`] for arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can be no parameter of an entry",
+    label = "neither an argument nor filled from the call",
+    note = "an argument's type derives `serde::Deserialize` and `schemars::JsonSchema` and owns its data",
+    note = "for the call itself take `Context`, for shared state `State<T>`, for all arguments `Args<T>`"
+)]
+pub trait Parameter<Marker>: Sized + Send {
+    /// Says what it takes.
+    fn describe(signature: &mut Signature, argument: Argument);
+    /// Fills it.
+    fn fill(parts: &mut Parts, name: &str) -> Result<Self, ToolError>;
+}
+
+/// Marks parameters that are filled from the call.
+#[derive(Debug)]
+pub enum ByCall {}
+
+/// Marks parameters that are arguments, found by their name.
+#[derive(Debug)]
+pub enum ByName {}
+
+impl<T: FromCall> Parameter<ByCall> for T {
+    fn describe(signature: &mut Signature, argument: Argument) {
+        if !argument.keywords.is_empty() || argument.required.is_some() {
+            let reason = format!("parameter {:?} is no argument, so `#[arg]` means nothing", argument.name);
+            signature.mistakes.push(reason);
+        }
+        T::describe(signature);
+    }
+
+    fn fill(parts: &mut Parts, _: &str) -> Result<T, ToolError> {
+        T::from_call(parts)
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send> Parameter<ByName> for T {
+    fn describe(signature: &mut Signature, argument: Argument) {
+        let Argument { name, keywords, required } = argument;
+        let mut schema = schema::derive::<T>();
+        let optional = schema::allows_null(&schema) || keywords.contains_key("default");
+        // A schema of `true` has no place for keywords.
+        if !keywords.is_empty() && !schema.is_object() {
+            schema = json!({});
+        }
+        if let Value::Object(members) = &mut schema {
+            members.extend(keywords);
+        }
+        signature.arguments.push((name, schema, required.unwrap_or(!optional)));
+    }
+
+    fn fill(parts: &mut Parts, name: &str) -> Result<T, ToolError> {
+        let value = parts.take_argument(name)?;
+        decode_argument(name, value.unwrap_or(Value::Null), parts.are_texts)
+    }
+}
+
+impl Parts {
+    /// Fills a parameter.
+    pub fn fill<P: Parameter<M>, M>(&mut self, name: &str) -> Result<P, ToolError> {
+        P::fill(self, name)
+    }
+
+    /// Fills a parameter; an argument that was not given is `default`.
+    pub fn fill_or<P: Parameter<M>, M>(
+        &mut self,
+        name: &str,
+        default: impl Serialize,
+    ) -> Result<P, ToolError> {
+        if !self.has_argument(name)? {
+            self.give_argument(name, to_json(&default)?)?;
+        }
+        P::fill(self, name)
+    }
+}
+
+/// An argument as its type. Where arguments are texts (a URI's variables, a prompt's arguments) a number
+/// or a truth value may be written as one.
+pub(crate) fn decode_argument<T: DeserializeOwned>(
+    name: &str,
+    mut value: Value,
+    are_texts: bool,
+) -> Result<T, ToolError> {
+    let refuse = |error: &dyn Display| ToolError::new(format!("invalid argument {name:?}: {error}"));
+    if are_texts && let Value::String(text) = &value {
+        let error = match T::deserialize(&value) {
+            Ok(decoded) => return Ok(decoded),
+            Err(error) => error,
+        };
+        let plain: Option<Value> = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string());
+        return plain.and_then(|plain| T::deserialize(plain).ok()).ok_or_else(|| refuse(&error));
+    }
+    make_whole(&mut value);
+    T::deserialize(value).map_err(|error| refuse(&error))
+}

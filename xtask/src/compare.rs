@@ -1,0 +1,205 @@
+//! `cargo xtask compare`: the servers of `examples/compare`, each in its framework, and one test for all of them.
+//!
+//! The code that `docs/compare.md` shows is compared with theirs. With `--measure` also its figures, all from one run.
+
+mod excerpts;
+mod measure;
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::workspace::{self, cargo};
+use crate::{node, packages};
+
+/// A server of the comparison.
+struct Framework {
+    name: &'static str,
+    /// What its user writes, below `examples/compare`.
+    source: &'static str,
+    manifest: &'static str,
+    language: Language,
+}
+
+#[derive(Clone, Copy)]
+enum Language {
+    Rust {
+        package: &'static str,
+        /// A peer has a lock file of its own and is built into a folder of its own; ours is a member of this workspace.
+        is_peer: bool,
+    },
+    Node,
+    Python,
+}
+
+static FRAMEWORKS: [Framework; 3] = [
+    Framework {
+        name: "rmcp",
+        source: "rmcp/src/main.rs",
+        manifest: "rmcp/Cargo.toml",
+        language: Language::Rust { package: "orders-compare", is_peer: true },
+    },
+    Framework {
+        name: "TypeScript SDK",
+        source: "typescript/server.ts",
+        manifest: "typescript/package.json",
+        language: Language::Node,
+    },
+    Framework {
+        name: "FastMCP",
+        source: "python/server.py",
+        manifest: "python/requirements.txt",
+        language: Language::Python,
+    },
+];
+
+/// Any would do; the servers get it from the environment.
+const KEY: &str = "k3y-0f-the-c0mparis0n";
+
+/// Python takes a few seconds to import everything on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let measure = match args {
+        [] => false,
+        [option] if option == "--measure" => true,
+        _ => bail!("compare takes no option but --measure"),
+    };
+    excerpts::check()?;
+    // What is measured is also what was tested.
+    let build = if measure { Build::Release } else { Build::Debug };
+    let folder = workspace::target().join("compare");
+    fs::create_dir_all(&folder)?;
+    let node = node::node()?;
+    let mut installed = Vec::new();
+    for framework in &FRAMEWORKS {
+        let begin = Instant::now();
+        installed.push(framework.install(&folder, &node, build)?);
+        println!("{} is there after {:.1} s", framework.name, begin.elapsed().as_secs_f64());
+    }
+    let mut failed = Vec::new();
+    for server in &installed {
+        println!("\n{}", server.framework.name);
+        if !server.check(&node)? {
+            failed.push(server.framework.name);
+        }
+    }
+    ensure!(failed.is_empty(), "the test failed for {}", failed.join(" and "));
+    if measure { measure::print(&installed) } else { Ok(()) }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Build {
+    Debug,
+    Release,
+}
+
+impl Framework {
+    fn install(&'static self, folder: &Path, node: &Path, build: Build) -> Result<Installed> {
+        let slot = match self.source.split_once('/') {
+            Some((first, _)) => folder.join(first),
+            None => folder.to_owned(),
+        };
+        let manifest = sources().join(self.manifest);
+        let command = match self.language {
+            Language::Rust { package, is_peer } => {
+                let target = if is_peer { slot.clone() } else { workspace::target() };
+                vec![build_rust(&target, &manifest, package, build)?]
+            }
+            Language::Node => {
+                packages::npm(&slot, manifest.parent().unwrap_or(&manifest))?;
+                vec![node.to_owned(), slot.join("server.ts")]
+            }
+            Language::Python => vec![packages::python(&slot, &manifest)?, sources().join(self.source)],
+        };
+        Ok(Installed { framework: self, command, folder: slot })
+    }
+}
+
+fn build_rust(target: &Path, manifest: &Path, package: &str, build: Build) -> Result<PathBuf> {
+    let mut command = cargo(&["build", "--locked", "--quiet", "--package", package, "--manifest-path"]);
+    command.arg(manifest).env("CARGO_TARGET_DIR", target);
+    if build == Build::Release {
+        command.arg("--release");
+    }
+    workspace::run(&mut command)?;
+    Ok(target.join(if build == Build::Release { "release" } else { "debug" }).join(package))
+}
+
+fn sources() -> PathBuf {
+    workspace::root().join("examples/compare")
+}
+
+/// A server that can be started.
+struct Installed {
+    framework: &'static Framework,
+    /// The program and its arguments, but for the port.
+    command: Vec<PathBuf>,
+    /// Where its packages are, or where it was built.
+    folder: PathBuf,
+}
+
+impl Installed {
+    /// Runs `check.mjs` against a fresh server; it explains what failed.
+    fn check(&self, node: &Path) -> Result<bool> {
+        let server = Server::start(self, &[])?;
+        let mut check = Command::new(node);
+        check.arg(sources().join("check.mjs")).args([&server.url(), KEY]);
+        let passed = check.status().context("could not start Node")?.success();
+        if !passed {
+            println!("-- the server's log:\n{}", fs::read_to_string(&server.log)?.trim_end());
+        }
+        Ok(passed)
+    }
+}
+
+/// A server that runs; it ends when this value goes away.
+struct Server {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts it behind `wrapper`, a program that runs another in its own place.
+    fn start(installed: &Installed, wrapper: &[&str]) -> Result<Self> {
+        // Somebody else might take the port before the server does; then it ends at once and says so.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = installed.folder.with_extension("log");
+        let words = wrapper.iter().map(PathBuf::from).chain(installed.command.iter().cloned());
+        let words: Vec<PathBuf> = words.collect();
+        let (program, arguments) = words.split_first().context("no program")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(port.to_string()).env("ORDERS_KEY", KEY);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let name = installed.framework.name;
+        let child = command.spawn().with_context(|| format!("could not start {name}"))?;
+        let mut server = Self { child, port, log };
+        let begin = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.child.try_wait()?;
+            if ended.is_some() || begin.elapsed() > PATIENCE {
+                bail!("{name} does not listen:\n{}", fs::read_to_string(&server.log)?);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then the test has complained.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,282 @@
+//! The figures of `docs/compare.md`: lines, what is needed beside them, requests per second, memory.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::{Installed, KEY, Language, Server, sources};
+use crate::table;
+use crate::workspace::{self, cargo};
+
+/// Both wires, each as `bench/load` calls it; neither has a session.
+const PROFILES: [(&str, &str); 2] = [("2025-11-25", "legacy"), ("2026-07-28", "modern")];
+
+/// Every server is started and measured so often, in turn; the median counts.
+const ROUNDS: usize = 3;
+
+/// The server has one core to itself and the load another.
+const SERVER_CORE: [&str; 3] = ["taskset", "--cpu-list", "0"];
+const LOAD_CORE: [&str; 3] = ["taskset", "--cpu-list", "1"];
+
+pub(super) fn print(servers: &[Installed]) -> Result<()> {
+    let mut build = cargo(&["build", "--release", "--quiet", "--package", "load"]);
+    workspace::run(build.current_dir(workspace::root().join("bench")))?;
+
+    let mut loads: Vec<Vec<Load>> = servers.iter().map(|_| Vec::new()).collect();
+    for round in 1..=ROUNDS {
+        for (server, loads) in servers.iter().zip(&mut loads) {
+            let load = Load::run(server)?;
+            let [legacy, modern] = load.wires.map(|wire| format!("{:.0}", wire.requests_per_second));
+            println!("round {round}: {}: {legacy} and {modern} requests/s", server.framework.name);
+            loads.push(load);
+        }
+    }
+
+    let mut rows = Vec::new();
+    for (server, loads) in servers.iter().zip(&loads) {
+        let framework = server.framework;
+        let needs = Needs::of(server)?;
+        let figures = |figure: fn(&Wire) -> f64| {
+            [0, 1].map(|wire| format!("{:.0}", median(loads.iter().map(|load| figure(&load.wires[wire])))))
+        };
+        let [legacy, modern] = figures(|wire| wire.requests_per_second);
+        let [legacy_cpu, modern_cpu] = figures(|wire| wire.cpu);
+        rows.push(vec![
+            framework.name.to_owned(),
+            code_lines(framework.source)?.to_string(),
+            code_lines(framework.manifest)?.to_string(),
+            needs.runtime,
+            needs.packages.to_string(),
+            megabytes(needs.installed),
+            legacy,
+            modern,
+            legacy_cpu,
+            modern_cpu,
+            megabytes(median(loads.iter().map(|load| load.memory))),
+        ]);
+    }
+    println!("\nThe wires are {} and {}, in this order.", PROFILES[0].0, PROFILES[1].0);
+    let heading = [
+        "framework",
+        "lines",
+        "manifest",
+        "runtime",
+        "packages",
+        "MB",
+        "req/s",
+        "req/s",
+        "CPU µs",
+        "CPU µs",
+        "RSS MB",
+    ];
+    table::print(&heading, &rows);
+    Ok(())
+}
+
+/// One start of one server: `tools/call get_order` with the key, 32 connections.
+struct Load {
+    /// By wire, as `PROFILES` has them.
+    wires: [Wire; PROFILES.len()],
+    /// Bytes of memory in use afterwards.
+    memory: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Wire {
+    requests_per_second: f64,
+    /// Microseconds of the server's processor time per request: other programs on the machine do not change it much.
+    cpu: f64,
+}
+
+impl Load {
+    fn run(server: &Installed) -> Result<Self> {
+        let server = Server::start(server, &SERVER_CORE)?;
+        // Just-in-time compilers want to see both wires before the clock runs.
+        for (_, profile) in PROFILES {
+            Wire::load(&server, profile, "4")?;
+        }
+        let mut wires = [Wire::default(); PROFILES.len()];
+        for ((_, profile), wire) in PROFILES.iter().zip(&mut wires) {
+            *wire = Wire::load(&server, profile, "3")?;
+        }
+        Ok(Self { wires, memory: resident(server.child.id())? })
+    }
+}
+
+impl Wire {
+    fn load(server: &Server, profile: &str, seconds: &str) -> Result<Self> {
+        let [taskset, arguments @ ..] = LOAD_CORE;
+        let mut command = Command::new(taskset);
+        command.args(arguments).arg(workspace::root().join("bench/target/release/load"));
+        command.args(["--port", &server.port.to_string(), "--header", &format!("x-api-key:{KEY}")]);
+        command.args(["--op", "call", "--tool", "get_order", "--arguments", r#"{"orderId":"123"}"#]);
+        command.args(["--marker", "18.5", "--profile", profile, "--conns", "32", "--secs", seconds]);
+        let before = cpu(server.child.id())?;
+        let report: Value = serde_json::from_str(&workspace::output(&mut command)?)?;
+        let spent = cpu(server.child.id())? - before;
+        // Wrong answers may well be quick ones.
+        ensure!(report["errors"] == 0, "the load generator saw errors: {report}");
+        let number = |key: &str| report[key].as_f64().with_context(|| format!("no {key} in {report}"));
+        Ok(Self { requests_per_second: number("rps")?, cpu: spent / number("total")? })
+    }
+}
+
+/// Microseconds of processor time that a process has had. Linux counts them in hundredths of a second.
+fn cpu(process: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the program, in parentheses, may hold blanks; user and system time are the 14th and 15th word.
+    let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
+    let ticks: Vec<f64> = words.skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
+    ensure!(ticks.len() == 2, "cannot read the processor time in {stat}");
+    Ok(ticks.iter().sum::<f64>() * 10_000.0)
+}
+
+fn resident(process: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    Ok(kilobytes.context("no VmRSS")? * 1024.0)
+}
+
+/// What must be there beside the code, for the server to run.
+struct Needs {
+    runtime: String,
+    /// All of them, not only those that the manifest names.
+    packages: usize,
+    /// Bytes: the packages, or the program they were built into.
+    installed: f64,
+}
+
+impl Needs {
+    fn of(server: &Installed) -> Result<Self> {
+        let [program, ..] = &server.command[..] else { bail!("no program") };
+        let version = || workspace::output(Command::new(program).arg("--version"));
+        Ok(match server.framework.language {
+            Language::Rust { package, .. } => Self {
+                runtime: "none".to_owned(),
+                packages: crates(&sources().join(server.framework.manifest), package)?,
+                installed: stripped(program)?,
+            },
+            Language::Node => {
+                let modules = server.folder.join("node_modules");
+                let lock = fs::read_to_string(modules.join(".package-lock.json"))?;
+                let lock: Value = serde_json::from_str(&lock)?;
+                Self {
+                    runtime: format!("Node {}", version()?.trim().trim_start_matches('v')),
+                    packages: lock["packages"].as_object().map_or(0, serde_json::Map::len),
+                    installed: size(&modules, &|_| true)?,
+                }
+            }
+            Language::Python => {
+                let list = Command::new(program).args(["-m", "pip", "list", "--format", "json"]).output()?;
+                let list: Value = serde_json::from_slice(&list.stdout)?;
+                let names = list.as_array().into_iter().flatten().filter_map(|entry| entry["name"].as_str());
+                Self {
+                    runtime: version()?.trim().to_owned(),
+                    packages: names.filter(|name| !comes_with_python(name)).count(),
+                    installed: size(&server.folder.join("lib"), &|name| !comes_with_python(name))?,
+                }
+            }
+        })
+    }
+}
+
+/// A virtual environment has these before anything is installed.
+fn comes_with_python(name: &str) -> bool {
+    ["pip", "setuptools", "pkg_resources", "_distutils_hack"]
+        .iter()
+        .any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+}
+
+/// The crates that are compiled for this machine, without the package itself.
+fn crates(manifest: &Path, package: &str) -> Result<usize> {
+    let mut tree =
+        cargo(&["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
+    tree.args(["--package", package, "--manifest-path"]).arg(manifest);
+    let tree = workspace::output(&mut tree)?;
+    let crates: BTreeSet<_> = tree.lines().filter_map(|line| Some(line.split_once(' ')?.0)).collect();
+    Ok(crates.len().saturating_sub(1))
+}
+
+/// The size of a program without its symbols.
+fn stripped(program: &Path) -> Result<f64> {
+    let copy = program.with_extension("stripped");
+    workspace::run(Command::new("strip").arg("-o").arg(&copy).arg(program))?;
+    let length = fs::metadata(&copy)?.len();
+    fs::remove_file(&copy)?;
+    Ok(length as f64)
+}
+
+/// The bytes of all files below a folder whose own and whose folders' names `counts` likes.
+fn size(folder: &Path, counts: &dyn Fn(&str) -> bool) -> Result<f64> {
+    let mut sum = 0.0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if !counts(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        if kind.is_dir() {
+            sum += size(&entry.path(), counts)?;
+        } else if kind.is_file() {
+            sum += entry.metadata()?.len() as f64;
+        }
+    }
+    Ok(sum)
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.1}", bytes / 1e6)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn code_lines(file: &str) -> Result<usize> {
+    Ok(count_code_lines(file, &fs::read_to_string(sources().join(file))?))
+}
+
+/// Lines that are neither blank nor only a comment. Descriptions count, in whatever form the framework reads them:
+/// a doc comment, a docstring, a string.
+fn count_code_lines(file: &str, text: &str) -> usize {
+    let is_comment = |line: &str| match file.rsplit_once('.') {
+        Some((_, "rs")) => line.starts_with("//") && !line.starts_with("///"),
+        Some((_, "ts")) => line.starts_with("//"),
+        _ => line.starts_with('#'),
+    };
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_comment(line)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{comes_with_python, count_code_lines, median};
+
+    #[test]
+    fn counts_code_and_descriptions() {
+        assert_eq!(
+            count_code_lines("main.rs", "//! Module.\n\n/// Read by the macro.\n#[tool]\n// Why.\nfn x() {}"),
+            3
+        );
+        assert_eq!(count_code_lines("server.ts", "// Why.\nconst x = '#'; // y\n"), 1);
+        assert_eq!(count_code_lines("server.py", "# Why.\n\n    \"\"\"Described.\"\"\"\n"), 1);
+        assert_eq!(count_code_lines("Cargo.toml", "[dependencies]\n# Why.\nserde = \"1\"\n"), 2);
+    }
+
+    #[test]
+    fn takes_the_middle() {
+        assert!((median([3.0, 1.0, 2.0].into_iter()) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn knows_what_a_fresh_environment_has() {
+        assert!(comes_with_python("pip") && comes_with_python("pip-23.2.1.dist-info"));
+        assert!(!comes_with_python("pipeline") && !comes_with_python("mcp"));
+    }
+}

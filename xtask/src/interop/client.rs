@@ -1,0 +1,165 @@
+//! The clients: which there are, how their packages are installed, and how one is run.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::read;
+use super::report::{Report, Verdict, parse};
+use crate::workspace::{self, cargo};
+use crate::{node, packages};
+
+/// One conversation: which package, in which of its modes, over which transport.
+pub(super) struct Client {
+    pub(super) name: &'static str,
+    package: Package,
+    args: &'static [&'static str],
+    transport: Transport,
+}
+
+#[derive(Clone, Copy)]
+enum Package {
+    Npm,
+    Python1,
+    Python2,
+    Rmcp,
+}
+
+enum Transport {
+    Http,
+    Stdio,
+}
+
+use Package::{Npm, Python1, Python2, Rmcp};
+
+pub(super) static CLIENTS: [Client; 16] = [
+    http("npm client, 2025-11-25", Npm, &["client.mjs", "legacy"]),
+    http("npm client, 2026-07-28", Npm, &["client.mjs", "auto"]),
+    http("npm sdk, 2025-11-25", Npm, &["sdk-http.mjs"]),
+    stdio("npm sdk, 2025-11-25, stdio", Npm, &["sdk-stdio.mjs"]),
+    http("inspector, 2025-11-25", Npm, &["inspector.mjs", "legacy"]),
+    http("inspector, 2026-07-28", Npm, &["inspector.mjs", "modern"]),
+    http("mcp-remote, 2025-11-25", Npm, &["mcp-remote.mjs", "legacy"]),
+    http("mcp-remote, 2026-07-28", Npm, &["mcp-remote.mjs", "auto"]),
+    http("python 1, 2025-11-25", Python1, &["client_1.py"]),
+    http("python 2, 2025-11-25", Python2, &["client_2.py", "legacy", "http"]),
+    http("python 2, 2026-07-28", Python2, &["client_2.py", "auto", "http"]),
+    stdio("python 2, 2026-07-28, stdio", Python2, &["client_2.py", "auto", "stdio"]),
+    http("rmcp, 2025-11-25", Rmcp, &["initialize", "http"]),
+    http("rmcp, 2026-07-28", Rmcp, &["discover", "http"]),
+    stdio("rmcp, 2025-11-25, stdio", Rmcp, &["initialize", "stdio"]),
+    stdio("rmcp, 2026-07-28, stdio", Rmcp, &["discover", "stdio"]),
+];
+
+const fn http(name: &'static str, package: Package, args: &'static [&'static str]) -> Client {
+    Client { name, package, args, transport: Transport::Http }
+}
+
+const fn stdio(name: &'static str, package: Package, args: &'static [&'static str]) -> Client {
+    Client { name, package, args, transport: Transport::Stdio }
+}
+
+/// Clients give up by themselves after 60 s; this is for those that hang on their way out.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What a client is told about a server.
+pub(super) struct Task {
+    /// `conformance`, or the file of a scenario.
+    pub(super) what: PathBuf,
+    /// What a client on stdio starts.
+    pub(super) program: PathBuf,
+    /// Where a client on HTTP connects, and where else.
+    pub(super) urls: [String; 2],
+}
+
+impl Client {
+    /// Runs the client to its end; what it printed is shown and understood.
+    pub(super) fn run(&self, programs: &Programs, task: &Task, folder: &Path) -> Result<Report> {
+        let mut command = programs.command(self.package);
+        command.args(self.args).arg(&task.what);
+        match self.transport {
+            Transport::Http => command.args(&task.urls),
+            Transport::Stdio => command.arg(&task.program),
+        };
+        let (lines, log) = (folder.join("client.out"), folder.join("client.log"));
+        let begin = Instant::now();
+        let status = wait(command.stdout(File::create(&lines)?).stderr(File::create(&log)?))?;
+
+        let took = begin.elapsed();
+        let mut report = Report { client: self.name, checks: Vec::new(), log: read(&log)?, took };
+        for line in read(&lines)?.lines() {
+            println!("  {line}");
+            report.checks.extend(parse(line));
+        }
+        let in_order = status.is_some_and(|status| status.success()) && !report.checks.is_empty();
+        if !in_order && report.count(Verdict::Failed) == 0 {
+            report.fail("end", &status.map_or("it did not end and was killed".into(), |it| it.to_string()));
+        }
+        Ok(report)
+    }
+}
+
+/// Waits for the end, but not forever: no status means that it had to be killed.
+fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    let mut child = command.stdin(Stdio::null()).spawn().context("could not start the client")?;
+    while begin.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// Where the installed packages are.
+pub(super) struct Programs {
+    node: PathBuf,
+    npm: PathBuf,
+    python1: PathBuf,
+    python2: PathBuf,
+    rmcp: PathBuf,
+}
+
+impl Programs {
+    pub(super) fn install(folder: &Path) -> Result<Self> {
+        let npm = folder.join("node");
+        packages::npm(&npm, &sources().join("node"))?;
+        let requirements = |name: &str| sources().join("python").join(name);
+        Ok(Self {
+            node: node::node()?,
+            npm,
+            python1: packages::python(&folder.join("python-1"), &requirements("requirements-1.txt"))?,
+            python2: packages::python(&folder.join("python-2"), &requirements("requirements-2.txt"))?,
+            rmcp: build_rmcp(&folder.join("rmcp-target"))?,
+        })
+    }
+
+    fn command(&self, package: Package) -> Command {
+        let (program, current) = match package {
+            Npm => (&self.node, self.npm.clone()),
+            Python1 => (&self.python1, sources().join("python")),
+            Python2 => (&self.python2, sources().join("python")),
+            Rmcp => (&self.rmcp, sources()),
+        };
+        let mut command = Command::new(program);
+        command.current_dir(current);
+        command
+    }
+}
+
+pub(super) fn sources() -> PathBuf {
+    workspace::root().join("interop")
+}
+
+fn build_rmcp(folder: &Path) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--locked", "--manifest-path", "interop/rmcp/Cargo.toml"]);
+    workspace::run(build.env("CARGO_TARGET_DIR", folder))?;
+    Ok(folder.join("debug/interop-rmcp"))
+}

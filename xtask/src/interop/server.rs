@@ -1,0 +1,80 @@
+//! The servers: examples of this repository, each in a process of its own.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::read;
+use crate::workspace;
+
+/// An example on HTTP; it ends when this value goes away.
+pub(super) struct Server {
+    child: Child,
+    pub(super) url: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Where cargo has built an example.
+    pub(super) fn program(example: &str) -> PathBuf {
+        workspace::target().join("debug").join(example)
+    }
+
+    pub(super) fn start(example: &str, args: &[&str], log: PathBuf) -> Result<Self> {
+        let mut command = Command::new(Self::program(example));
+        // A failure is explained by what the server saw, so it should say what it sees.
+        command.env("RUST_LOG", "info").env("NO_COLOR", "1").current_dir(workspace::root());
+        command.args(["--port", "0"]).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.spawn().with_context(|| format!("could not start examples/{example}"))?;
+        let mut server = Self { child, url: String::new(), log };
+        for _ in 0..100 {
+            thread::sleep(Duration::from_millis(100));
+            if let Some(url) = server.log()?.lines().find_map(url) {
+                server.url = url.to_owned();
+                return Ok(server);
+            }
+        }
+        bail!("examples/{example} does not say where it listens:\n{}", server.log()?);
+    }
+
+    pub(super) fn address(&self) -> Result<SocketAddr> {
+        let address = self.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        address.and_then(|address| address.parse().ok()).with_context(|| format!("{} is not ours", self.url))
+    }
+
+    pub(super) fn log(&self) -> Result<String> {
+        read(&self.log)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then the clients have complained.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in a line such as `listening on http://127.0.0.1:8080/mcp`.
+fn url(line: &str) -> Option<&str> {
+    line.split_whitespace().find(|word| word.starts_with("http://") && word.ends_with("/mcp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url;
+
+    #[test]
+    fn finds_the_address() {
+        assert_eq!(url("listening on http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
+        assert_eq!(url("orders: http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
+        // A line that is not written to its end yet.
+        assert_eq!(url("orders: http://127.0.0.1:80"), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Packages of fixed versions from npm and PyPI, each set in a folder of its own below `target/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::workspace;
+
+/// Installs what a `package.json` names, and copies the scripts beside it: Node looks for packages where the script is.
+pub(crate) fn npm(folder: &Path, project: &Path) -> Result<()> {
+    let manifest = fs::read_to_string(project.join("package.json"))?;
+    once(folder, &manifest, || {
+        fs::write(folder.join("package.json"), &manifest)?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
+        workspace::run(npm.current_dir(folder)).context("npm is needed (it comes with Node)")
+    })?;
+    for entry in fs::read_dir(project)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == "mjs" || extension == "ts") {
+            fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs what a requirements file names into a virtual environment, and returns its Python.
+pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin/python");
+    once(folder, &fs::read_to_string(requirements)?, || {
+        workspace::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        workspace::run(pip.arg(requirements))
+    })?;
+    Ok(python)
+}
+
+/// Installs into an empty folder, unless a stamp says that the same versions are there.
+fn once(folder: &Path, versions: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|there| there == versions) {
+        return Ok(());
+    }
+    println!("installing into {}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    install()?;
+    Ok(fs::write(stamp, versions)?)
+}
