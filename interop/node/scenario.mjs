@@ -54,6 +54,7 @@ async function checkSteps(send, steps) {
     const { send: method, params, has = {}, says = [], keep } = JSON.parse(filled);
     const result = await send(method, params);
     const text = JSON.stringify(result);
+    assert(has.isError || !result.isError, `${method} ended as an error: ${text}`);
     assert(contains(result, has), `${method}: ${JSON.stringify(has)} is not in ${text}`);
     for (const words of says) assert(text.includes(words), `${method}: "${words}" is not in ${text}`);
     if (keep) kept[keep] = result.structuredContent[keep];

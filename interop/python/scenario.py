@@ -60,6 +60,7 @@ async def steps(client, described):
         result = await METHODS[method](client, step.get("params"))
         result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         has, text = step.get("has", {}), json.dumps(result)
+        assert has.get("isError") or not result.get("isError"), f"{method} ended as an error: {text}"
         assert contains(result, has), f"{method}: {has} is not in {text}"
         for words in step.get("says", []):
             assert words in text, f"{method}: {words!r} is not in {text}"

@@ -89,6 +89,8 @@ impl Check {
             let Step { send: method, params, has, says, keep } = serde_json::from_str(&filled)?;
             let result = send(client, &method, params).await?;
             let text = result.to_string();
+            let may_fail = has["isError"] == true;
+            ensure!(may_fail || result["isError"] != true, "{method} ended as an error: {text}");
             ensure!(contains(&result, &has), "{method}: {has} is not in {text}");
             for words in &says {
                 ensure!(text.contains(words), "{method}: {words:?} is not in {text}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
+use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, Notification, Request};
@@ -60,6 +61,9 @@ pub(crate) enum Route {
     Unknown,
 }
 
+/// However often it is asked for.
+const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
+
 impl Route {
     pub(crate) fn is_for_callers(self) -> bool {
         matches!(self, Route::Get | Route::Delete | Route::OpenPipe) || self.has_messages()
@@ -72,7 +76,12 @@ impl Route {
 
 impl Endpoint {
     /// Serves `server` this way.
-    pub fn new(server: Server, settings: Settings) -> Arc<Endpoint> {
+    pub fn new(server: Server, mut settings: Settings) -> Arc<Endpoint> {
+        // Both spellings are served; the one without a slash is compared.
+        settings.path.truncate(settings.path.trim_end_matches('/').len());
+        if !settings.path.starts_with('/') {
+            settings.path.insert(0, '/');
+        }
         let guard = Arc::new(Guard::new(&settings));
         let gate = settings.auth.clone();
         Arc::new(Endpoint {
@@ -89,7 +98,7 @@ impl Endpoint {
     /// Looks now and then for sessions that have expired, and for what belongs to callers that are not
     /// known any more; runs until it is dropped.
     pub async fn sweep(&self) {
-        let mut ticks = tokio::time::interval(self.settings.session_limits.sweep);
+        let mut ticks = tokio::time::interval(self.settings.session_limits.sweep.max(SHORTEST_SWEEP));
         loop {
             ticks.tick().await;
             self.sessions.sweep();

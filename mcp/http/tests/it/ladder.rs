@@ -648,6 +648,12 @@ async fn the_path_is_served_with_and_without_a_slash_and_never_redirected() {
     server.send(&list().at("/a/b")).await.result();
     server.send(&list().at("/a/b/")).await.result();
     server.send(&list().at("/mcp")).await.refused(404, -32600);
+    // However the path was written, both spellings are served.
+    for path in ["/a/", "a"] {
+        let server = TestServer::start(Settings { path: path.to_owned(), ..Settings::default() }).await;
+        server.send(&list().at("/a")).await.result();
+        server.send(&list().at("/a/")).await.result();
+    }
 }
 
 #[tokio::test]
