@@ -37,7 +37,13 @@ enum Language {
     Python,
 }
 
-static FRAMEWORKS: [Framework; 3] = [
+static FRAMEWORKS: [Framework; 4] = [
+    Framework {
+        name: "bindpost",
+        source: "bindpost/src/main.rs",
+        manifest: "bindpost/Cargo.toml",
+        language: Language::Rust { package: "compare-bindpost", is_peer: false },
+    },
     Framework {
         name: "rmcp",
         source: "rmcp/src/main.rs",

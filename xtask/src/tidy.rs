@@ -23,6 +23,8 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo run --release -- demo",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
+    "cargo xtask compare",
+    "cargo xtask compare --measure",
     "cargo xtask conformance --scenario server-stateless",
     "cargo xtask test",
     "cargo xtask test --only fmt,clippy,test",

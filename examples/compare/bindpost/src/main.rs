@@ -1,7 +1,7 @@
 //! The orders server on bindpost: `ORDERS_KEY=secret cargo run -p compare-bindpost -- 8080`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use anyhow::Context;
 use bindpost::http::{ApiKeys, Auth, SessionMode, Settings, bind};
@@ -45,8 +45,8 @@ impl Orders {
         /// The order's id
         order_id: String,
     ) -> Result<Order, String> {
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        orders.get(&order_id).cloned().ok_or_else(|| format!("unknown order: {order_id}"))
+        let order = self.orders.lock().unwrap().get(&order_id).cloned();
+        order.ok_or_else(|| format!("unknown order: {order_id}"))
     }
 
     /// Places an order.
@@ -64,7 +64,7 @@ impl Orders {
             let item = item.ok_or_else(|| format!("unknown item: {item_id}"))?;
             total += item.price * f64::from(*quantity);
         }
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut orders = self.orders.lock().unwrap();
         let order = Order { id: (123 + orders.len()).to_string(), status: "open".into(), total };
         orders.insert(order.id.clone(), order.clone());
         Ok(order)

@@ -27,7 +27,8 @@ impl Write for Log {
 async fn a_log_says_why_and_never_whom() {
     let mut issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
-    let claims = json!({"sub": "hidden-subject", "email": "hidden@example.com", "aud": "https://hidden.example"});
+    let claims =
+        json!({"sub": "hidden-subject", "email": "hidden@example.com", "aud": "https://hidden.example"});
     let good = issuer.token(json!({"sub": "hidden-subject"})).await;
     let others = issuer.token(claims).await;
     let unknown = issuer.mint(json!({"header": {"kid": "line\nbreak"}})).await;
