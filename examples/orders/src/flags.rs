@@ -6,9 +6,9 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Flags {
-    /// The port on 127.0.0.1
-    #[arg(long, default_value_t = 7071)]
-    pub port: u16,
+    /// The port on 127.0.0.1; 7071 unless told
+    #[arg(long)]
+    pub port: Option<u16>,
     /// Serve stdin and stdout instead of a port
     #[arg(long, conflicts_with_all = ["port", "keys", "issuer", "platform_identity"])]
     pub stdio: bool,

@@ -89,3 +89,14 @@ pub use options::{Options, OptionsError};
 pub async fn serve(server: Server, address: impl tokio::net::ToSocketAddrs) -> std::io::Result<()> {
     http::bind(address).await?.serve(server, http::Settings::default()).await
 }
+
+/// The code in the documents compiles.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/auth.md")]
+    struct Auth;
+    #[doc = include_str!("../../../docs/options.md")]
+    struct Options;
+}

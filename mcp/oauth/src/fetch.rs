@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use reqwest::{Client, StatusCode, Url, header, redirect};
+use reqwest::{Client, ClientBuilder, StatusCode, Url, header, redirect};
 use serde_json::Value;
 
 use crate::issuer::Issuer;
@@ -119,9 +119,18 @@ impl Fetch for Source {
     }
 }
 
-/// A client for issuers; `plain` is for those on the loopback, which need neither a proxy nor the
-/// certificates of this machine.
+/// A client for issuers; `plain` is for those on the loopback, which need no proxy and, mostly, no
+/// certificates.
 pub(crate) fn client(plain: bool) -> Result<Client, reqwest::Error> {
+    if plain {
+        let builder = || builder().no_proxy();
+        builder().build().or_else(|_| builder().tls_certs_only([]).build())
+    } else {
+        builder().build()
+    }
+}
+
+fn builder() -> ClientBuilder {
     let redirects = redirect::Policy::custom(|attempt| {
         let same = attempt.previous().iter().all(|url| url.origin() == attempt.url().origin());
         if same && attempt.previous().len() <= 3 {
@@ -131,9 +140,8 @@ pub(crate) fn client(plain: bool) -> Result<Client, reqwest::Error> {
             attempt.stop()
         }
     });
-    let builder = Client::builder().redirect(redirects).referer(false).pool_max_idle_per_host(1);
-    let builder = if plain { builder.no_proxy().tls_certs_only([]) } else { builder };
-    builder.build()
+    let name = concat!("bindpost/", env!("CARGO_PKG_VERSION"));
+    Client::builder().user_agent(name).redirect(redirects).referer(false).pool_max_idle_per_host(1)
 }
 
 /// Whether keys may be fetched from here: over TLS, or without leaving the machine.
@@ -172,7 +180,7 @@ fn metadata_urls(issuer: &Url) -> [Url; 2] {
 }
 
 /// An error and what caused it, in one line.
-fn causes(error: &reqwest::Error) -> String {
+pub(crate) fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -13,7 +13,7 @@ use tracing::debug;
 use crate::bearer;
 use crate::callers::{Callers, Vouched};
 use crate::claims::{self, Window, text};
-use crate::fetch::{Source, client, is_permitted};
+use crate::fetch::{Source, causes, client, is_permitted};
 use crate::issuer::{Issuer, tenant};
 use crate::jwks::{KeyCache, Unavailable};
 use crate::key::{Found, Wanted};
@@ -98,7 +98,7 @@ pub enum ConfigError {
     #[error("a leeway of {0:?} is too long: at most 300 s")]
     Leeway(Duration),
     /// Nothing can be fetched over TLS here.
-    #[error("issuers cannot be asked over TLS: {0}")]
+    #[error("issuers cannot be asked over TLS: {}; are the certificates of authorities installed?", causes(.0))]
     Tls(#[source] reqwest::Error),
 }
 

@@ -194,6 +194,23 @@ fn tokens_are_asked_for_when_there_is_an_issuer() {
 }
 
 #[test]
+fn variables_set_what_no_flag_does() {
+    let orders = Orders::start_with(&["--port", "0"], |command| {
+        command.env("BINDPOST_AUTH__API_KEYS", "till = till-secret").env("BINDPOST_PATH", "/pos");
+    });
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "get_order", "arguments": {"orderId": "123"}}});
+    assert_eq!(orders.request("POST", "/pos", JSON, &call.to_string()).status, 401);
+    let known = format!("{JSON}X-API-Key: till-secret\r\n");
+    assert_eq!(orders.request("POST", "/pos", &known, &call.to_string()).status, 200);
+
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_orders")).env("BINDPOST_ALOWED_ORIGINS", "x").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("BINDPOST_ALLOWED_ORIGINS"), "{said}");
+}
+
+#[test]
 fn an_open_server_stays_on_this_machine() {
     let output = Command::new(env!("CARGO_BIN_EXE_orders"))
         .args(["--host", "0.0.0.0", "--port", "0"])

@@ -355,7 +355,7 @@ async fn a_key_that_is_taken_back_ends_what_it_opened() {
             [open_stream(&server, way, &alice).await, open_stream(&server, way, &bob).await];
         issuer.control(json!({"remove": ["rsa-1"]})).await;
         // Nobody sends anything.
-        while hers.0.next().await.is_some() {}
+        within(async { while hers.0.next().await.is_some() {} }).await;
         assert_eq!(his.1.call("whoami", Some(&bob)).await.text(), "bob", "{way:?}");
     }
 }
