@@ -243,6 +243,7 @@ mod tests {
         let [far, near] = [url("https://a.example/"), url("http://127.0.0.1:9/")];
         assert!(may_lead_to(&far, &url("https://keys.example/")));
         assert!(may_lead_to(&near, &url("http://127.0.0.1:8/")));
+        assert!(!may_lead_to(&near, &url("http://keys.example/")));
         assert!(!may_lead_to(&far, &near), "an issuer elsewhere must not make us look at our own ports");
     }
 }

@@ -1,20 +1,29 @@
 //! What is logged: enough to find out why a token was refused, and nothing of the token.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
 use crate::issuer::TestIssuer;
 use crate::requests::{authorize, tokens};
 
-/// A log that is read by a test.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What was logged on this thread, once somebody wants to know.
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
 
-impl Write for Log {
+/// Writes to the log of the thread.
+#[derive(Debug)]
+struct ThreadLog;
+
+impl Write for ThreadLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| {
+            if let Some(log) = log {
+                log.extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 
@@ -34,15 +43,15 @@ async fn a_log_says_why_and_never_whom() {
     let unknown = issuer.mint(json!({"header": {"kid": "line\nbreak"}})).await;
     let opaque = "hidden-opaque-token";
 
-    let log = Log::default();
-    let writer = log.clone();
+    // For the whole process: a subscriber of one thread misses what another thread has logged before.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter("bindpost_mcp_oauth=trace")
         .with_ansi(false)
-        .with_writer(move || writer.clone())
+        .with_writer(|| ThreadLog)
         .finish();
-    // For this thread, which is where all of this test runs.
-    let guard = tracing::subscriber::set_default(subscriber);
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    tracing::callsite::rebuild_interest_cache();
+    LOG.set(Some(Vec::new()));
     authorize(&tokens, &good).await.unwrap();
     for token in [&others, &unknown, opaque] {
         authorize(&tokens, token).await.unwrap_err();
@@ -50,9 +59,8 @@ async fn a_log_says_why_and_never_whom() {
     issuer.stop().await;
     let cold = crate::requests::tokens(&issuer);
     authorize(&cold, &good).await.unwrap_err();
-    drop(guard);
 
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(LOG.take().unwrap()).unwrap();
     for part in [
         "fetched the keys of an issuer",
         "for another audience",
