@@ -59,9 +59,22 @@
 //!
 //! # Results
 //!
-//! Return text, a number, any serialisable value, content, or a `Result` of one. A value with a schema gives
-//! the tool an output schema. What the model reads of a failure is a [`ToolError`]; what only the log should
-//! know is its source.
+//! | A tool returns | and the client gets |
+//! |---|---|
+//! | `String`, `&'static str`, a number, `bool`, `()` | its text |
+//! | a type with `serde::Serialize` and `schemars::JsonSchema` | structured content, the same JSON as text, and an output schema |
+//! | a type with `serde::Serialize` only | the same without a schema |
+//! | [`Content`](protocol::Content), several, a [`CallToolResult`](protocol::CallToolResult) | what it says: images, audio, links, errors |
+//! | `Result` of one of these | the value, or the error's text for the model ([`ToolError`]) |
+//!
+//! A resource returns text, bytes, [`ResourceContents`](protocol::ResourceContents) or anything serialisable; say its
+//! `mime_type` if it is not JSON. For one that is not there return `Err(ProtocolError::UnknownResource(uri))`
+//! ([`ProtocolError`]). `?` needs an error that a [`ToolError`] can be made from: `String`, `&str`, or yours with
+//! `impl From<MyError> for ToolError`, where you decide what the model reads and what only the log does
+//! ([`ToolError::with_source`]).
+//!
+//! A function without `async` runs where all calls run: if it waits for a disk, a lock or a long sum, say
+//! `#[tool(blocking)]`, and it gets a thread of its own. Logs and spans go to `tracing`; subscribe to see them.
 //!
 //! # Callers
 //!

@@ -32,7 +32,7 @@ pub const UNAUTHORIZED: i64 = -32001;
 ///
 /// impl Authorizer for Proxy {
 ///     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
-///         match request.header("x-user") {
+///         match request.header("x-user").filter(|user| !user.is_empty()) {
 ///             Some(user) => Ok(Identity::new(user).scope("orders.read").into()),
 ///             None => Err(Denial::missing()),
 ///         }

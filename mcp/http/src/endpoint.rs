@@ -311,6 +311,7 @@ impl Endpoint {
             caller: visit.sender.caller.clone(),
             delivery,
             listing: self.listing(),
+            guarded: self.gate.is_some(),
             http: Some(visit.http.clone()),
         }
     }

@@ -108,8 +108,9 @@ impl Endpoint {
             return Taken::Reply(*self.not_theirs(visit, None, "unknown or closed stream; open it again"));
         };
         let (listing, http) = (self.listing(), visit.http.clone());
+        let guarded = self.gate.is_some();
         Taken::Later(Box::pin(async move {
-            pipe.pipe.lock().await.take_posted(decoded, caller, listing, http).await;
+            pipe.pipe.lock().await.take_posted(decoded, caller, listing, guarded, http).await;
             empty(StatusCode::ACCEPTED)
         }))
     }

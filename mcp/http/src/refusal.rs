@@ -56,6 +56,7 @@ impl Gate {
     ) -> Reply {
         let text = match scopes {
             [] => "the caller lacks a right that this needs".to_owned(),
+            [scope] => format!("this needs the scope {scope}"),
             scopes => format!("this needs the scopes {}", scopes.join(" ")),
         };
         let mut reply = refused(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);

@@ -44,6 +44,7 @@ impl Kind {
                 "scopes",
                 "roles",
                 "timeout",
+                "blocking",
                 "icons",
                 "meta",
                 "task",
@@ -59,6 +60,7 @@ impl Kind {
                 "scopes",
                 "roles",
                 "timeout",
+                "blocking",
                 "icons",
                 "meta",
                 "rename_all",
@@ -72,6 +74,7 @@ impl Kind {
                 "scopes",
                 "roles",
                 "timeout",
+                "blocking",
                 "icons",
                 "meta",
                 "rename_all",
@@ -102,6 +105,7 @@ pub(crate) struct Options {
     pub(crate) meta: Vec<(LitStr, Expr)>,
     pub(crate) task: Option<Task>,
     pub(crate) rename_all: Option<Case>,
+    pub(crate) blocking: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -196,6 +200,7 @@ impl Options {
             "anonymous" => self.anonymous = flag(option, input)?,
             "scopes" => self.scopes = list(option, input)?,
             "roles" => self.roles = list(option, input)?,
+            "blocking" => self.blocking = flag(option, input)?,
             "timeout" => self.timeout = value(input)?,
             "icons" => self.icons = value(input)?,
             "meta" => {

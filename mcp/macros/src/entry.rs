@@ -42,6 +42,7 @@ pub(crate) fn of_function(kind: Kind, options: TokenStream, item: TokenStream) -
         #function
 
         #[doc = #doc]
+        #[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
         #vis fn #companion() -> ::bindpost::#ty {
             #entry
         }
@@ -77,7 +78,14 @@ pub(crate) fn entry(
     let rename = |name: &str| case.apply(name);
     let signature = function.signature(rename);
     let fill = function.fill(rename);
-    let call = function.call(place);
+    let mut call = function.call(place);
+    if options.blocking {
+        if function.is_async {
+            let text = "`blocking` is for a function that waits without `.await`; this one is async";
+            mistakes.at(function.ident.span(), text);
+        }
+        call = quote!(::bindpost::blocking(move || #call).await?);
+    }
     let returns = &function.returns;
     // A value of that type comes out, which says the most that is known of it.
     let settled = quote_spanned! {returns.span()=>

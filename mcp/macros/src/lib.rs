@@ -34,6 +34,7 @@ use syn::{Path, Token, parse_macro_input};
 /// | `scopes = ["…"]` | what a caller's user must have granted, all of them |
 /// | `roles = ["…"]` | what an application must have instead |
 /// | `timeout = Duration::from_secs(5)` | how long a call may take |
+/// | `blocking` | the function waits without `.await` (files, locks, long sums): it runs on a thread of its own, so that nobody else waits and `timeout` counts |
 /// | `icons = ["https://…"]` | its pictures |
 /// | `meta("example.com/key" = value)` | members of its `_meta` |
 /// | `task`, `task = "required"` | whether a call may, or must, go on as a task |
@@ -52,7 +53,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `#[resource("menu://categories/{category_id}")]`.
 ///
 /// A parameter with the name of a variable holds it. The options are `name`, `description`, `title`,
-/// `mime_type` (`application/json` unless given), `size`, `anonymous`, `scopes`, `roles`, `timeout`, `icons`,
+/// `mime_type` (`application/json` unless given), `size`, `anonymous`, `scopes`, `roles`, `timeout`, `blocking`, `icons`,
 /// `meta` and `rename_all`, as for `#[tool]`; `#[arg(complete = function)]` on a parameter suggests values for it.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -71,7 +72,7 @@ pub fn resource_list(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a prompt of a function. Its arguments are texts; `Option` makes one optional, and
 /// `#[arg(complete = function)]` suggests values for one.
 ///
-/// The options are `name`, `description`, `title`, `anonymous`, `scopes`, `roles`, `timeout`, `icons`, `meta` and
+/// The options are `name`, `description`, `title`, `anonymous`, `scopes`, `roles`, `timeout`, `blocking`, `icons`, `meta` and
 /// `rename_all`, as for `#[tool]`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -94,7 +95,7 @@ pub fn entries(names: TokenStream) -> TokenStream {
         if let Some(last) = path.segments.last_mut() {
             last.ident = entry::companion(&last.ident);
         }
-        quote!(::bindpost::Entry::from(#path()))
+        quote!(::std::convert::Into::<::bindpost::Entry>::into(#path()))
     });
     quote!(::std::vec![#(#entries),*]).into()
 }

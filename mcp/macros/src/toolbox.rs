@@ -34,7 +34,11 @@ pub(crate) fn of_impl(options: TokenStream, item: TokenStream) -> TokenStream {
         let options = Options::parse(kind, tokens_of(&attribute), &mut mistakes);
         let function = Function::read(&method.attrs, &mut method.sig, Place::InImpl, &mut mistakes);
         let entry = entry::entry(kind, &options, &function, Place::InImpl, &mut mistakes);
-        entries.push(quote!(::bindpost::Entry::from(#entry)));
+        let conditions = method.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        entries.push(quote! {
+            #(#conditions)*
+            entries.push(::std::convert::Into::<::bindpost::Entry>::into(#entry));
+        });
     }
     if entries.is_empty() && !mistakes.are_there() {
         let text = "no method has `#[tool]`, `#[resource]`, `#[resource_list]` or `#[prompt]`";
@@ -49,13 +53,17 @@ pub(crate) fn of_impl(options: TokenStream, item: TokenStream) -> TokenStream {
         let body = quote! {
             #[allow(unused_variables)]
             let this = self;
-            ::std::vec![#(#entries),*]
+            #[allow(unused_mut)]
+            let mut entries = ::std::vec::Vec::new();
+            #(#entries)*
+            entries
         };
         (body, TokenStream::new())
     };
     quote! {
         #block
 
+        #[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
         impl #parameters ::bindpost::Toolbox for #ty #conditions {
             fn entries(self: ::std::sync::Arc<Self>) -> ::std::vec::Vec<::bindpost::Entry> {
                 #body

@@ -181,6 +181,7 @@ impl Catalog {
         context: Context,
         after: Option<u64>,
         seer: Option<&Caller>,
+        asker: Option<&Caller>,
     ) -> Result<ListResourcesResult, ToolError> {
         let snapshot = self.snapshot();
         let fixed = snapshot.resources.entries.iter();
@@ -189,7 +190,7 @@ impl Catalog {
             fixed.map(|(number, entry)| (*number, entry.definition.clone())).collect();
         let mut number = FIRST_LISTED;
         for list in &snapshot.lists {
-            if seer.is_some_and(|seer| !list.access.permits(seer)) {
+            if asker.is_some_and(|asker| !list.access.permits(asker)) {
                 continue;
             }
             for resource in list.list(context.clone()).await? {

@@ -58,6 +58,17 @@ impl Context {
         self.0.subject().name()
     }
 
+    /// The method of the request.
+    pub(crate) fn method(&self) -> &'static str {
+        match self.0.subject() {
+            Subject::Tool(_) => "tools/call",
+            Subject::Prompt(_) => "prompts/get",
+            Subject::Resource { .. } => "resources/read",
+            Subject::Listing => "resources/list",
+            Subject::Changes => "subscriptions/listen",
+        }
+    }
+
     /// The arguments as JSON text, exactly as the client wrote them; an absent object counts as empty.
     pub fn arguments_json(&self) -> &str {
         self.0.params().get("arguments").filter(|raw| raw.is_object()).map_or("{}", |raw| raw.as_json())
@@ -66,14 +77,15 @@ impl Context {
     /// One argument, or one variable of a URI, as a type of yours; `None` if it was not given.
     pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         if let Some(text) = self.variable(name) {
-            return decode_argument(name, text.into(), true).map(Some);
+            return decode_argument(name, text.into(), Some(self.method())).map(Some);
         }
         let invalid = |error: serde_json::Error| ToolError::new(format!("invalid arguments: {error}"));
         let mut arguments: Value = serde_json::from_str(self.arguments_json()).map_err(invalid)?;
         match arguments.get_mut(name).map(Value::take).filter(|value| !value.is_null()) {
             None => Ok(None),
             Some(value) => {
-                decode_argument(name, value, matches!(self.0.subject(), Subject::Prompt(_))).map(Some)
+                let is_text = matches!(self.0.subject(), Subject::Prompt(_));
+                decode_argument(name, value, is_text.then(|| self.method())).map(Some)
             }
         }
     }

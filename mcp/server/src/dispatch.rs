@@ -233,12 +233,12 @@ fn list_by_asking(inbound: Inbound) -> Dispatch {
         Err(error) => return inbound.refuse(&error),
     };
     let timeout = inbound.server.limits.call_timeout;
-    let seer = inbound.exchange.seer().cloned();
+    let (seer, asker) = (inbound.exchange.seer().cloned(), inbound.exchange.asker().cloned());
     let call = Call::new(inbound, Subject::Listing);
     Running::start(call, "resources/list", timeout, false, |context| {
         Box::pin(async move {
             let server = context.call().server().clone();
-            let page = server.catalog.page_of_listed(context, after, seer.as_ref()).await?;
+            let page = server.catalog.page_of_listed(context, after, seer.as_ref(), asker.as_ref()).await?;
             Ok(Finished::Listed(page))
         })
     })

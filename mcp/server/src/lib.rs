@@ -68,6 +68,7 @@ pub use peer::Peer;
 pub use pipe::{Pipe, join_batch, refuse_batch};
 pub use prompt::{IntoPromptResult, PromptEntry};
 pub use resource::{IntoResourceList, IntoResourceResult, ResourceEntry, ResourceListEntry, TemplateEntry};
+pub use returns::blocking;
 pub use server::{BuildError, CacheScope, Limits, Server, ServerBuilder};
 pub use session::Session;
 pub use signature::{Argument, ByCall, ByName, Parameter, Signature};

@@ -35,6 +35,7 @@ pub struct Pipe {
     out: Arc<Stream>,
     caller: Caller,
     listing: Listing,
+    guarded: bool,
     /// The HTTP request that brought the message at hand, if one did.
     http: Option<Arc<HttpRequest>>,
     session: Option<Arc<Session>>,
@@ -50,6 +51,7 @@ impl Pipe {
             out,
             caller,
             listing: Listing::All,
+            guarded: false,
             http: None,
             session: None,
             running: JoinSet::new(),
@@ -69,10 +71,12 @@ impl Pipe {
         decoded: Result<Incoming, DecodeError>,
         caller: Caller,
         listing: Listing,
+        guarded: bool,
         http: Arc<HttpRequest>,
     ) {
         self.caller = caller;
         self.listing = listing;
+        self.guarded = guarded;
         self.http = Some(http);
         self.take_decoded(decoded).await;
     }
@@ -171,6 +175,7 @@ impl Pipe {
             caller: self.caller.clone(),
             delivery: Delivery::Shared(self.out.clone()),
             listing: self.listing,
+            guarded: self.guarded,
             http: self.http.clone(),
         };
         match self.server.dispatch(request, exchange, &NoHeaders) {

@@ -360,7 +360,8 @@ impl ResourceListEntry {
         }
     }
 
-    /// Who gets to see what it lists: anybody who may list, unless it says otherwise.
+    /// Who gets to see what it lists: any known caller, unless it says otherwise. It lists data, so that
+    /// counts whatever lists show otherwise.
     pub fn access(mut self, access: Access) -> ResourceListEntry {
         self.access = Arc::new(access);
         self

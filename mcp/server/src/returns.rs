@@ -184,6 +184,16 @@ impl<T> PlainlyReadable<T> for Returns<T> {
     }
 }
 
+/// Runs a function that waits without `.await` on a thread of its own, so that no other call waits for it.
+/// A call that is given up is answered then, though the function goes on to its end.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => Ok(value),
+        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+        Err(ended) => Err(ToolError::with_source("the server is shutting down", ended)),
+    }
+}
+
 pub(crate) fn to_json(value: &impl Serialize) -> Result<Value, ToolError> {
     serde_json::to_value(value)
         .map_err(|error| ToolError::with_source("the result cannot be written as JSON", error))

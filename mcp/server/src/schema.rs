@@ -65,26 +65,86 @@ pub(crate) fn for_clients(schema: &Value) -> Value {
     schema
 }
 
-/// A derived schema as arguments are checked against it: what is not described is a mistake.
+/// A derived schema as arguments are checked against it: what is not described is a mistake, and numbers
+/// fit their width.
 pub(crate) fn for_checking(schema: &Value) -> Value {
-    const OPEN: [&str; 8] = [
-        "additionalProperties",
-        "unevaluatedProperties",
-        "patternProperties",
-        "$ref",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "not",
-    ];
     let mut schema = schema.clone();
-    // A variant of an enum closes itself; its members are not all there are.
-    each_object(&mut schema, &mut |members| {
-        if members.contains_key("properties") && !OPEN.iter().any(|keyword| members.contains_key(*keyword)) {
-            members.insert("additionalProperties".to_owned(), json!(false));
+    each_object(&mut schema, &mut keep_width);
+    close(&mut schema, false);
+    schema
+}
+
+/// Refuses members that are not described. In a part of a composition only the whole knows them all.
+fn close(schema: &mut Value, is_part: bool) {
+    const SAYS_SO: [&str; 3] = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
+    const COMPOSES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+    let Value::Object(members) = schema else { return };
+    let has = |keyword: &str| members.contains_key(keyword);
+    let says_so = SAYS_SO.into_iter().any(has);
+    let describes = has("properties");
+    let composes = COMPOSES.into_iter().any(has) || has("$ref") || has("not");
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "$defs" | "patternProperties", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(|schema| close(schema, false));
+            }
+            // A choice of whole values closes each; what is beside other members is a part.
+            ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| close(schema, is_part || describes));
+            }
+            ("prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| close(schema, false));
+            }
+            ("items" | "additionalProperties" | "contains", schema) => close(schema, false),
+            _ => {}
+        }
+    }
+    if is_part || says_so || !describes {
+        return;
+    }
+    let keyword = if composes { "unevaluatedProperties" } else { "additionalProperties" };
+    members.insert(keyword.to_owned(), json!(false));
+}
+
+/// What a number of this width can be.
+fn width_of(format: &str) -> Option<(Value, Value)> {
+    Some(match format {
+        "int8" => (json!(i8::MIN), json!(i8::MAX)),
+        "int16" => (json!(i16::MIN), json!(i16::MAX)),
+        "int32" => (json!(i32::MIN), json!(i32::MAX)),
+        "int64" | "int" => (json!(i64::MIN), json!(i64::MAX)),
+        "uint8" => (json!(0), json!(u8::MAX)),
+        "uint16" => (json!(0), json!(u16::MAX)),
+        "uint32" => (json!(0), json!(u32::MAX)),
+        "uint64" | "uint" => (json!(0), json!(u64::MAX)),
+        "float" => (json!(f32::MIN), json!(f32::MAX)),
+        _ => return None,
+    })
+}
+
+/// What was said of a number stays within its width.
+fn keep_width(members: &mut Map<String, Value>) {
+    let Some((least, most)) = members.get("format").and_then(Value::as_str).and_then(width_of) else {
+        return;
+    };
+    let number = |value: &Value| value.as_f64().unwrap_or_default();
+    if members.get("minimum").is_none_or(|minimum| number(minimum) < number(&least)) {
+        members.insert("minimum".to_owned(), least);
+    }
+    if members.get("maximum").is_none_or(|maximum| number(maximum) > number(&most)) {
+        members.insert("maximum".to_owned(), most);
+    }
+}
+
+/// Makes the references of a schema right that becomes a part of another one, at this place.
+pub(crate) fn move_references(schema: &mut Value, place: &str) {
+    each_object(schema, &mut |members| {
+        if let Some(Value::String(reference)) = members.get_mut("$ref")
+            && let Some(rest) = reference.strip_prefix('#')
+        {
+            *reference = format!("#{place}{rest}");
         }
     });
-    schema
 }
 
 /// Calls `change` with every schema below and including this one, innermost first.
@@ -118,10 +178,12 @@ pub(crate) fn allows_null(schema: &Value) -> bool {
     match members.get("type") {
         Some(Value::String(one)) => one == "null",
         Some(Value::Array(several)) => several.iter().any(|one| one == "null"),
-        _ => {
-            let choices = members.get("anyOf").and_then(Value::as_array);
-            choices.is_some_and(|choices| choices.iter().any(allows_null))
-        }
+        _ => match members.get("anyOf").and_then(Value::as_array) {
+            Some(choices) => choices.iter().any(allows_null),
+            None => {
+                !["oneOf", "allOf", "enum", "const", "$ref"].iter().any(|word| members.contains_key(*word))
+            }
+        },
     }
 }
 
@@ -205,8 +267,20 @@ impl Schema {
             return Ok(());
         }
         let mut lines = Vec::new();
-        for error in self.validator.iter_errors(value) {
-            self.explain(&error, &mut lines);
+        let errors: Vec<ValidationError<'_>> = self.validator.iter_errors(value).collect();
+        let is_choice = |error: &ValidationError<'_>| {
+            let kind = error.kind();
+            matches!(kind, ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. })
+        };
+        // Where no choice fits, nobody can say which members are known.
+        let is_idle = |error: &ValidationError<'_>| {
+            matches!(error.kind(), ValidationErrorKind::UnevaluatedProperties { .. })
+                && errors
+                    .iter()
+                    .any(|other| is_choice(other) && other.instance_path() == error.instance_path())
+        };
+        for error in errors.iter().filter(|error| !is_idle(error)) {
+            self.explain(error, &mut lines);
         }
         let more = lines.len().saturating_sub(MAX_NAMED);
         lines.truncate(MAX_NAMED);
@@ -232,27 +306,37 @@ impl Schema {
             ValidationErrorKind::Enum { options } => {
                 format!("{instance} is not one of {}", listed(options.as_array().into_iter().flatten()))
             }
-            ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
-                // The choice that fits in kind is the one that was meant; null is never meant.
-                let path = error.instance_path();
-                let of_other_kind = |error: &ValidationError<'_>| {
-                    matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path() == path
+            ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                let known = self.names_beside(error);
+                let unknown = |name: &String| match nearest(name, &known) {
+                    Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
+                    None => format!("{name:?} is unknown here"),
                 };
-                let mut meant = context.iter().filter(|errors| !errors.iter().any(of_other_kind));
-                let constants: Vec<&Value> = context.iter().flatten().flat_map(constants_of).collect();
-                if !constants.is_empty() {
-                    format!("{instance} is not one of {}", listed(constants))
-                } else if let (Some(errors), None) = (meant.next(), meant.next()) {
+                unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
+            }
+            ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+                // The choice that was meant is of the same kind, and has the same name; null is never meant.
+                let path = error.instance_path();
+                let is_another = |error: &ValidationError<'_>| match error.kind() {
+                    ValidationErrorKind::Type { .. } => error.instance_path() == path,
+                    ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. } => true,
+                    _ => false,
+                };
+                let meant = context.iter().filter(|errors| !errors.iter().any(is_another));
+                if let Some(errors) = meant.min_by_key(|errors| errors.len()) {
                     return errors.iter().for_each(|error| self.explain(error, lines));
-                } else {
-                    error.to_string()
                 }
+                let choices = || context.iter().flatten().filter(|error| !constants_of(error).is_empty());
+                let Some(first) = choices().next() else {
+                    return lines.push(line(error.instance_path(), &error.to_string()));
+                };
+                let constants = choices().flat_map(constants_of);
+                let text = format!("{} is not one of {}", first.instance(), listed(constants));
+                return lines.push(line(first.instance_path(), &text));
             }
             _ => error.to_string(),
         };
-        let path = error.instance_path().to_string();
-        let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        lines.push(format!("- {place}{}", shorten(&text)));
+        lines.push(line(error.instance_path(), &text));
     }
 
     /// The names of the properties that the schema describes where an unknown one was found.
@@ -262,6 +346,13 @@ impl Schema {
         let properties = self.source.pointer(parent).and_then(|schema| schema.get("properties"));
         properties.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect()
     }
+}
+
+/// One violation, with its place.
+fn line(path: &jsonschema::paths::Location, text: &str) -> String {
+    let path = path.to_string();
+    let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    format!("- {place}{}", shorten(text))
 }
 
 /// The values that would have been right.
@@ -281,7 +372,8 @@ fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
 
 /// The name that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let most = name.chars().count() / 3;
+    let count = name.chars().count();
+    let most = if count < 3 { 0 } else { count.div_ceil(3) };
     let near = known.iter().map(|candidate| (distance(name, candidate), *candidate));
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
 }

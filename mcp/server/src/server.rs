@@ -625,7 +625,7 @@ impl Opening {
 }
 
 /// Every mistake in a server's entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BuildError(pub Vec<CatalogError>);
 
 impl std::fmt::Display for BuildError {
@@ -639,6 +639,13 @@ impl std::fmt::Display for BuildError {
         };
         let lines: Vec<String> = self.0.iter().map(line).collect();
         f.write_str(&lines.join("\n"))
+    }
+}
+
+/// What `main` prints when it returns the error.
+impl std::fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 

@@ -5,14 +5,13 @@
 //! and has a schema is the argument of that name.
 
 use std::any::TypeId;
-use std::fmt::Display;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::error::ToolError;
+use crate::error::{ProtocolError, ToolError};
 use crate::extract::{FromCall, Parts, make_whole};
 use crate::returns::to_json;
 use crate::schema::{self, Schema};
@@ -88,8 +87,13 @@ impl Signature {
         if let Some(whole) = &self.whole {
             return whole.clone();
         }
-        let properties: Map<String, Value> =
-            self.arguments.iter().map(|(name, schema, _)| (name.clone(), schema.clone())).collect();
+        let part = |(name, schema, _): &(String, Value, bool)| {
+            let mut schema = schema.clone();
+            let place = name.replace('~', "~0").replace('/', "~1");
+            schema::move_references(&mut schema, &format!("/properties/{place}"));
+            (name.clone(), schema)
+        };
+        let properties: Map<String, Value> = self.arguments.iter().map(part).collect();
         let required: Vec<&String> =
             self.arguments.iter().filter(|(.., required)| *required).map(|(name, ..)| name).collect();
         let mut schema = json!({"type": "object", "properties": properties});
@@ -248,7 +252,9 @@ pub enum ByName {}
 
 impl<T: FromCall> Parameter<ByCall> for T {
     fn describe(signature: &mut Signature, argument: Argument) {
-        if !argument.keywords.is_empty() || argument.required.is_some() {
+        // A doc comment on it is for whoever reads the code.
+        let says_more = argument.keywords.keys().any(|keyword| keyword != "description");
+        if says_more || argument.required.is_some() {
             let reason = format!("parameter {:?} is no argument, so `#[arg]` means nothing", argument.name);
             signature.mistakes.push(reason);
         }
@@ -272,12 +278,21 @@ impl<T: DeserializeOwned + JsonSchema + Send> Parameter<ByName> for T {
         if let Value::Object(members) = &mut schema {
             members.extend(keywords);
         }
+        if name.is_empty() {
+            let reason = "a parameter that is taken apart has no name to be an argument by: name it, or take \
+                          the struct by `Args<T>`";
+            signature.mistakes.push(reason.to_owned());
+        }
+        if required == Some(false) && !optional {
+            let reason = format!("argument {name:?} may be left out, but is no `Option` and has no default");
+            signature.mistakes.push(reason);
+        }
         signature.arguments.push((name, schema, required.unwrap_or(!optional)));
     }
 
     fn fill(parts: &mut Parts, name: &str) -> Result<T, ToolError> {
-        let value = parts.take_argument(name)?;
-        decode_argument(name, value.unwrap_or(Value::Null), parts.are_texts)
+        let value = parts.take_argument(name)?.unwrap_or(Value::Null);
+        decode_argument(name, value, parts.are_texts.then(|| parts.context.method()))
     }
 }
 
@@ -301,21 +316,29 @@ impl Parts {
 }
 
 /// An argument as its type. Where arguments are texts (a URI's variables, a prompt's arguments) a number
-/// or a truth value may be written as one.
+/// or a truth value may be written as one; `texts_of` is the method then.
 pub(crate) fn decode_argument<T: DeserializeOwned>(
     name: &str,
     mut value: Value,
-    are_texts: bool,
+    texts_of: Option<&'static str>,
 ) -> Result<T, ToolError> {
-    let refuse = |error: &dyn Display| ToolError::new(format!("invalid argument {name:?}: {error}"));
-    if are_texts && let Value::String(text) = &value {
-        let error = match T::deserialize(&value) {
-            Ok(decoded) => return Ok(decoded),
-            Err(error) => error,
-        };
-        let plain: Option<Value> = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string());
-        return plain.and_then(|plain| T::deserialize(plain).ok()).ok_or_else(|| refuse(&error));
-    }
-    make_whole(&mut value);
-    T::deserialize(value).map_err(|error| refuse(&error))
+    let Some(method) = texts_of else {
+        make_whole(&mut value);
+        return T::deserialize(value)
+            .map_err(|error| ToolError::new(format!("invalid argument {name:?}: {error}")));
+    };
+    let plain: Option<Value> = match &value {
+        Value::String(text) => serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string()),
+        _ => None,
+    };
+    let as_text = match T::deserialize(value) {
+        Ok(decoded) => return Ok(decoded),
+        Err(error) => error,
+    };
+    let error = match plain.map(T::deserialize) {
+        Some(Ok(decoded)) => return Ok(decoded),
+        Some(Err(error)) => error,
+        None => as_text,
+    };
+    Err(ProtocolError::invalid(method, format!("{name:?}: {error}")).into())
 }

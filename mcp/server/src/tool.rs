@@ -190,7 +190,9 @@ impl ToolEntry {
         self.signature.check()?;
         let schema = &self.definition.input_schema;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("the input schema must have \"type\": \"object\" at its root".to_owned());
+            let reason = "the input schema must have \"type\": \"object\" at its root; an enum or a list goes into a \
+                          member of a struct";
+            return Err(reason.to_owned());
         }
         // Revisions before 2025-06-18 know the title by the annotations only.
         if let (Some(title), Some(annotations)) = (&self.definition.title, &mut self.definition.annotations) {

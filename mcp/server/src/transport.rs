@@ -18,6 +18,8 @@ pub struct Exchange {
     pub delivery: Delivery,
     /// What lists show.
     pub listing: Listing,
+    /// Whether somebody is at the door: an unknown caller is a stranger then.
+    pub guarded: bool,
     /// The HTTP request it came in, if it did.
     pub http: Option<Arc<HttpRequest>>,
 }
@@ -26,6 +28,11 @@ impl Exchange {
     /// The caller, if lists show only what it may use.
     pub(crate) fn seer(&self) -> Option<&Caller> {
         (self.listing == Listing::Permitted).then_some(&self.caller)
+    }
+
+    /// The caller, if what is listed when asked is for those only who may: such a list is made of data.
+    pub(crate) fn asker(&self) -> Option<&Caller> {
+        self.guarded.then_some(&self.caller)
     }
 }
 

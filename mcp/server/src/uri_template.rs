@@ -108,7 +108,8 @@ impl UriTemplate {
     /// The variables of a URI that the template covers, decoded; `None` for any other URI.
     ///
     /// A segment that decodes to a path (`..`, or with a slash, a backslash or a NUL in it) is not
-    /// covered: what a handler gets as one segment is one segment. Nor is a path that goes back up.
+    /// covered: what a handler gets as one segment is one segment. Nor is a path that goes back up, or, behind
+    /// a slash, one that starts with a slash or a drive.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > MAX_LENGTH {
             return None;
@@ -133,7 +134,14 @@ impl UriTemplate {
                         return None;
                     }
                     let value = decode(value)?;
-                    let fits = if one_segment { is_one_segment(&value) } else { goes_down(&value) };
+                    // Behind a slash, a path that starts with one is not below it. Behind a scheme it is whole.
+                    let before = &uri[..uri.len() - rest.len()];
+                    let below = before.ends_with('/') && !before.ends_with("://");
+                    let fits = if one_segment {
+                        is_one_segment(&value)
+                    } else {
+                        goes_down(&value) && !(below && is_absolute(&value))
+                    };
                     if !fits {
                         return None;
                     }
@@ -152,7 +160,7 @@ impl UriTemplate {
             if !known || variables.iter().any(|(seen, _)| *seen == name) {
                 return None;
             }
-            variables.push((name, decode(value)?));
+            variables.push((name, decode(value).filter(|value| !value.contains('\0'))?));
         }
         Some(variables)
     }
@@ -170,6 +178,13 @@ fn name(name: &str) -> Result<String, String> {
 /// Whether a path leads to where it says: no segment of it goes back up.
 fn goes_down(path: &str) -> bool {
     !path.contains('\0') && path.split(['/', '\\']).all(|segment| segment != "." && segment != "..")
+}
+
+/// Whether joining the path to a folder would leave the folder.
+fn is_absolute(path: &str) -> bool {
+    let mut letters = path.chars();
+    path.starts_with(['/', '\\'])
+        || letters.next().is_some_and(|letter| letter.is_ascii_alphabetic()) && letters.next() == Some(':')
 }
 
 fn is_one_segment(value: &str) -> bool {
@@ -205,6 +220,24 @@ mod tests {
     fn variables(template: &str, uri: &str) -> Option<String> {
         let found = UriTemplate::parse(template).unwrap().matches(uri)?;
         Some(found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_path_stays_below_the_slash_it_follows() {
+        let below = UriTemplate::parse("file:///{+path}").unwrap();
+        for (uri, covered) in [
+            ("file:///a/b", true),
+            ("file:////etc/hostname", false),
+            ("file:///%2Fetc/passwd", false),
+            ("file:///%5Cserver", false),
+            ("file:///C:/x", false),
+            ("file:///a/../b", false),
+        ] {
+            assert_eq!(below.matches(uri).is_some(), covered, "{uri}");
+        }
+        // Here the slash is a part of the path.
+        assert!(UriTemplate::parse("file://{+path}").unwrap().matches("file:///a").is_some());
+        assert!(UriTemplate::parse("s://x{?q}").unwrap().matches("s://x?q=%00").is_none());
     }
 
     #[test]

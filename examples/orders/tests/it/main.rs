@@ -171,6 +171,10 @@ fn keys_are_asked_for_when_there_are_some() {
     // Anybody may ask for the time, and open a conversation.
     assert_eq!(orders.call_tool("get_time", json!({}), "").status, 200);
     assert_eq!(orders.call_method("ping", json!({}), "").status, 200);
+    // What is listed when asked is made of data: not for strangers.
+    let list = |headers: &str| orders.call_method("resources/list", json!({}), headers).body;
+    assert!(list("").contains("config://settings") && !list("").contains("menu://"), "{}", list(""));
+    assert!(list("X-API-Key: guest-secret\r\n").contains("menu://categories/drinks"));
     // Whoever may look may not cancel.
     let cancel = |headers: &str| orders.call_tool("cancel_order", json!({"orderId": "123"}), headers);
     let refused = cancel("X-API-Key: guest-secret\r\n");

@@ -5,8 +5,15 @@ use std::fmt;
 use super::slot::Wrong;
 
 /// Every mistake that was found, each with its place and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OptionsError(pub Vec<Mistake>);
+
+/// What `main` prints when it returns the error.
+impl std::fmt::Debug for OptionsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -327,7 +327,11 @@ async fn resources_are_listed_and_read() {
     let mut client = Client::connect(&server());
     for (uri, reason) in [
         ("menu://categories/drinks/10", "there are nine pages"),
-        ("menu://categories/drinks/many", "invalid argument \"page\""),
+        ("menu://categories/drinks/many", "invalid params for resources/read: \"page\": invalid type"),
+        (
+            "menu://categories/drinks/99999999999",
+            "invalid params for resources/read: \"page\": invalid value",
+        ),
         ("menu://categories/drinks", "resource not found"),
     ] {
         let error = client.request("resources/read", json!({"uri": uri})).await.unwrap_err();
@@ -414,11 +418,30 @@ fn confused(#[arg(minimum = 1)] context: Context) -> String {
     context.name().to_owned()
 }
 
+/// Takes a pair apart.
+#[tool]
+fn apart((a, b): (u8, u8)) -> u8 {
+    a + b
+}
+
+/// Leaves out what cannot be.
+#[tool]
+fn absent(#[arg(required = false)] count: u8) -> u8 {
+    count
+}
+
+/// Has a default that does not fit.
+#[tool]
+fn defaulted(#[arg(default = "huge", one_of = ["small", "large"])] size: String) -> String {
+    size
+}
+
 #[test]
 fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
     let built = Server::builder("fixture", "1.0.0")
         .add(Counter::new(1))
         .add(entries![category, another_count, another_category, special, lost, both, confused])
+        .add(entries![apart, absent, defaulted])
         .build();
     let mistakes = built.unwrap_err().to_string();
     for expected in [
@@ -429,10 +452,53 @@ fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
         "tool \"lost\": it takes State<alloc::sync::Arc<u64>>, which was never given",
         "tool \"both\": takes all arguments by `Args<T>` and \"more\" besides",
         "tool \"confused\": parameter \"context\" is no argument",
+        "tool \"apart\": a parameter that is taken apart has no name",
+        "tool \"absent\": argument \"count\" may be left out, but is no `Option` and has no default",
+        "tool \"defaulted\": the default of argument \"size\" does not fit it",
     ] {
         assert!(mistakes.contains(expected), "{expected} is not in:\n{mistakes}");
     }
     // Both places are named.
     let line = mistakes.lines().find(|line| line.contains("is there twice")).unwrap();
     assert_eq!(line.matches("attributes.rs:").count(), 2, "{line}");
+}
+
+/// Waits without letting go of its thread.
+#[tool(blocking, timeout = Duration::from_millis(50))]
+fn waits(milliseconds: u64) -> u64 {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    milliseconds
+}
+
+struct Conditional;
+
+#[tools]
+impl Conditional {
+    /// Is there.
+    #[tool(blocking)]
+    #[cfg(all())]
+    fn there(
+        &self,
+        /// Who asks; nobody reads this.
+        context: Context,
+    ) -> Result<(), String> {
+        if context.name() == "there" { Ok(()) } else { Err("where?".to_owned()) }
+    }
+
+    /// Is not there.
+    #[tool]
+    #[cfg(any())]
+    fn not_there(&self) -> NoSuchType {
+        NoSuchType
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_blocks_has_a_thread_of_its_own() {
+    let server = Server::builder("fixture", "1.0.0").add(entries![waits]).add(Conditional).build().unwrap();
+    let mut client = Client::connect(&server);
+    assert_eq!(client.call("waits", json!({"milliseconds": 1})).await.unwrap(), "1");
+    assert!(client.call("waits", json!({"milliseconds": 2000})).await.is_err());
+    assert_eq!(client.call("there", json!({})).await.unwrap(), "");
+    assert!(client.call("not_there", json!({})).await.unwrap_err().contains("unknown tool"));
 }

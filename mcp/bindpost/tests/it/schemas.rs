@@ -505,3 +505,136 @@ async fn a_wrong_choice_is_told_the_right_ones() {
     assert!(error.contains("/size: \"huge\" is not one of \"small\", \"large\""), "{error}");
     assert!(error.contains("/crust: \"thin\" is not one of \"small\", \"large\""), "{error}");
 }
+
+/// The texts of a tool's refusals.
+async fn refusals(entry: ToolEntry, arguments: Value) -> String {
+    let name = "tried";
+    let server = Server::builder("tries", "1.0.0").tool(entry).build().unwrap();
+    match Client::connect(&server).call(name, arguments).await {
+        Ok(text) => format!("ok: {text}"),
+        Err(text) => text.lines().skip(1).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Branch {
+    #[serde(default)]
+    twigs: Vec<Branch>,
+    leaf: Option<Box<Leaf>>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Leaf {
+    on: Option<Box<Branch>>,
+}
+
+/// Looks at two trees.
+#[tool(name = "tried")]
+fn trees(branch: Branch, leaves: Vec<Leaf>) -> String {
+    format!("{} twigs, {} leaves", branch.twigs.len(), leaves.len())
+}
+
+#[tokio::test]
+async fn a_parameter_that_holds_itself_is_checked_at_every_depth() {
+    let arguments =
+        json!({"branch": {"twigs": [{"twigs": [{}]}], "leaf": {"on": {}}}, "leaves": [{"on": {}}]});
+    assert_eq!(refusals(trees_entry(), arguments).await, "ok: 1 twigs, 1 leaves");
+    let arguments = json!({"branch": {"twigs": [{"twigs": [{"twigs": 7}]}]}, "leaves": []});
+    let refused = "- /branch/twigs/0/twigs/0/twigs: 7 is not of type \"array\"";
+    assert_eq!(refusals(trees_entry(), arguments).await, refused);
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[allow(dead_code, reason = "only checked")]
+enum Place {
+    Shelf { number: u16 },
+    Branch { name: String },
+    Nowhere,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "only checked")]
+enum Outside {
+    Z,
+    Q(u8),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "only checked")]
+struct Book {
+    title: String,
+    #[serde(flatten)]
+    place: Place,
+    at: Option<Place>,
+    outside: Option<Outside>,
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_variant_is_told_of_that_variant() {
+    let entry = || ToolEntry::new("tried", async |_: Args<Book>| "taken");
+    let shelf = |change: Value| {
+        let mut book = json!({"title": "Dune", "kind": "shelf", "number": 7});
+        book.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        book
+    };
+    for (arguments, expected) in [
+        (shelf(json!({})), "ok: taken"),
+        (json!({"title": "Dune", "kind": "nowhere"}), "ok: taken"),
+        (shelf(json!({"at": {"kind": "branch", "name": "North"}, "outside": {"Q": 5}})), "ok: taken"),
+        (shelf(json!({"outside": "Z"})), "ok: taken"),
+        (shelf(json!({"number": 70000})), "- /number: 70000 is greater than the maximum of 65535"),
+        (
+            shelf(json!({"at": {"kind": "shelf", "number": 70000}})),
+            "- /at/number: 70000 is greater than the maximum of 65535",
+        ),
+        (shelf(json!({"at": {"kind": "shelf"}})), "- /at: \"number\" is a required property"),
+        (
+            shelf(json!({"at": {"kind": "attic"}})),
+            "- /at/kind: \"attic\" is not one of \"shelf\", \"branch\", \"nowhere\"",
+        ),
+        (
+            shelf(json!({"at": {"kind": "shelf", "number": 1, "colour": "red"}})),
+            "- /at: \"colour\" is unknown; known: kind, number",
+        ),
+        (shelf(json!({"outside": {"Q": 500}})), "- /outside/Q: 500 is greater than the maximum of 255"),
+        (shelf(json!({"titel": "Dune"})), "- \"titel\" is unknown; did you mean \"title\"?"),
+    ] {
+        assert_eq!(refusals(entry(), arguments.clone()).await, expected, "{arguments}");
+    }
+}
+
+/// Takes numbers.
+#[tool(name = "tried")]
+fn numbers(
+    #[arg(default = 0)] a: i32,
+    #[arg(default = 0)] b: u32,
+    #[arg(default = 0, maximum = 1000)] c: u8,
+) -> String {
+    format!("{a} {b} {c}")
+}
+
+#[tokio::test]
+async fn a_number_fits_its_width() {
+    for (arguments, expected) in [
+        (json!({"a": -7, "b": 7, "c": 7}), "ok: -7 7 7"),
+        (json!({"a": 2147483648_i64}), "- /a: 2147483648 is greater than the maximum of 2147483647"),
+        (json!({"b": 4294967296_i64}), "- /b: 4294967296 is greater than the maximum of 4294967295"),
+        (json!({"b": -1}), "- /b: -1 is less than the minimum of 0"),
+        (json!({"c": 300}), "- /c: 300 is greater than the maximum of 255"),
+    ] {
+        assert_eq!(refusals(numbers_entry(), arguments.clone()).await, expected, "{arguments}");
+    }
+}
+
+/// Takes anything.
+#[tool(name = "tried")]
+fn anything(any: Option<Value>) -> String {
+    format!("{any:?}")
+}
+
+#[tokio::test]
+async fn any_json_can_be_left_out() {
+    assert_eq!(refusals(anything_entry(), json!({})).await, "ok: None");
+    assert_eq!(refusals(anything_entry(), json!({"any": [1]})).await, "ok: Some(Array [Number(1)])");
+}

@@ -3,6 +3,7 @@ fn hello(name: &str) -> String {
     name.to_owned()
 }
 #[doc = "The entry of [`hello`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn hello_entry() -> ::bindpost::ToolEntry {
     loop {}
 }

@@ -3,6 +3,7 @@ fn summary(subject: String, tone: Option<String>) -> String {
     format!("Summarise {subject}, {tone:?}")
 }
 #[doc = "The entry of [`summary`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn summary_entry() -> ::bindpost::PromptEntry {
     ::bindpost::PromptEntry::with_signature(
         "summary",

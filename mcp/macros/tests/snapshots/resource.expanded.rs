@@ -3,6 +3,7 @@ fn settings() -> Json<Settings> {
     Json(Settings::default())
 }
 #[doc = "The entry of [`settings`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn settings_entry() -> ::bindpost::ResourceEntry {
     {
         #[allow(unused_imports)]

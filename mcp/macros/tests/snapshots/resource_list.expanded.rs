@@ -2,6 +2,7 @@ async fn menu(State(menu): State<Menu>) -> Vec<Resource> {
     menu.resources()
 }
 #[doc = "The entry of [`menu`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn menu_entry() -> ::bindpost::ResourceListEntry {
     ::bindpost::ResourceListEntry::with_signature(
         "menu",

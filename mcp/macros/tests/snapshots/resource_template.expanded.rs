@@ -3,6 +3,7 @@ async fn category(category_id: String) -> Result<Vec<Item>, ToolError> {
     items(&category_id)
 }
 #[doc = "The entry of [`category`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn category_entry() -> ::bindpost::TemplateEntry {
     {
         #[allow(unused_imports)]

@@ -3,6 +3,7 @@ pub async fn add(a: f64, b: f64) -> f64 {
     a + b
 }
 #[doc = "The entry of [`add`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 pub fn add_entry() -> ::bindpost::ToolEntry {
     {
         #[allow(unused_imports)]

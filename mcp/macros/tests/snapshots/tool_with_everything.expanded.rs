@@ -8,6 +8,7 @@ fn hello(
     store.greet(context, first_name, how)
 }
 #[doc = "The entry of [`hello`], for `entries![…]`."]
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 fn hello_entry() -> ::bindpost::ToolEntry {
     {
         #[allow(unused_imports)]

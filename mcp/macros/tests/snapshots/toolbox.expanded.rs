@@ -11,67 +11,69 @@ impl<S: Store> Orders<S> {
         self.store.of_day(&day)
     }
 }
+#[allow(clippy::all, clippy::pedantic, clippy::nursery, deprecated)]
 impl<S: Store> ::bindpost::Toolbox for Orders<S> {
     fn entries(self: ::std::sync::Arc<Self>) -> ::std::vec::Vec<::bindpost::Entry> {
         #[allow(unused_variables)]
         let this = self;
-        ::std::vec![
-            ::bindpost::Entry::from({
-                #[allow(unused_imports)]
-                use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
-                let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new().of_value();
-                ::bindpost::ToolEntry::with_signature(
-                    "get_order",
-                    ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("id")),
-                    {
-                        let this = ::std::clone::Clone::clone(&this);
-                        move |mut parts: ::bindpost::Parts| {
-                            let this = ::std::clone::Clone::clone(&this);
-                            async move {
-                                let p0 = parts.fill::<String, _>("id")?;
-                                let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new();
-                                let value = returns.settle(Self::get_order(&this, p0).await)?;
-                                (&&&returns.of_value()).tool_result(value)
-                            }
-                        }
-                    },
-                )
-                .output_schema((&&&returns).output_schema())
-                .description("Finds an order.")
-                .hints(::bindpost::Hints {
-                    read_only: true,
-                    destructive: false,
-                    idempotent: false,
-                    open_world: true,
-                })
-            }),
-            ::bindpost::Entry::from({
-                #[allow(unused_imports)]
-                use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
-                ::bindpost::TemplateEntry::with_signature(
-                    "orders://{day}",
-                    "orders",
-                    ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("day")),
-                    {
-                        let this = ::std::clone::Clone::clone(&this);
-                        move |mut parts: ::bindpost::Parts| {
-                            let this = ::std::clone::Clone::clone(&this);
-                            async move {
-                                let p0 = parts.fill::<String, _>("day")?;
-                                let returns = ::bindpost::returns::Returns::<Vec<Order>>::new();
-                                let value = returns.settle(Self::orders(&this, p0))?;
-                                ::std::result::Result::Ok((&&returns.of_value()).contents(value))
-                            }
-                        }
-                    },
-                )
-                .description("All orders of a day.")
-                .mime_type("application/json")
-                .complete("day", {
+        #[allow(unused_mut)]
+        let mut entries = ::std::vec::Vec::new();
+        entries.push(::std::convert::Into::<::bindpost::Entry>::into({
+            #[allow(unused_imports)]
+            use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
+            let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new().of_value();
+            ::bindpost::ToolEntry::with_signature(
+                "get_order",
+                ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("id")),
+                {
                     let this = ::std::clone::Clone::clone(&this);
-                    move |typed: &str| this.days(typed)
-                })
+                    move |mut parts: ::bindpost::Parts| {
+                        let this = ::std::clone::Clone::clone(&this);
+                        async move {
+                            let p0 = parts.fill::<String, _>("id")?;
+                            let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new();
+                            let value = returns.settle(Self::get_order(&this, p0).await)?;
+                            (&&&returns.of_value()).tool_result(value)
+                        }
+                    }
+                },
+            )
+            .output_schema((&&&returns).output_schema())
+            .description("Finds an order.")
+            .hints(::bindpost::Hints {
+                read_only: true,
+                destructive: false,
+                idempotent: false,
+                open_world: true,
             })
-        ]
+        }));
+        entries.push(::std::convert::Into::<::bindpost::Entry>::into({
+            #[allow(unused_imports)]
+            use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+            ::bindpost::TemplateEntry::with_signature(
+                "orders://{day}",
+                "orders",
+                ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("day")),
+                {
+                    let this = ::std::clone::Clone::clone(&this);
+                    move |mut parts: ::bindpost::Parts| {
+                        let this = ::std::clone::Clone::clone(&this);
+                        async move {
+                            let p0 = parts.fill::<String, _>("day")?;
+                            let returns = ::bindpost::returns::Returns::<Vec<Order>>::new();
+                            let value = returns.settle(Self::orders(&this, p0))?;
+                            ::std::result::Result::Ok((&&returns.of_value()).contents(value))
+                        }
+                    }
+                },
+            )
+            .description("All orders of a day.")
+            .mime_type("application/json")
+            .complete("day", {
+                let this = ::std::clone::Clone::clone(&this);
+                move |typed: &str| this.days(typed)
+            })
+        }));
+        entries
     }
 }
