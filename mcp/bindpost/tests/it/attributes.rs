@@ -476,7 +476,7 @@ struct Conditional;
 impl Conditional {
     /// Is there.
     #[tool(blocking)]
-    #[cfg(all())]
+    #[cfg(test)]
     fn there(
         &self,
         /// Who asks; nobody reads this.
@@ -487,7 +487,7 @@ impl Conditional {
 
     /// Is not there.
     #[tool]
-    #[cfg(any())]
+    #[cfg(not(test))]
     fn not_there(&self) -> NoSuchType {
         NoSuchType
     }
