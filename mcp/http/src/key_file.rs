@@ -140,7 +140,13 @@ impl KeyFile {
 
     fn read(&self) -> io::Result<Vec<KeyLine>> {
         let mut text = String::new();
-        let read = std::fs::File::open(&self.path)
+        // Opening a pipe would wait for somebody to write into it.
+        let is_file = std::fs::metadata(&self.path).and_then(|metadata| {
+            let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file");
+            metadata.is_file().then_some(()).ok_or_else(wrong)
+        });
+        let read = is_file
+            .and_then(|()| std::fs::File::open(&self.path))
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
         read.map_err(|error| {
             io::Error::new(error.kind(), self.at(&format!("the file of API keys: {error}")))

@@ -30,56 +30,18 @@ impl Kind {
         }
     }
 
-    fn options(self) -> &'static [&'static str] {
-        match self {
-            Kind::Tool => &[
-                "name",
-                "description",
-                "title",
-                "read_only",
-                "destructive",
-                "idempotent",
-                "open_world",
-                "anonymous",
-                "scopes",
-                "roles",
-                "timeout",
-                "blocking",
-                "icons",
-                "meta",
-                "task",
-                "rename_all",
-            ],
-            Kind::Resource => &[
-                "name",
-                "description",
-                "title",
-                "mime_type",
-                "size",
-                "anonymous",
-                "scopes",
-                "roles",
-                "timeout",
-                "blocking",
-                "icons",
-                "meta",
-                "rename_all",
-            ],
-            Kind::ResourceList => &["anonymous", "scopes", "roles"],
-            Kind::Prompt => &[
-                "name",
-                "description",
-                "title",
-                "anonymous",
-                "scopes",
-                "roles",
-                "timeout",
-                "blocking",
-                "icons",
-                "meta",
-                "rename_all",
-            ],
-        }
+    /// Every option, in the order they are told: what all have, what entries with a name have, its own.
+    fn options(self) -> Vec<&'static str> {
+        const ACCESS: [&str; 3] = ["anonymous", "scopes", "roles"];
+        const NAMED: [&str; 8] =
+            ["name", "description", "title", "timeout", "blocking", "icons", "meta", "rename_all"];
+        let own: &[&str] = match self {
+            Kind::Tool => &["read_only", "destructive", "idempotent", "open_world", "task"],
+            Kind::Resource => &["mime_type", "size"],
+            Kind::ResourceList => return ACCESS.to_vec(),
+            Kind::Prompt => &[],
+        };
+        [&NAMED[..], &ACCESS[..], own].concat()
     }
 }
 
@@ -160,6 +122,7 @@ impl Options {
     pub(crate) fn parse(kind: Kind, tokens: TokenStream, mistakes: &mut Mistakes) -> Options {
         let mut options = Options::default();
         let mut seen = Vec::new();
+        let known = kind.options();
         let parser = |input: ParseStream<'_>| -> syn::Result<()> {
             if matches!(kind, Kind::Resource | Kind::ResourceList) && input.peek(LitStr) {
                 options.uri = Some(input.parse()?);
@@ -169,8 +132,8 @@ impl Options {
             }
             each_option(input, |option, input| {
                 let name = option.to_string();
-                if !kind.options().contains(&name.as_str()) {
-                    mistakes.at(option.span(), unknown(&name, kind.options(), kind.attribute()));
+                if !known.contains(&name.as_str()) {
+                    mistakes.at(option.span(), unknown(&name, &known, kind.attribute()));
                     return skip(input);
                 }
                 if seen.contains(&name) {

@@ -48,6 +48,7 @@ mod tasks;
 mod tool;
 mod uri_template;
 
+pub mod nearest;
 pub mod returns;
 pub mod stdio;
 pub mod testing;

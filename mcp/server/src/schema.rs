@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::nearest::nearest;
+
 /// The largest schema that is compiled, and how many of its violations are named in one answer.
 const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
 const MAX_NAMED: usize = 50;
@@ -368,38 +370,6 @@ fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     let values: Vec<String> =
         values.into_iter().filter(|value| !value.is_null()).map(Value::to_string).collect();
     values.join(", ")
-}
-
-/// The name that was probably meant.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let count = name.chars().count();
-    let most = if count < 3 { 0 } else { count.div_ceil(3) };
-    let near = known.iter().map(|candidate| (distance(name, candidate), *candidate));
-    near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
-}
-
-/// How many characters have to change, come or go; case does not count.
-fn distance(one: &str, other: &str) -> usize {
-    let one: Vec<char> = one.chars().take(100).flat_map(char::to_lowercase).collect();
-    let other: Vec<char> = other.chars().take(100).flat_map(char::to_lowercase).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let above = row.get(j + 1).copied().unwrap_or(usize::MAX - 1);
-            let here = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
-            diagonal = above;
-            if let Some(slot) = row.get_mut(j) {
-                *slot = left;
-            }
-            left = here;
-        }
-        if let Some(slot) = row.last_mut() {
-            *slot = left;
-        }
-    }
-    row.last().copied().unwrap_or(one.len())
 }
 
 /// An error repeats what it is about; a long one is cut in the middle.

@@ -125,6 +125,17 @@ impl Signature {
             mistakes.push(format!("takes all arguments by `Args<T>` and {name:?} besides; keep one way"));
         }
         for (index, (name, schema, _)) in self.arguments.iter().enumerate() {
+            let bounds = [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")];
+            for (least, most) in bounds {
+                let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
+                if let (Some(low), Some(high)) = (bound(least), bound(most))
+                    && low > high
+                {
+                    let reason =
+                        format!("nothing fits argument {name:?}: {least} {low} is above {most} {high}");
+                    mistakes.push(reason);
+                }
+            }
             if let Some(default) = schema.get("default")
                 && let Ok(schema) = Schema::compile(schema)
                 && let Err(violations) = schema.check(default)

@@ -430,6 +430,12 @@ fn absent(#[arg(required = false)] count: u8) -> u8 {
     count
 }
 
+/// Takes what there is not.
+#[tool]
+fn impossible(#[arg(minimum = 10, maximum = 5)] count: u32) -> u32 {
+    count
+}
+
 /// Has a default that does not fit.
 #[tool]
 fn defaulted(#[arg(default = "huge", one_of = ["small", "large"])] size: String) -> String {
@@ -441,7 +447,7 @@ fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
     let built = Server::builder("fixture", "1.0.0")
         .add(Counter::new(1))
         .add(entries![category, another_count, another_category, special, lost, both, confused])
-        .add(entries![apart, absent, defaulted])
+        .add(entries![apart, absent, defaulted, impossible])
         .build();
     let mistakes = built.unwrap_err().to_string();
     for expected in [
@@ -454,6 +460,7 @@ fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
         "tool \"confused\": parameter \"context\" is no argument",
         "tool \"apart\": a parameter that is taken apart has no name",
         "tool \"absent\": argument \"count\" may be left out, but is no `Option` and has no default",
+        "tool \"impossible\": nothing fits argument \"count\": minimum 10 is above maximum 5",
         "tool \"defaulted\": the default of argument \"size\" does not fit it",
     ] {
         assert!(mistakes.contains(expected), "{expected} is not in:\n{mistakes}");

@@ -1,0 +1,156 @@
+//! HTTP+SSE, the transport of 2024-11-05.
+
+use super::*;
+
+/// An open HTTP+SSE stream and where to post.
+async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -> (Events, String) {
+    let ask = change(Ask::new("GET", "/sse").header("accept", "text/event-stream"));
+    let mut stream = server.open(&ask).await;
+    check_head(&stream);
+    let endpoint = stream.next().await.unwrap();
+    assert_eq!(endpoint.kind.as_deref(), Some("endpoint"));
+    let path = endpoint.data.unwrap();
+    assert!(path.starts_with("/message?"), "{path}");
+    (stream, path)
+}
+
+fn post(path: &str, message: Value) -> Ask {
+    Ask::post(message.to_string()).with("accept", "*/*").at(path)
+}
+
+#[tokio::test]
+async fn http_and_sse_answers_on_its_stream() {
+    let server = server().await;
+    for revision in ["2024-11-05", LATEST] {
+        let (mut stream, path) = open_sse(&server, |ask| ask).await;
+        let mut client = server.connect().await;
+        client.send(&post(&path, initialize(revision))).await.accepted();
+        let opened = stream.next().await.unwrap();
+        assert_eq!((opened.kind.as_deref(), opened.id.as_deref()), (Some("message"), None));
+        assert_eq!(opened.message()["result"]["protocolVersion"], revision);
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        client.send(&post(&path, initialized)).await.accepted();
+        let list = post(&path, request("list", "tools/list", json!({})));
+        client.send(&list.header("mcp-protocol-version", revision)).await.accepted();
+        let listed = stream.message().await.unwrap();
+        assert_eq!(listed["id"], "list");
+        assert!(listed["result"]["tools"].is_array());
+        // A call that speaks, and one that fails.
+        let params = json!({"name": "tell_and_wait", "_meta": {"progressToken": "t"}});
+        server.watch.go_on.add_permits(1);
+        client.send(&post(&path, request(7, "tools/call", params))).await.accepted();
+        assert_eq!(stream.message().await.unwrap()["method"], "notifications/message");
+        assert_eq!(stream.message().await.unwrap()["method"], "notifications/progress");
+        assert_eq!(stream.message().await.unwrap()["id"], 7);
+        client.send(&post(&path, request(8, "no/such", json!({})))).await.accepted();
+        assert_eq!(stream.message().await.unwrap()["error"]["code"], -32601);
+        change_tools(&server);
+        assert!(is_tools_changed(&stream.message().await.unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn http_and_sse_asks_on_its_stream() {
+    let server = server().await;
+    let (mut stream, path) = open_sse(&server, |ask| ask).await;
+    let mut client = server.connect().await;
+    client.send(&post(&path, initialize(LATEST))).await.accepted();
+    stream.message().await.unwrap();
+    client.send(&post(&path, request(1, "tools/call", json!({"name": "ask_name"})))).await.accepted();
+    let question = stream.message().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    let result = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+    client.send(&post(&path, answer)).await.accepted();
+    assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn http_and_sse_refuses_strangers() {
+    let server = TestServer::start(trusting(Settings::default())).await;
+    let (_stream, path) = open_sse(&server, |ask| ask.header("x-caller", "alice")).await;
+    let ping = || request(1, "ping", json!({}));
+    server.send(&post(&path, ping()).header("x-caller", "bob")).await.refused(404, -32001);
+    server.send(&post(&path, ping())).await.refused(404, -32001);
+    server.send(&post(&path, ping()).header("x-caller", "alice")).await.accepted();
+    for path in ["/message?sessionId=AAAAAAAAAAAAAAAAAAAAAA", "/message?sessionId=", "/message?sessionId=%00"]
+    {
+        server.send(&post(path, ping())).await.refused(404, -32001);
+    }
+    for path in ["/message", "/message?", "/message?SessionId=x"] {
+        server.send(&post(path, ping())).await.refused(400, -32600);
+    }
+}
+
+#[tokio::test]
+async fn closing_an_http_and_sse_stream_closes_the_session_and_cancels() {
+    let server = server().await;
+    let (mut stream, path) = open_sse(&server, |ask| ask).await;
+    server.send(&post(&path, initialize("2024-11-05"))).await.accepted();
+    stream.message().await.unwrap();
+    server.send(&post(&path, request(1, "tools/call", json!({"name": "wait"})))).await.accepted();
+    server.watch.has_begun(1).await;
+    drop(stream);
+    server.watch.was_cut().await;
+    server.send(&post(&path, request(2, "ping", json!({})))).await.refused(404, -32001);
+}
+
+#[tokio::test]
+async fn a_bad_message_over_http_and_sse_is_told_on_the_stream() {
+    let server = server().await;
+    let (mut stream, path) = open_sse(&server, |ask| ask).await;
+    let bad = Ask::post("{").at(&path);
+    let status = server.send(&bad).await.status;
+    if status == 202 {
+        assert_eq!(stream.message().await.unwrap()["error"]["code"], -32700);
+    } else {
+        assert_eq!(status, 400);
+    }
+    server.send(&post(&path, initialize("2024-11-05"))).await.accepted();
+    assert_eq!(stream.message().await.unwrap()["id"], 0);
+}
+
+#[tokio::test]
+async fn http_and_sse_streams_have_a_cap() {
+    let session_limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
+    let server = TestServer::start(Settings { session_limits, ..Settings::default() }).await;
+    let (one, _) = open_sse(&server, |ask| ask).await;
+    let (_two, _) = open_sse(&server, |ask| ask).await;
+    let ask = Ask::new("GET", "/sse").header("accept", "text/event-stream");
+    let reply = server.send(&ask).await;
+    reply.refused(503, 503);
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    drop(one);
+    tokio::time::sleep(A_WHILE).await;
+    open_sse(&server, |ask| ask).await;
+}
+
+#[tokio::test]
+async fn calls_over_http_and_sse_are_capped_like_those_of_any_session() {
+    let server = server().await;
+    let (mut stream, path) = open_sse(&server, |ask| ask).await;
+    let mut client = server.connect().await;
+    client.send(&post(&path, initialize("2024-11-05"))).await.accepted();
+    stream.message().await.unwrap();
+    for id in 0..20 {
+        client.send(&post(&path, request(id, "tools/call", json!({"name": "wait"})))).await.accepted();
+    }
+    for _ in 0..4 {
+        assert_eq!(stream.message().await.unwrap()["error"]["code"], 429);
+    }
+    server.watch.has_begun(16).await;
+    assert_eq!(server.watch.begun.available_permits(), 0);
+}
+
+#[tokio::test]
+async fn a_batch_over_http_and_sse_counts_each_of_its_calls() {
+    let server = server().await;
+    let (mut stream, path) = open_sse(&server, |ask| ask).await;
+    server.send(&post(&path, initialize("2025-03-26"))).await.accepted();
+    stream.message().await.unwrap();
+    let batch: Vec<Value> = (0..20).map(|id| request(id, "tools/call", json!({"name": "wait"}))).collect();
+    server.send(&post(&path, json!(batch))).await.accepted();
+    server.watch.has_begun(16).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(server.watch.begun.available_permits(), 0, "more than 16 calls of one session run");
+}
