@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::prompt::PromptEntry;
-use crate::resource::{ResourceEntry, ResourceListEntry, TemplateEntry};
+use crate::resource::{ResourceEntry, TemplateEntry};
+use crate::resource_list::ResourceListEntry;
 use crate::tool::ToolEntry;
 
 /// An entry of any kind.

@@ -296,25 +296,13 @@ impl Schema {
     fn explain(&self, error: &ValidationError<'_>, lines: &mut Vec<String>) {
         let instance = error.instance();
         let text = match error.kind() {
-            ValidationErrorKind::AdditionalProperties { unexpected } => {
-                let known = self.names_beside(error);
-                let unknown = |name: &String| match nearest(name, &known) {
-                    Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
-                    None if known.is_empty() => format!("{name:?} is unknown; nothing is taken here"),
-                    None => format!("{name:?} is unknown; known: {}", known.join(", ")),
-                };
-                unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
+            ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(error, unexpected, true),
+            // Parts of the schema know of more members than those beside it.
+            ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                self.unknown(error, unexpected, false)
             }
             ValidationErrorKind::Enum { options } => {
                 format!("{instance} is not one of {}", listed(options.as_array().into_iter().flatten()))
-            }
-            ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                let known = self.names_beside(error);
-                let unknown = |name: &String| match nearest(name, &known) {
-                    Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
-                    None => format!("{name:?} is unknown here"),
-                };
-                unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
             }
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
                 // The choice that was meant is of the same kind, and has the same name; null is never meant.
@@ -339,6 +327,18 @@ impl Schema {
             _ => error.to_string(),
         };
         lines.push(line(error.instance_path(), &text));
+    }
+
+    /// What is to be said of members that nobody knows; `all` if those beside them are all there are.
+    fn unknown(&self, error: &ValidationError<'_>, unexpected: &[String], all: bool) -> String {
+        let known = self.names_beside(error);
+        let unknown = |name: &String| match nearest(name, &known) {
+            Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
+            None if !all => format!("{name:?} is unknown here"),
+            None if known.is_empty() => format!("{name:?} is unknown; nothing is taken here"),
+            None => format!("{name:?} is unknown; known: {}", known.join(", ")),
+        };
+        unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
     }
 
     /// The names of the properties that the schema describes where an unknown one was found.

@@ -343,3 +343,17 @@ async fn a_new_secret_ends_what_the_old_one_opened() {
     until(&server, 200, OTHER, Ask::modern_call("read", json!({}))).await;
     server.send(&carrying(session.ping(), OTHER)).await.result();
 }
+
+/// Opening a pipe waits until somebody writes into it; nobody may wait for that.
+#[test]
+fn a_file_of_keys_is_a_plain_file() {
+    let folder = std::env::temp_dir();
+    let error = ApiKeys::from_file(&folder).unwrap_err().to_string();
+    assert!(error.contains("it is not a plain file"), "{error}");
+    let pipe = folder.join(format!("bindpost-keys-{}", std::process::id()));
+    if std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
+        let error = ApiKeys::from_file(&pipe).unwrap_err().to_string();
+        let _ = std::fs::remove_file(&pipe);
+        assert!(error.contains("it is not a plain file"), "{error}");
+    }
+}

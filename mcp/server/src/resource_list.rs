@@ -1,0 +1,129 @@
+//! Resources that are listed when somebody asks, beside those that are always there.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bindpost_mcp_protocol::Resource;
+
+use crate::auth::Access;
+use crate::context::Context;
+use crate::error::ToolError;
+use crate::extract::{Handler, Parts};
+use crate::resource::running;
+use crate::signature::Signature;
+
+/// Resources that are listed when somebody asks: those of one scheme.
+///
+/// They are read by a resource or a template like any other.
+#[derive(Clone)]
+pub struct ResourceListEntry {
+    pub(crate) scheme: String,
+    pub(crate) signature: Signature,
+    pub(crate) access: Arc<Access>,
+    origin: &'static Location<'static>,
+    list: Arc<List>,
+}
+
+type List = dyn Fn(Parts) -> ListFuture + Send + Sync;
+pub(crate) type ListFuture = Pin<Box<dyn Future<Output = Result<Vec<Resource>, ToolError>> + Send>>;
+
+impl std::fmt::Debug for ResourceListEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceListEntry").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}
+
+impl ResourceListEntry {
+    /// Lists the resources of a scheme (`menu` for `menu://…`) by an async function.
+    #[track_caller]
+    pub fn new<M, R, H>(scheme: impl Into<String>, handler: H) -> ResourceListEntry
+    where
+        R: IntoResourceList + 'static,
+        H: Handler<M, R>,
+    {
+        ResourceListEntry::with_signature(scheme, H::signature(), running(handler))
+    }
+
+    /// The same with what the signature says. This is what `#[resource_list]` writes.
+    #[track_caller]
+    pub fn with_signature<R, Fut>(
+        scheme: impl Into<String>,
+        signature: Signature,
+        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+    ) -> ResourceListEntry
+    where
+        R: IntoResourceList,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let list = move |parts: Parts| -> ListFuture {
+            let running = run(parts);
+            Box::pin(async move { running.await?.into_resource_list() })
+        };
+        ResourceListEntry {
+            scheme: scheme.into(),
+            signature,
+            access: Arc::default(),
+            origin: Location::caller(),
+            list: Arc::new(list),
+        }
+    }
+
+    /// Who gets to see what it lists: any known caller, unless it says otherwise. It lists data, so that
+    /// counts whatever lists show otherwise.
+    pub fn access(mut self, access: Access) -> ResourceListEntry {
+        self.access = Arc::new(access);
+        self
+    }
+
+    pub(crate) fn origin(&self) -> &'static Location<'static> {
+        self.origin
+    }
+
+    pub(crate) fn compile(&mut self) -> Result<(), String> {
+        self.signature.check()?;
+        if self.scheme.is_empty() || self.scheme.contains(':') {
+            return Err("it lists one scheme; write `menu` for `menu://…`".to_owned());
+        }
+        match self.signature.names().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("a list takes no arguments, so {name:?} cannot be filled")),
+        }
+    }
+
+    /// What is there now.
+    pub(crate) async fn list(&self, context: Context) -> Result<Vec<Resource>, ToolError> {
+        let resources = (self.list)(Parts::new(context, None)).await?;
+        let scheme = |resource: &Resource| resource.uri.split(':').next().unwrap_or_default().to_owned();
+        match resources.iter().find(|resource| scheme(resource) != self.scheme) {
+            None => Ok(resources),
+            Some(other) => {
+                let reason = format!("the list of {:?} gave {:?}", self.scheme, other.uri);
+                Err(ToolError::with_source("the list of resources is broken", reason))
+            }
+        }
+    }
+}
+
+/// Can be the return value of a function that lists resources.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of resources",
+    note = "return `Vec<Resource>`, or a `Result` of one"
+)]
+pub trait IntoResourceList: Send {
+    /// The definitions.
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError>;
+}
+
+impl IntoResourceList for Vec<Resource> {
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoResourceList, E: Into<ToolError> + Send> IntoResourceList for Result<T, E> {
+    fn into_resource_list(self) -> Result<Vec<Resource>, ToolError> {
+        self.map_err(Into::into)?.into_resource_list()
+    }
+}
