@@ -169,7 +169,7 @@ impl Endpoint {
         match route {
             Route::Get => self.get(visit),
             Route::Delete => self.delete(visit),
-            Route::OpenPipe => self.open_pipe(&visit.sender.caller),
+            Route::OpenPipe => self.open_pipe(visit),
             _ => self.answer_anybody(route, visit.http),
         }
     }

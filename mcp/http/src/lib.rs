@@ -36,4 +36,4 @@ pub use events::encode_event;
 pub use handling::Handling;
 pub use headers::McpHeaders;
 pub use serve::{Bound, bind};
-pub use settings::{SessionLimits, SessionMode, Settings};
+pub use settings::{SessionLimits, SessionMode, Settings, SseOptions};

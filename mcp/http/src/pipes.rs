@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
-use bindpost_mcp_protocol::{DecodeError, Incoming};
-use bindpost_mcp_server::{Caller, Pipe, Stream};
+use bindpost_mcp_protocol::{DecodeError, Incoming, RequestId, jsonrpc};
+use bindpost_mcp_server::{Caller, HttpRequest, Pipe, Stream};
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::handling::Taken;
 use crate::reply::{Reply, empty, refuse, too_many_sessions};
 use crate::sessions::new_id;
+use crate::settings::SseOptions;
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
 #[derive(Debug, Default)]
@@ -67,7 +68,8 @@ impl Drop for PipeGuard {
 
 impl Endpoint {
     /// `GET /sse`: a new pipe; the first event says where to post.
-    pub(crate) fn open_pipe(self: &Arc<Self>, caller: &Caller) -> Reply {
+    pub(crate) fn open_pipe(self: &Arc<Self>, visit: &Visit<'_>) -> Reply {
+        let caller = &visit.sender.caller;
         let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
         let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
         let out = Arc::new(Stream::new(self.server.stream_limits()));
@@ -87,10 +89,32 @@ impl Endpoint {
         if self.draining.load(Ordering::SeqCst) {
             out.end();
         }
-        let opening = format!("event: endpoint\ndata: {message_path}?sessionId={id}\n\n");
+        let address = self.address_to_post(message_path, visit.http, &id);
+        let opening = format!("event: endpoint\ndata: {address}\n\n");
+        if let Some(every) = self.settings.sse.ping {
+            tokio::spawn(ping(Arc::downgrade(&out), every));
+        }
         let guard = PipeGuard { endpoint: self.clone(), id };
         let events = Events::attach(out, None, self.settings.keep_alive);
         self.events(events.map(|events| events.opening(Bytes::from(opening)).guarding(guard)))
+    }
+
+    /// Where the client of a new pipe posts.
+    fn address_to_post(&self, path: &str, http: &HttpRequest, id: &str) -> String {
+        let SseOptions { absolute, repeats, .. } = &self.settings.sse;
+        let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
+        let origin = match host {
+            Some(host) if *absolute => {
+                let forwarded = http.header("x-forwarded-proto").filter(|scheme| *scheme == "https");
+                format!("{}://{host}", forwarded.unwrap_or("http"))
+            }
+            _ => String::new(),
+        };
+        let mut address = format!("{origin}{path}?sessionId={id}");
+        for (name, value) in repeats.iter().filter_map(|name| Some((name, http.query(name)?))) {
+            address.push_str(&format!("&{name}={value}"));
+        }
+        address
     }
 
     /// `POST /message?sessionId=…`: into the pipe; the answer comes out of the stream.
@@ -113,5 +137,17 @@ impl Endpoint {
             pipe.pipe.lock().await.take_posted(decoded, caller, listing, guarded, http).await;
             empty(StatusCode::ACCEPTED)
         }))
+    }
+}
+
+/// Pings a client by a request now and then, as long as it reads. Its answers are nobody's, and are dropped.
+async fn ping(out: Weak<Stream>, every: Duration) {
+    for number in 1.. {
+        tokio::time::sleep(every).await;
+        let Some(out) = out.upgrade() else { return };
+        let id = RequestId::from(format!("ping-{number}").as_str());
+        if !out.send(jsonrpc::encode_request(&id, "ping", &serde_json::json!({})).into()).await {
+            return;
+        }
     }
 }

@@ -13,6 +13,8 @@ pub struct Settings {
     pub path: String,
     /// Where HTTP+SSE (2024-11-05) is served: the stream, and where its client posts. `None` turns it off.
     pub sse_paths: Option<(String, String)>,
+    /// How HTTP+SSE greets and keeps its clients.
+    pub sse: SseOptions,
     /// Host names that are served besides those of the loopback: `example.com` for any port,
     /// `example.com:8443` for one, `*` for all (only behind a proxy that checks).
     pub allowed_hosts: Vec<String>,
@@ -46,6 +48,19 @@ pub struct Settings {
     pub trust_platform_identity: bool,
     /// Connections: timeouts and caps.
     pub connections: listener::Limits,
+}
+
+/// How HTTP+SSE greets and keeps its clients.
+#[derive(Clone, Debug, Default)]
+pub struct SseOptions {
+    /// Tells where to post by a whole address, scheme and host included, instead of a path: for clients that
+    /// cannot put the two together. The host is the one the client asked for.
+    pub absolute: bool,
+    /// Parameters of the query that the address to post to repeats: a client that names itself by its
+    /// address has no other way to do it in its posts.
+    pub repeats: Vec<String>,
+    /// How often the server pings its client by a request; never unless told.
+    pub ping: Option<Duration>,
 }
 
 /// Whether revisions with a handshake get sessions.
@@ -113,6 +128,7 @@ impl Default for Settings {
         Settings {
             path: "/mcp".to_owned(),
             sse_paths: Some(("/sse".to_owned(), "/message".to_owned())),
+            sse: SseOptions::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             require_origin: false,

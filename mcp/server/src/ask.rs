@@ -24,6 +24,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::error::{ProtocolError, ToolError};
 use crate::schema::Schema;
+use crate::seal::Carried;
 use crate::transport::Delivery;
 
 /// How long a user may take to answer.
@@ -45,6 +46,9 @@ pub enum AskError {
     /// The answer is not what was asked for.
     #[error("the client's answer is not valid: {0}")]
     Invalid(String),
+    /// The question is not one that a client understands.
+    #[error("{0}")]
+    Unclear(String),
     /// No answer came in time, or the client is gone.
     #[error("the client did not answer")]
     NoAnswer,
@@ -69,6 +73,8 @@ pub(crate) struct Asks {
     pub(crate) open: usize,
     /// How often each key was used in this run.
     used: HashMap<String, usize>,
+    /// What the handler wants to find again when it runs again.
+    memory: Option<Value>,
 }
 
 impl Asks {
@@ -128,6 +134,65 @@ impl Context {
             return Err(AskError::Unsupported(json!({"roots": {}})));
         }
         self.call().ask(key, LIST_ROOTS, &json!({}), |_| Ok(())).await
+    }
+
+    /// Asks several questions at once, as a program writes them: by their keys, each `{"method": …, "params":
+    /// {…}}` as in an `input_required` result. Gives the results under the same keys.
+    ///
+    /// ```no_run
+    /// # async fn example(context: bindpost_mcp_server::Context) -> Result<(), bindpost_mcp_server::ToolError> {
+    /// let questions = serde_json::json!({"folders": {"method": "roots/list"}});
+    /// let answers = context.ask_all(questions.as_object().unwrap()).await?;
+    /// println!("{}", answers["folders"]["roots"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ask_all(&self, questions: &Map<String, Value>) -> Result<Map<String, Value>, AskError> {
+        let asked = questions.iter().map(async |(key, question)| {
+            let answer = self.ask_as_written(key, question).await?;
+            Ok((key.clone(), answer))
+        });
+        futures_util::future::try_join_all(asked).await.map(Map::from_iter)
+    }
+
+    async fn ask_as_written(&self, key: &str, question: &Value) -> Result<Value, AskError> {
+        fn params<P: DeserializeOwned>(key: &str, params: Value) -> Result<P, AskError> {
+            serde_json::from_value(params)
+                .map_err(|error| AskError::Unclear(format!("the params of question {key:?}: {error}")))
+        }
+        fn result(answer: impl Serialize) -> Result<Value, AskError> {
+            serde_json::to_value(answer).map_err(|error| AskError::Invalid(error.to_string()))
+        }
+        let given = question.get("params").cloned().unwrap_or_else(|| json!({}));
+        match question.get("method").and_then(Value::as_str) {
+            Some(ELICIT) => result(self.elicit(key, params(key, given)?).await?),
+            Some(SAMPLE) => result(self.sample(key, params(key, given)?).await?),
+            Some(LIST_ROOTS) => result(self.roots(key).await?),
+            method => {
+                let method = method.unwrap_or("nothing");
+                let reason = format!(
+                    "question {key:?} has the method {method}; use {ELICIT}, {SAMPLE} or {LIST_ROOTS}"
+                );
+                Err(AskError::Unclear(reason))
+            }
+        }
+    }
+
+    /// Keeps something for when the handler runs again to find the answers to what it asks next; see
+    /// [`Context::remembered`]. The client carries it, sealed. Answers to what was asked before the last
+    /// time are forgotten: this is a new round.
+    pub fn remember(&self, memory: Value) {
+        let mut asks = self.call().asks();
+        if asks.memory.replace(memory).is_some() {
+            asks.answers.clear();
+        }
+        asks.used.clear();
+    }
+
+    /// What the handler gave to [`Context::remember`] before its last question, if this is a run to take up
+    /// the answers. In revisions with sessions a handler does not run again, and there is nothing.
+    pub fn remembered(&self) -> Option<Value> {
+        self.call().asks().memory.clone()
     }
 
     /// Tells the client that what a URL elicitation asked for is done (2025-11-25); other revisions have
@@ -228,6 +293,7 @@ impl Call {
                 ProtocolError::invalid(method, reason)
             })?;
             (answers, asked) = (opened.answers, Some(opened.asked));
+            self.asks().memory = opened.memory;
         }
         if let Some(responses) = params.get("inputResponses") {
             let responses: Map<String, Value> = responses.decode().map_err(|_| {
@@ -254,7 +320,8 @@ impl Call {
             .map(|(key, method, question)| (key.clone(), json!({"method": method, "params": question})))
             .collect();
         let asked = wanted.keys().cloned().collect();
-        let state = self.server().sealer.seal(&asks.answers, asked, &self.bound(method));
+        let carried = Carried { answers: asks.answers.clone(), asked, memory: asks.memory.clone() };
+        let state = self.server().sealer.seal(carried, &self.bound(method));
         let state =
             state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
         Ok(json!({"inputRequests": wanted, "requestState": state}))

@@ -16,13 +16,13 @@ use serde::ser::SerializeMap as _;
 use crate::auth::{Access, Caller};
 use crate::context::Context;
 use crate::cursor::{Cursor, Kind};
-use crate::entry::Entry;
+use crate::entry::{Entry, IntoEntries};
 use crate::error::{ProtocolError, ToolError};
 use crate::extract::States;
 use crate::prompt::PromptEntry;
 use crate::resource::{Readable, ResourceEntry, TemplateEntry};
 use crate::resource_list::ResourceListEntry;
-use crate::server::{Cache, Stamp};
+use crate::server::{BuildError, Cache, Stamp};
 use crate::signature::Signature;
 use crate::subscriptions::{Change, Hub};
 use crate::tool::ToolEntry;
@@ -155,6 +155,35 @@ impl Catalog {
     /// Removes a prompt; `false` if there is none of that name.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.change(Change::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
+    }
+
+    /// Puts these entries in the place of all that are there, at once, and announces the lists that differ.
+    /// With mistakes nothing changes.
+    pub fn replace(&self, entries: impl IntoEntries) -> Result<(), BuildError> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = current.successor();
+        let added = entries.into_entries().into_iter().map(|entry| next.add(entry));
+        let mut mistakes: Vec<CatalogError> = added.filter_map(Result::err).collect();
+        mistakes.extend(next.check_states(&self.states).err());
+        if !mistakes.is_empty() {
+            return Err(BuildError(mistakes));
+        }
+        let before = std::mem::replace(&mut *current, Arc::new(next));
+        let now = current.clone();
+        drop(current);
+        for (change, differs) in [
+            (Change::Tools, before.tools.differs(&now.tools)),
+            (
+                Change::Resources,
+                before.resources.differs(&now.resources) || before.templates.differs(&now.templates),
+            ),
+            (Change::Prompts, before.prompts.differs(&now.prompts)),
+        ] {
+            if differs {
+                self.hub.announce(&change);
+            }
+        }
+        Ok(())
     }
 
     /// One page of a list as an encoded result. A caller that is named sees only what it may use.
@@ -301,6 +330,24 @@ impl Clone for Snapshot {
 }
 
 impl Snapshot {
+    /// Finds entries whatever the case of their names.
+    pub(crate) fn ignore_case(&mut self) {
+        self.tools.ignores_case = true;
+        self.resources.ignores_case = true;
+        self.prompts.ignores_case = true;
+    }
+
+    /// An empty one that goes on where this one is.
+    fn successor(&self) -> Snapshot {
+        Snapshot {
+            tools: self.tools.successor(),
+            resources: self.resources.successor(),
+            templates: self.templates.successor(),
+            prompts: self.prompts.successor(),
+            ..Snapshot::default()
+        }
+    }
+
     /// Adds an entry of any kind.
     pub(crate) fn add(&mut self, entry: Entry) -> Result<(), CatalogError> {
         match entry {
@@ -375,19 +422,19 @@ impl Snapshot {
     }
 
     pub(crate) fn access_of_tool(&self, name: &str) -> Option<Arc<Access>> {
-        self.tools.by_key.get(name).map(|entry| entry.access.clone())
+        self.tools.get(name).map(|entry| entry.access.clone())
     }
 
     pub(crate) fn access_of_prompt(&self, name: &str) -> Option<Arc<Access>> {
-        self.prompts.by_key.get(name).map(|entry| entry.access.clone())
+        self.prompts.get(name).map(|entry| entry.access.clone())
     }
 
     pub(crate) fn access_of_template(&self, uri_template: &str) -> Option<Arc<Access>> {
-        self.templates.by_key.get(uri_template).map(|entry| entry.access.clone())
+        self.templates.get(uri_template).map(|entry| entry.access.clone())
     }
 
     pub(crate) fn access_of_resource(&self, uri: &str) -> Option<Arc<Access>> {
-        if let Some(entry) = self.resources.by_key.get(uri) {
+        if let Some(entry) = self.resources.get(uri) {
             return Some(entry.access.clone());
         }
         let covering = self.templates.iter().find(|entry| entry.matches(uri).is_some());
@@ -485,6 +532,10 @@ listed!(ResourceEntry, "resource", Resource, uri);
 listed!(TemplateEntry, "resource template", ResourceTemplate, uri_template, covers_the_same);
 listed!(PromptEntry, "prompt", Prompt, name);
 
+fn same_letters(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.eq_ignore_ascii_case(other)
+}
+
 /// All entries of one kind, in the order they were added.
 #[derive(Debug)]
 pub(crate) struct Section<E> {
@@ -492,13 +543,20 @@ pub(crate) struct Section<E> {
     entries: Vec<(u64, Arc<E>)>,
     by_key: HashMap<String, Arc<E>>,
     last: u64,
+    ignores_case: bool,
     /// The encoded pages, per revision; made when first asked for.
     pages: [OnceLock<Vec<Bytes>>; Revision::ALL.len()],
 }
 
 impl<E> Default for Section<E> {
     fn default() -> Section<E> {
-        Section { entries: Vec::new(), by_key: HashMap::new(), last: 0, pages: Default::default() }
+        Section {
+            entries: Vec::new(),
+            by_key: HashMap::new(),
+            last: 0,
+            ignores_case: false,
+            pages: Default::default(),
+        }
     }
 }
 
@@ -509,6 +567,7 @@ impl<E> Clone for Section<E> {
             entries: self.entries.clone(),
             by_key: self.by_key.clone(),
             last: self.last,
+            ignores_case: self.ignores_case,
             pages: Default::default(),
         }
     }
@@ -524,7 +583,23 @@ impl<E: Listed> Section<E> {
     }
 
     fn get(&self, key: &str) -> Option<Arc<E>> {
-        self.by_key.get(key).cloned()
+        let found = self.by_key.get(key);
+        let by_letters =
+            || self.entries.iter().map(|(_, entry)| entry).find(|entry| same_letters(entry.key(), key));
+        found.or_else(|| if self.ignores_case { by_letters() } else { None }).cloned()
+    }
+
+    /// An empty one whose numbers go on.
+    fn successor(&self) -> Section<E> {
+        Section { last: self.last, ignores_case: self.ignores_case, ..Section::default() }
+    }
+
+    /// Whether a list of the one looks different from a list of the other.
+    fn differs(&self, other: &Section<E>) -> bool {
+        let shown = |section: &Section<E>| {
+            section.iter().map(|entry| serde_json::to_vec(entry.definition()).ok()).collect::<Vec<_>>()
+        };
+        shown(self) != shown(other)
     }
 
     pub(crate) fn add(&mut self, mut entry: E) -> Result<(), CatalogError> {

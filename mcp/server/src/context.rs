@@ -58,6 +58,12 @@ impl Context {
         self.0.subject().name()
     }
 
+    /// The same as the client wrote it, where case does not matter.
+    pub fn requested_name(&self) -> Cow<'_, str> {
+        let params = self.0.params();
+        params.text("name").or_else(|| params.text("uri")).unwrap_or_default()
+    }
+
     /// The method of the request.
     pub(crate) fn method(&self) -> &'static str {
         match self.0.subject() {

@@ -16,7 +16,7 @@ use crate::catalog::cursor_of;
 use crate::cursor::Kind;
 use crate::error::ProtocolError;
 use crate::peer::Peer;
-use crate::server::{Cache, Server, Shared};
+use crate::server::{Cache, Server, Shared, Wording};
 use crate::session::Session;
 use crate::transport::{Exchange, HeaderValues};
 use crate::{lifecycle, prompt, resource, subscriptions, tasks, tool};
@@ -55,6 +55,14 @@ impl Inbound {
 
     pub(crate) fn refuse(&self, error: &ProtocolError) -> Dispatch {
         Dispatch::Answer(Answer::refused(&self.request.id, error, self.revision()))
+    }
+
+    /// Refuses a name or URI that nothing has, in the server's own words if it has some.
+    pub(crate) fn refuse_unknown(&self, error: ProtocolError) -> Dispatch {
+        match self.server.wording.as_ref().and_then(|Wording(word)| word(&error)) {
+            Some(object) => self.refuse(&ProtocolError::Other(object)),
+            None => self.refuse(&error),
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub struct PromptEntry {
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
+    validates: bool,
     run: Arc<Run>,
 }
 
@@ -80,8 +81,22 @@ impl PromptEntry {
             signature,
             origin: Location::caller(),
             timeout: None,
+            validates: true,
             run: Arc::new(run),
         }
+    }
+
+    /// Its definition, all of it, instead of what the handler's types and the builder said.
+    pub fn definition(mut self, definition: Prompt) -> PromptEntry {
+        self.definition = definition;
+        self
+    }
+
+    /// Passes arguments on without checking them: the handler looks for itself, by
+    /// [`Context::arguments_json`](crate::Context::arguments_json).
+    pub fn without_validation(mut self) -> PromptEntry {
+        self.validates = false;
+        self
     }
 
     /// One more argument.
@@ -178,18 +193,16 @@ pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     };
     let Some(entry) = inbound.server.catalog.snapshot().prompt(&name) else {
         let error = ProtocolError::UnknownPrompt(name.into_owned());
-        return inbound.refuse(&error);
+        return inbound.refuse_unknown(error);
     };
     let given = params.get("arguments").and_then(|raw| raw.decode().ok());
-    let arguments = match entry.check(given) {
-        Ok(arguments) => json!(arguments),
+    let arguments = match entry.validates.then(|| entry.check(given)).transpose() {
+        Ok(arguments) => arguments.map(|arguments| json!(arguments)),
         Err(mistakes) => return inbound.refuse(&ProtocolError::invalid(METHOD, mistakes)),
     };
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let call = Call::new(inbound, Subject::Prompt(entry.definition.name.clone()));
-    Running::start(call, METHOD, timeout, false, |context| {
-        (entry.run)(Parts::of_texts(context, Some(arguments)))
-    })
+    Running::start(call, METHOD, timeout, false, |context| (entry.run)(Parts::of_texts(context, arguments)))
 }
 
 /// Suggests values for an argument.
@@ -223,7 +236,7 @@ pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatc
     let typed = &params.argument.value;
     let completion = match &params.reference {
         CompletionReference::Prompt { name } => match snapshot.prompt(name) {
-            None => return inbound.refuse(&ProtocolError::UnknownPrompt(name.clone())),
+            None => return inbound.refuse_unknown(ProtocolError::UnknownPrompt(name.clone())),
             Some(entry) => entry
                 .completers
                 .iter()
@@ -231,7 +244,7 @@ pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatc
                 .map(|(_, completer)| completer.run(typed)),
         },
         CompletionReference::Resource { uri } => match snapshot.template(uri) {
-            None => return inbound.refuse(&ProtocolError::UnknownResource(uri.clone())),
+            None => return inbound.refuse_unknown(ProtocolError::UnknownResource(uri.clone())),
             Some(entry) => entry.completion(&params.argument.name, typed),
         },
     };

@@ -150,6 +150,12 @@ impl ResourceEntry {
         self
     }
 
+    /// Its definition, all of it, instead of what the builder said.
+    pub fn definition(mut self, definition: Resource) -> ResourceEntry {
+        self.definition = definition;
+        self
+    }
+
     /// The result of a read, encoded before, if the resource does not change.
     pub(crate) fn fixed_result(&self, revision: Revision, server: &Shared) -> Option<Bytes> {
         let fixed = self.fixed.as_ref()?;
@@ -197,8 +203,12 @@ pub struct TemplateEntry {
     origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     template: Option<UriTemplate>,
+    matcher: Option<Matcher>,
     run: Run,
 }
+
+/// Which URIs a template covers, decided by somebody else: URI in, variables out.
+type Matcher = Arc<dyn Fn(&str) -> Option<Vec<(String, String)>> + Send + Sync>;
 
 impl std::fmt::Debug for TemplateEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -244,6 +254,7 @@ impl TemplateEntry {
             origin: Location::caller(),
             timeout: None,
             template: None,
+            matcher: None,
             run: erase(run),
         }
     }
@@ -251,6 +262,22 @@ impl TemplateEntry {
     /// Their media type.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> TemplateEntry {
         self.definition.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Its definition, all of it, instead of what the builder said.
+    pub fn definition(mut self, definition: ResourceTemplate) -> TemplateEntry {
+        self.definition = definition;
+        self
+    }
+
+    /// Lets a function decide which URIs it covers and what the variables hold, instead of RFC 6570. The
+    /// template is then for people to read.
+    pub fn matched_by(
+        mut self,
+        matcher: impl Fn(&str) -> Option<Vec<(String, String)>> + Send + Sync + 'static,
+    ) -> TemplateEntry {
+        self.matcher = Some(Arc::new(matcher));
         self
     }
 
@@ -265,6 +292,9 @@ impl TemplateEntry {
     }
 
     pub(crate) fn compile(&mut self) -> Result<(), String> {
+        if self.matcher.is_some() {
+            return self.signature.check();
+        }
         let template = UriTemplate::parse(&self.definition.uri_template)?;
         if let Some((unknown, _)) =
             self.completers.iter().find(|(name, _)| !template.variables().any(|variable| variable == name))
@@ -293,7 +323,10 @@ impl TemplateEntry {
     }
 
     pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
-        self.template.as_ref()?.matches(uri)
+        match &self.matcher {
+            Some(matcher) => matcher(uri),
+            None => self.template.as_ref()?.matches(uri),
+        }
     }
 
     pub(crate) fn completion(&self, variable: &str, typed: &str) -> Option<Completion> {
@@ -348,7 +381,7 @@ pub(crate) fn read(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
     }
     let uri = uri.into_owned();
     let Some(readable) = snapshot.readable(&uri) else {
-        return inbound.refuse(&ProtocolError::UnknownResource(uri));
+        return inbound.refuse_unknown(ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let Readable { run, variables, mime_type, takes_arguments, .. } = readable;

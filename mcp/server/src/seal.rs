@@ -33,15 +33,20 @@ struct State {
     answers: Map<String, Value>,
     /// What it was asked in the last one.
     asked: Vec<String>,
+    /// What the handler wants to find again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory: Option<Value>,
 }
 
 /// What a client carries for us.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Opened {
+pub(crate) struct Carried {
     /// What it answered in earlier rounds.
     pub(crate) answers: Map<String, Value>,
     /// What it was asked in the last one.
     pub(crate) asked: Vec<String>,
+    /// What the handler wants to find again.
+    pub(crate) memory: Option<Value>,
 }
 
 impl Sealer {
@@ -49,16 +54,12 @@ impl Sealer {
         Sealer { cipher: XChaCha20Poly1305::new(key.into()), lifetime, used: Mutex::default() }
     }
 
-    /// Seals answers for a next round; opens only with the same `bound`.
-    pub(crate) fn seal(
-        &self,
-        answers: &Map<String, Value>,
-        asked: Vec<String>,
-        bound: &[u8],
-    ) -> Option<String> {
+    /// Seals what is needed in the next round; opens only with the same `bound`.
+    pub(crate) fn seal(&self, carried: Carried, bound: &[u8]) -> Option<String> {
+        let Carried { answers, asked, memory } = carried;
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
-        let state = State { until: now() + self.lifetime.as_secs(), answers: answers.clone(), asked };
+        let state = State { until: now() + self.lifetime.as_secs(), answers, asked, memory };
         let state = serde_json::to_vec(&state).ok()?;
         let payload = Payload { msg: &state, aad: bound };
         let mut sealed = nonce.to_vec();
@@ -66,9 +67,9 @@ impl Sealer {
         Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// The answers of earlier rounds; `None` if the state was altered, is expired or was used, or
+    /// What was sealed; `None` if the state was altered, is expired or was used, or
     /// belongs to another request or caller.
-    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Opened> {
+    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Carried> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
@@ -78,7 +79,7 @@ impl Sealer {
         if state.until < now() || !self.first_use(nonce, state.until) {
             return None;
         }
-        Some(Opened { answers: state.answers, asked: state.asked })
+        Some(Carried { answers: state.answers, asked: state.asked, memory: state.memory })
     }
 
     fn first_use(&self, nonce: [u8; NONCE], until: u64) -> bool {
@@ -111,24 +112,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn answers() -> Map<String, Value> {
-        json!({"name": {"action": "accept"}}).as_object().unwrap().clone()
+    fn carried() -> Carried {
+        Carried {
+            answers: json!({"name": {"action": "accept"}}).as_object().unwrap().clone(),
+            asked: vec!["age".to_owned()],
+            memory: Some(json!({"step": 2})),
+        }
     }
 
     #[test]
     fn opens_once_and_only_for_what_it_was_sealed_for() {
         let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
-        let sealed = sealer.seal(&answers(), vec!["age".to_owned()], b"alice call").unwrap();
+        let sealed = sealer.seal(carried(), b"alice call").unwrap();
         assert_eq!(sealer.open(&sealed, b"bob call"), None);
-        let opened = Opened { answers: answers(), asked: vec!["age".to_owned()] };
-        assert_eq!(sealer.open(&sealed, b"alice call"), Some(opened));
+        assert_eq!(sealer.open(&sealed, b"alice call"), Some(carried()));
         assert_eq!(sealer.open(&sealed, b"alice call"), None);
     }
 
     #[test]
     fn refuses_an_altered_or_foreign_state() {
         let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
-        let sealed = sealer.seal(&answers(), Vec::new(), b"").unwrap();
+        let sealed = sealer.seal(carried(), b"").unwrap();
         for at in [0, 10, sealed.len() - 1] {
             let mut altered: Vec<char> = sealed.chars().collect();
             altered[at] = if altered[at] == 'A' { 'B' } else { 'A' };

@@ -114,6 +114,18 @@ pub(crate) struct Shared {
     stamp: Arc<Stamp>,
     opening: Opening,
     shutdown: watch::Sender<bool>,
+    pub(crate) wording: Option<Wording>,
+}
+
+/// How a server says that something is not there.
+pub(crate) struct Wording(pub(crate) Box<Word>);
+
+type Word = dyn Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync;
+
+impl std::fmt::Debug for Wording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wording")
+    }
 }
 
 /// The answers to `initialize` and `server/discover`, encoded once.
@@ -359,6 +371,7 @@ pub struct ServerBuilder {
     states: States,
     revisions: Vec<Revision>,
     withholds: Declares,
+    wording: Option<Wording>,
 }
 
 #[derive(Debug, Default)]
@@ -385,6 +398,7 @@ impl ServerBuilder {
             states: States::default(),
             revisions: Revision::ALL.to_vec(),
             withholds: Declares::default(),
+            wording: None,
         }
     }
 
@@ -466,6 +480,23 @@ impl ServerBuilder {
     /// Offers tools, resources and prompts even while there are none yet.
     pub fn offer_all(mut self) -> ServerBuilder {
         self.declares = Declares { tools: true, resources: true, prompts: true };
+        self
+    }
+
+    /// Finds tools, prompts and resources whatever the case of their names and URIs, for what once was served
+    /// that way. An entry that is spelled as asked comes first.
+    pub fn ignore_case(mut self) -> ServerBuilder {
+        self.snapshot.ignore_case();
+        self
+    }
+
+    /// Other words, and another code, for what is not there: [`ProtocolError::UnknownTool`], `UnknownPrompt`
+    /// and `UnknownResource`. `None` leaves an error as it is.
+    pub fn word_unknown(
+        mut self,
+        word: impl Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync + 'static,
+    ) -> ServerBuilder {
+        self.wording = Some(Wording(Box::new(word)));
         self
     }
 
@@ -568,6 +599,7 @@ impl ServerBuilder {
             stamp,
             opening,
             shutdown: watch::Sender::new(false),
+            wording: self.wording,
         };
         Ok(Server { shared: Arc::new(shared) })
     }

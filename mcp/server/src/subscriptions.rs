@@ -192,7 +192,7 @@ pub(crate) fn subscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispat
     };
     if !inbound.server.catalog.snapshot().has_resource(&uri) {
         let error = ProtocolError::UnknownResource(uri.into_owned());
-        return inbound.refuse(&error);
+        return inbound.refuse_unknown(error);
     }
     let subscribed = match inbound.exchange.peer.session() {
         Some(session) => session.subscribe(&uri),

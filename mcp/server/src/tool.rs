@@ -48,6 +48,8 @@ pub struct ToolEntry {
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     validates: bool,
+    keeps_promises: bool,
+    checks_name: bool,
     /// Whether the input schema is the one of the handler's types.
     is_derived: bool,
     input: Option<Arc<Schema>>,
@@ -110,6 +112,8 @@ impl ToolEntry {
             signature,
             origin: Location::caller(),
             validates: true,
+            keeps_promises: true,
+            checks_name: true,
             is_derived: true,
             input: None,
             output: None,
@@ -179,12 +183,31 @@ impl ToolEntry {
         self
     }
 
+    /// Passes structured content on without checking it against the output schema.
+    pub fn without_output_validation(mut self) -> ToolEntry {
+        self.keeps_promises = false;
+        self
+    }
+
+    /// Takes any name, though most clients drop tools whose names have spaces or signs in them.
+    pub fn any_name(mut self) -> ToolEntry {
+        self.checks_name = false;
+        self
+    }
+
+    /// Its definition, all of it, instead of what the handler's types and the builder said.
+    pub fn definition(mut self, definition: Tool) -> ToolEntry {
+        self.definition = definition;
+        self.is_derived = false;
+        self
+    }
+
     /// Compiles what a call needs; refuses a definition that clients would drop.
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         let name = &self.definition.name;
         let fits = (1..=128).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
-        if !fits {
+        if self.checks_name && !fits {
             return Err("a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`".to_owned());
         }
         self.signature.check()?;
@@ -208,7 +231,7 @@ impl ToolEntry {
             let compiled = compiled.map_err(|error| format!("the input schema: {error}"))?;
             self.input = Some(Arc::new(compiled));
         }
-        if let Some(schema) = &self.definition.output_schema {
+        if let Some(schema) = self.definition.output_schema.as_ref().filter(|_| self.keeps_promises) {
             let compiled = Schema::compile(schema).map_err(|error| format!("the output schema: {error}"))?;
             self.output = Some(Arc::new(compiled));
         }
@@ -255,7 +278,7 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
     };
     let Some(entry) = inbound.server.catalog.snapshot().tool(&name) else {
         let error = ProtocolError::UnknownTool(name.into_owned());
-        return inbound.refuse(&error);
+        return inbound.refuse_unknown(error);
     };
     let arguments = match params.get("arguments").filter(|raw| !raw.is_null()) {
         None => None,

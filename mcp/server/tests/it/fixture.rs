@@ -29,6 +29,7 @@ pub(crate) fn server(name: &str) -> Server {
         "narrow" => {
             asking(tools(builder)).limits(Limits { running_calls: 1, waiting_calls: 1, ..Limits::default() })
         }
+        "hosted" => hosted(builder),
         "modest" => tools(builder).limits(Limits { calls_per_session: 1, ..Limits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
@@ -509,4 +510,69 @@ fn paged(builder: ServerBuilder) -> ServerBuilder {
         Ok::<_, String>(context.server().catalog().remove_tool("t2").to_string())
     });
     builder.prompt(PromptEntry::new("p1", async || "text")).tool(late)
+}
+
+/// What a host of other people's functions needs: names in any case and of any kind, its own words for what
+/// is not there, its own way to match a URI, and questions that a program wrote.
+fn hosted(builder: ServerBuilder) -> ServerBuilder {
+    let unknown = |error: &ProtocolError| match error {
+        ProtocolError::UnknownTool(name) => Some(ErrorObject::new(-32602, format!("Unknown tool: '{name}'"))),
+        ProtocolError::UnknownResource(uri) => {
+            Some(ErrorObject::new(-32602, format!("Unknown resource: '{uri}'")))
+        }
+        _ => None,
+    };
+    let arguments = async |context: Context| context.arguments_json().to_owned();
+    let pair = |uri: &str| {
+        let (left, right) = uri.strip_prefix("pair://")?.split_once("and")?;
+        Some(vec![("left".to_owned(), left.to_owned()), ("right".to_owned(), right.to_owned())])
+    };
+    let left_and_right =
+        async |context: Context| format!("{:?} {:?}", context.variable("left"), context.variable("right"));
+    builder
+        .ignore_case()
+        .word_unknown(unknown)
+        .tool(
+            plain("Say my name", async |context: Context| {
+                format!("{} as {}", context.name(), context.requested_name())
+            })
+            .any_name(),
+        )
+        .tool(
+            plain("broken_promise", async || CallToolResult::structured(json!({"n": "no number"})))
+                .output_schema(object(json!({"n": {"type": "number"}}), &["n"]))
+                .without_output_validation(),
+        )
+        .tool(plain("two_names", two_names))
+        .tool(plain("unclear_question", async |context: Context| {
+            let question = json!({"name": {"method": "tools/call"}});
+            let answers = context.ask_all(question.as_object().unwrap_or(&Meta::new())).await?;
+            Ok::<String, ToolError>(Value::Object(answers).to_string())
+        }))
+        .resource(ResourceEntry::text("test://Readme", "readme", "read me"))
+        .template(TemplateEntry::new("pair://{left}and{right}", "pair", left_and_right).matched_by(pair))
+        .prompt(
+            PromptEntry::new("anything", arguments).argument("text", "Some text", true).without_validation(),
+        )
+}
+
+/// Asks twice under the same key, and remembers in between what it was told.
+async fn two_names(context: Context) -> Result<String, ToolError> {
+    let form = object(json!({"name": {"type": "string"}}), &["name"]);
+    let question = meta(
+        json!({"name": {"method": "elicitation/create", "params": {"message": "Next?", "requestedSchema": form}}}),
+    );
+    let mut names = match context.remembered() {
+        Some(names) => names.as_array().cloned().unwrap_or_default(),
+        None => {
+            context.remember(json!([]));
+            Vec::new()
+        }
+    };
+    while names.len() < 2 {
+        let answers = context.ask_all(&question).await?;
+        names.push(answers["name"]["content"]["name"].clone());
+        context.remember(json!(names));
+    }
+    Ok(Value::from(names).to_string())
 }

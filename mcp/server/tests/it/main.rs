@@ -6,4 +6,5 @@ mod callers;
 mod conversations;
 mod fixture;
 mod narrowed;
+mod replaced;
 mod stdio;

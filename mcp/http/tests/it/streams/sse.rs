@@ -1,5 +1,7 @@
 //! HTTP+SSE, the transport of 2024-11-05.
 
+use bindpost_mcp_http::SseOptions;
+
 use super::*;
 
 /// An open HTTP+SSE stream and where to post.
@@ -153,4 +155,43 @@ async fn a_batch_over_http_and_sse_counts_each_of_its_calls() {
     server.watch.has_begun(16).await;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(server.watch.begun.available_permits(), 0, "more than 16 calls of one session run");
+}
+
+#[tokio::test]
+async fn the_address_to_post_to_repeats_what_it_is_told_to() {
+    let sse = SseOptions { absolute: false, repeats: vec!["code".to_owned()], ping: None };
+    let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
+    let address = greeting(&server, Ask::new("GET", "/sse?code=a%20b&other=1")).await;
+    assert!(address.starts_with("/message?sessionId="), "{address}");
+    assert!(address.ends_with("&code=a%20b"), "{address}");
+    let address = greeting(&server, Ask::new("GET", "/sse")).await;
+    assert!(!address.contains("code"), "{address}");
+}
+
+#[tokio::test]
+async fn the_address_to_post_to_can_be_a_whole_one() {
+    let sse = SseOptions { absolute: true, ..SseOptions::default() };
+    let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
+    let address = greeting(&server, Ask::new("GET", "/sse")).await;
+    assert!(address.starts_with("http://localhost/message?sessionId="), "{address}");
+    let address = greeting(&server, Ask::new("GET", "/sse").header("x-forwarded-proto", "https")).await;
+    assert!(address.starts_with("https://localhost/message?sessionId="), "{address}");
+}
+
+#[tokio::test]
+async fn a_client_is_pinged_while_it_reads() {
+    let sse = SseOptions { ping: Some(Duration::from_millis(20)), ..SseOptions::default() };
+    let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
+    let mut stream = server.open(&Ask::new("GET", "/sse")).await;
+    stream.event().await.unwrap();
+    for number in 1..=2 {
+        let ping = stream.event().await.unwrap().message();
+        assert_eq!(ping["method"], "ping");
+        assert_eq!(ping["id"], format!("ping-{number}"));
+    }
+}
+
+async fn greeting(server: &TestServer, ask: Ask) -> String {
+    let mut stream = server.open(&ask).await;
+    stream.event().await.unwrap().data.unwrap()
 }
