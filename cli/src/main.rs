@@ -2,20 +2,19 @@
 
 mod commands;
 mod flags;
+mod progress;
+mod screen;
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Parser as _;
 use flags::{Command, Flags};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let flags = Flags::parse();
-    start_log();
-    let outcome = match flags.command {
-        Command::Demo(demo) => commands::demo::run(demo).await,
-    };
-    match outcome {
+    start_log(&flags.command);
+    match run(flags.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bindpost: {error:#}");
@@ -24,9 +23,29 @@ async fn main() -> ExitCode {
     }
 }
 
+fn run(command: Command) -> anyhow::Result<()> {
+    // It becomes another program, and needs none of what follows.
+    if let Command::Exec(exec) = command {
+        return commands::exec::run(exec).map(|never| match never {});
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(async {
+        match command {
+            Command::Demo(demo) => commands::demo::run(demo).await,
+            Command::Run(run) => commands::run::run(run).await,
+            Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
+        }
+    })
+}
+
 /// Logs go to stderr: stdout belongs to the stdio transport.
-fn start_log() {
+fn start_log(command: &Command) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let usual = match command {
+        // What functions say belongs on the console.
+        Command::Run(_) => "warn,function=info,worker=info,host=info",
+        Command::Demo(_) | Command::Exec(_) => "warn",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
 }

@@ -1,6 +1,5 @@
 //! `bindpost demo`: a small server with one entry of each kind, to try a client with.
 
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use bindpost::protocol::client::ElicitParams;
 use bindpost::{Context, Server, ToolError, entries, prompt, resource, stdio, tool};
 use serde_json::{Value, json};
 
+use super::say;
 use crate::flags::Demo;
 
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
@@ -60,11 +60,6 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         say(format_args!("               http://{}/sse  (HTTP+SSE, for old clients)", bound.local_addr()));
     }
     Ok(bound.serve(server, settings).await?)
-}
-
-/// Tells whoever started us. Nobody may be there any more, and that is no reason to stop.
-fn say(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The demonstration server.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use bindpost_mcp_http::{AnyAuthorizer, SessionLimits, SessionMode, Settings, listener};
+use bindpost_mcp_http::{AnyAuthorizer, SessionLimits, SessionMode, Settings, SseOptions, listener};
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{CacheScope, Limits, Server, ServerBuilder, TaskLimits};
 
@@ -312,6 +312,7 @@ impl Options {
         let HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry } = self.http;
         Ok(Settings {
             path: main,
+            sse: SseOptions::default(),
             sse_paths: self.sse.then_some((sse, message)),
             allowed_hosts: self.allowed_hosts.clone(),
             allowed_origins: self.allowed_origins.clone(),

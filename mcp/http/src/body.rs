@@ -184,6 +184,13 @@ impl ReplyBody {
     }
 }
 
+/// A body that is there already.
+impl From<Bytes> for ReplyBody {
+    fn from(bytes: Bytes) -> ReplyBody {
+        ReplyBody::shared(bytes)
+    }
+}
+
 impl Body for ReplyBody {
     type Data = Piece;
     type Error = Infallible;

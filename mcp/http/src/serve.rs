@@ -1,12 +1,18 @@
 //! Bind, serve, drain.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Poll;
 
 use bindpost_mcp_server::Server;
-use hyper::service::service_fn;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use tokio::net::{TcpListener, ToSocketAddrs};
 
 use crate::auth::Authorizer as _;
@@ -65,11 +71,33 @@ impl Bound {
 
     /// Serves until `drain` says so.
     pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
-        if let Some(problem) = problem(self.address, &settings) {
+        let endpoint = Endpoint::new(server, settings);
+        let service = |peer| {
+            let endpoint = endpoint.clone();
+            service_fn(move |request| endpoint.clone().handle_from(request, peer))
+        };
+        self.serve_behind(&endpoint, service, drain).await
+    }
+
+    /// Serves an endpoint behind a service of yours, until `drain` says so. `make` gives the service for a
+    /// client's address; it answers what it likes and hands the rest to [`Endpoint::handle_from`].
+    pub async fn serve_behind<S, B>(
+        self,
+        endpoint: &Arc<Endpoint>,
+        make: impl Fn(SocketAddr) -> S,
+        drain: Drain,
+    ) -> io::Result<()>
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        if let Some(problem) = problem(self.address, &endpoint.settings) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        let limits = settings.connections.clone();
-        let endpoint = Endpoint::new(server, settings);
+        let limits = endpoint.settings.connections.clone();
         let sweeping = endpoint.clone();
         let draining = endpoint.clone();
         let begun = drain.begun();
@@ -79,11 +107,7 @@ impl Bound {
                 () = begun => draining.drain(),
             }
         });
-        let service = |peer| {
-            let endpoint = endpoint.clone();
-            service_fn(move |request| endpoint.clone().handle_from(request, peer))
-        };
-        let served = listener::serve(self.listener, service, limits, drain).await;
+        let served = listener::serve(self.listener, make, limits, drain).await;
         keeper.abort();
         served
     }

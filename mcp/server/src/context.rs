@@ -77,7 +77,12 @@ impl Context {
 
     /// The arguments as JSON text, exactly as the client wrote them; an absent object counts as empty.
     pub fn arguments_json(&self) -> &str {
-        self.0.params().get("arguments").filter(|raw| raw.is_object()).map_or("{}", |raw| raw.as_json())
+        self.given_arguments_json().unwrap_or("{}")
+    }
+
+    /// The same; `None` if the client gave none.
+    pub fn given_arguments_json(&self) -> Option<&str> {
+        self.0.params().get("arguments").filter(|raw| raw.is_object()).map(|raw| raw.as_json())
     }
 
     /// One argument, or one variable of a URI, as a type of yours; `None` if it was not given.

@@ -50,6 +50,8 @@ pub struct ToolEntry {
     validates: bool,
     keeps_promises: bool,
     checks_name: bool,
+    /// What arguments are checked against, if it is not what lists show.
+    checked_by: Option<Value>,
     /// Whether the input schema is the one of the handler's types.
     is_derived: bool,
     input: Option<Arc<Schema>>,
@@ -114,6 +116,7 @@ impl ToolEntry {
             validates: true,
             keeps_promises: true,
             checks_name: true,
+            checked_by: None,
             is_derived: true,
             input: None,
             output: None,
@@ -183,6 +186,12 @@ impl ToolEntry {
         self
     }
 
+    /// Checks arguments against this schema, and shows the other one in lists.
+    pub fn checked_by(mut self, schema: Value) -> ToolEntry {
+        self.checked_by = Some(schema);
+        self
+    }
+
     /// Passes structured content on without checking it against the output schema.
     pub fn without_output_validation(mut self) -> ToolEntry {
         self.keeps_promises = false;
@@ -223,10 +232,12 @@ impl ToolEntry {
         }
         self.header_arguments = HeaderArgument::find_all(schema)?;
         if self.validates {
-            let compiled = if self.is_derived && !self.signature.is_open() {
-                Schema::compile_derived(&self.signature.derived_schema())
-            } else {
-                Schema::compile(schema)
+            let compiled = match &self.checked_by {
+                Some(schema) => Schema::compile(schema),
+                None if self.is_derived && !self.signature.is_open() => {
+                    Schema::compile_derived(&self.signature.derived_schema())
+                }
+                None => Schema::compile(schema),
             };
             let compiled = compiled.map_err(|error| format!("the input schema: {error}"))?;
             self.input = Some(Arc::new(compiled));

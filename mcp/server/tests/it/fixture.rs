@@ -543,6 +543,11 @@ fn hosted(builder: ServerBuilder) -> ServerBuilder {
                 .output_schema(object(json!({"n": {"type": "number"}}), &["n"]))
                 .without_output_validation(),
         )
+        .tool(
+            ToolEntry::new("half_checked", async |Args(arguments): Args<Value>| arguments.to_string())
+                .input_schema(object(json!({"n": {"type": "number"}}), &["n"]))
+                .checked_by(json!({"type": "object", "properties": {"n": {"type": "number"}}})),
+        )
         .tool(plain("two_names", two_names))
         .tool(plain("unclear_question", async |context: Context| {
             let question = json!({"name": {"method": "tools/call"}});

@@ -1,0 +1,119 @@
+//! Generates the message types of the worker protocol from `proto/functions.proto`, without a system protoc, and the
+//! list of files of our own workers.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const PACKAGE: &str = ".AzureFunctionsRpcMessages";
+
+/// Messages whose JSON is the plain mapping. `StreamingMessage`, `TypedData`, the byte collections and `Period` have
+/// hand-written ones in `src/worker/message.rs` and `src/worker/typed_data.rs`.
+const PLAIN_JSON: &[&str] = &[
+    "StartStream",
+    "WorkerInitRequest",
+    "WorkerInitResponse",
+    "WorkerMetadata",
+    "StatusResult",
+    "RpcException",
+    "WorkerTerminate",
+    "WorkerStatusRequest",
+    "WorkerStatusResponse",
+    "FunctionsMetadataRequest",
+    "FunctionMetadataResponse",
+    "RpcFunctionMetadata",
+    "BindingInfo",
+    "FunctionLoadRequest",
+    "FunctionLoadResponse",
+    "FunctionLoadRequestCollection",
+    "FunctionLoadResponseCollection",
+    "InvocationRequest",
+    "RpcTraceContext",
+    "InvocationResponse",
+    "InvocationCancel",
+    "ParameterBinding",
+    "CollectionString",
+    "CollectionDouble",
+    "RpcLog",
+];
+
+/// Members that stay out of the JSON when they are not set: a worker should not have to tell null from absent.
+const OPTIONAL: &[&str] = &[
+    "WorkerInitResponse.result",
+    "WorkerInitResponse.worker_metadata",
+    "StatusResult.exception",
+    "WorkerTerminate.grace_period",
+    "FunctionMetadataResponse.result",
+    "RpcFunctionMetadata.status",
+    "FunctionLoadRequest.metadata",
+    "FunctionLoadResponse.result",
+    "InvocationRequest.trace_context",
+    "InvocationResponse.result",
+    "InvocationResponse.return_value",
+    "InvocationCancel.grace_period",
+    "ParameterBinding.data",
+    "RpcLog.exception",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=proto/functions.proto");
+    let descriptors = protox::compile(["functions.proto"], ["proto"])?;
+    let mut config = prost_build::Config::new();
+    config.bytes(["."]);
+    for message in PLAIN_JSON {
+        config.message_attribute(
+            format!("{PACKAGE}.{message}"),
+            "#[derive(serde::Serialize, serde::Deserialize)] #[serde(rename_all = \"camelCase\", default)]",
+        );
+    }
+    for field in OPTIONAL {
+        config.field_attribute(
+            format!("{PACKAGE}.{field}"),
+            "#[serde(skip_serializing_if = \"Option::is_none\")]",
+        );
+    }
+    config.compile_fds(descriptors)?;
+
+    let workers = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../workers");
+    let list = own_workers(&workers)?;
+    std::fs::write(PathBuf::from(std::env::var("OUT_DIR")?).join("own_workers.rs"), list)?;
+    Ok(())
+}
+
+/// Two lists of names and contents, so that a new file of a worker needs no line anywhere else.
+fn own_workers(workers: &Path) -> Result<String, Box<dyn Error>> {
+    let mut list = String::new();
+    for (constant, folder, endings) in
+        [("PYTHON", "python", &["py"][..]), ("NODE", "node", &["cjs", "mjs", "js", "json"])]
+    {
+        let root = workers.join(folder);
+        println!("cargo::rerun-if-changed={}", root.display());
+        let mut files = Vec::new();
+        collect(&root, endings, &mut files)?;
+        files.sort();
+        writeln!(list, "const {constant}: &[(&str, &[u8])] = &[")?;
+        for file in files {
+            let name = file.strip_prefix(&root)?.to_string_lossy().replace('\\', "/");
+            writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.to_string_lossy())?;
+        }
+        writeln!(list, "];")?;
+    }
+    Ok(list)
+}
+
+fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with('.') || ["test", "tests", "__pycache__", "node_modules"].contains(&&*name) {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, endings, files)?;
+        } else if path.extension().is_some_and(|ending| endings.iter().any(|it| ending == *it)) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

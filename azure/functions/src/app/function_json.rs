@@ -1,0 +1,172 @@
+//! `function.json`: a folder of an app that is a function.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use super::runtime::Runtime;
+use super::settings::Settings;
+use super::{App, read_object};
+use crate::function::{Function, Refused, Skipped, Source};
+use crate::json::{Members, Notes};
+use crate::problem::Problem;
+
+const FILE: &str = "function.json";
+
+/// The functions that `function.json` files describe, and what came of the others.
+#[derive(Debug, Default)]
+pub struct FunctionFolders {
+    pub functions: Vec<Function>,
+    pub skipped: Vec<Skipped>,
+    pub problems: Vec<Problem>,
+}
+
+/// Reads the function folders of an app, in the order of their names.
+pub(super) fn read(app: &App) -> FunctionFolders {
+    let mut found = FunctionFolders::default();
+    let folders = folders(&app.folder);
+    if folders.is_empty() && app.runtime == Runtime::Java && app.folder.join("pom.xml").is_file() {
+        let problem = Problem::new("the folder holds the sources of a Java app, and no functions");
+        found
+            .problems
+            .push(problem.fix("run `mvn package`, then give the folder target/azure-functions/<app name>"));
+    }
+    for (name, folder) in folders {
+        match read_function(app, &name, &folder) {
+            Ok(function) => found.functions.push(function),
+            Err(Refused::Skipped(skipped)) => found.skipped.push(skipped),
+            Err(Refused::Problems(problems)) => {
+                let in_file = |problem: Problem| problem.of_function(&name).in_file(format!("{name}/{FILE}"));
+                found.problems.extend(problems.into_iter().map(in_file));
+            }
+        }
+    }
+    found
+}
+
+/// The folders with a `function.json`, by name.
+pub(super) fn folders(app: &Path) -> Vec<(String, PathBuf)> {
+    let named = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
+    let paths = fs::read_dir(app).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut folders: Vec<_> = paths.filter(|path| path.join(FILE).is_file()).filter_map(named).collect();
+    folders.sort();
+    folders
+}
+
+/// The setting that switches a function off, if one does. Some systems allow no dots in names.
+pub(super) fn disabling_setting(function: &str, settings: &Settings) -> Option<String> {
+    let names = [format!("AzureWebJobs.{function}.Disabled"), format!("AzureWebJobs_{function}_Disabled")];
+    names.into_iter().find(|name| settings.is_on(name))
+}
+
+fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, Refused> {
+    let refuse = |problem: Problem| Refused::Problems(vec![problem]);
+    let object = read_object(&folder.join(FILE), FILE).map_err(refuse)?.unwrap_or_default();
+    let notes = Notes::default();
+    let members = Members::new(&object, "", &notes);
+    if let Some(reason) = reason_to_skip(name, &members, &app.settings) {
+        return Err(Refused::Skipped(Skipped { name: name.to_owned(), reason }));
+    }
+    check_name(name).map_err(refuse)?;
+    let Some(Value::Array(bindings)) = members.value("bindings") else {
+        let fix = r#"write "bindings": [{"type": "mcpToolTrigger", …}]"#;
+        members.problem("bindings", "must be an array of objects", Some(fix));
+        return Err(Refused::Problems(notes.into_problems()));
+    };
+    let source = Source {
+        directory: folder.display().to_string(),
+        script_file: script_file(app, folder, &members).unwrap_or_default(),
+        entry_point: members.text("entryPoint").unwrap_or_default(),
+        language: app.runtime.as_str().to_owned(),
+        ..Source::default()
+    };
+    if app.runtime == Runtime::Java && source.entry_point.is_empty() {
+        members.problem("entryPoint", "is required", Some("write it as package.Class.method"));
+    }
+    let function = Function::from_bindings(name, name, source, bindings, &app.settings.lookup());
+    match (notes.into_problems(), function) {
+        // Of a function that is none of ours, nobody wants to know the mistakes.
+        (_, Err(Refused::Skipped(skipped))) => Err(Refused::Skipped(skipped)),
+        (problems, function) if problems.is_empty() => function,
+        (mut problems, Err(Refused::Problems(more))) => {
+            problems.extend(more);
+            Err(Refused::Problems(problems))
+        }
+        (problems, _) => Err(Refused::Problems(problems)),
+    }
+}
+
+fn reason_to_skip(name: &str, members: &Members<'_>, settings: &Settings) -> Option<String> {
+    if let Some(setting) = disabling_setting(name, settings) {
+        return Some(format!("it is disabled by the setting {setting}"));
+    }
+    let disabled = match members.value("disabled") {
+        // A text names a setting, unless it says it itself.
+        Some(Value::String(text)) => text.eq_ignore_ascii_case("true") || settings.is_on(text),
+        Some(_) => members.flag("disabled").unwrap_or(false),
+        None => false,
+    };
+    if disabled || members.flag("excluded").unwrap_or(false) {
+        return Some(format!("it is disabled in {name}/{FILE}"));
+    }
+    let source = members.text("configurationSource")?;
+    source
+        .eq_ignore_ascii_case("attributes")
+        .then(|| "it is compiled .NET code, which bindpost does not run".to_owned())
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    let letter_first = name.starts_with(|char: char| char.is_ascii_alphabetic());
+    let rest = name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-'));
+    if letter_first && rest && name.len() <= 128 && !name.eq_ignore_ascii_case("host") {
+        return Ok(());
+    }
+    let problem = Problem::new(format!("'{name}' is not a valid function name."));
+    Err(problem.fix("rename the folder: a letter, then letters, digits, _ and -, at most 128, and not host"))
+}
+
+/// The script file, absolute. `scriptFile` is seen from the function's folder: Java has `../app.jar`.
+fn script_file(app: &App, folder: &Path, members: &Members<'_>) -> Option<String> {
+    if app.runtime == Runtime::Custom {
+        return None;
+    }
+    if let Some(text) = members.text("scriptFile").filter(|text| !text.trim().is_empty()) {
+        let path = tidy(&folder.join(&text));
+        if path.is_file() {
+            return Some(path.display().to_string());
+        }
+        let fix = match app.runtime {
+            Runtime::Java => {
+                "run `mvn package`; the path is seen from the function's folder, like ../app.jar"
+            }
+            _ => "the path is seen from the function's folder",
+        };
+        members.problem("scriptFile", format!("there is no file {}", path.display()), Some(fix));
+        return None;
+    }
+    let usual: &[&str] = match app.runtime {
+        Runtime::Python => &["__init__.py", "main.py"],
+        Runtime::Node => &["index.js", "index.mjs", "index.cjs", "run.js"],
+        _ => &[],
+    };
+    let path = usual.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    // A worker that we do not know may need none.
+    if path.is_none() && !matches!(app.runtime, Runtime::Other(_)) {
+        members.problem("scriptFile", "is required", Some("name the file with the function's code"));
+    }
+    path.map(|path| path.display().to_string())
+}
+
+/// The path without `.` and `..`.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(tidy.pop()),
+            other => tidy.push(other),
+        }
+    }
+    tidy
+}

@@ -1,0 +1,57 @@
+//! `languageWorkers`: which worker runs a language, said in settings or `host.json`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::json::Members;
+
+/// What `languageWorkers` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LanguageWorkers {
+    /// The folder with a folder for each language.
+    workers_directory: Option<String>,
+    /// By language, in lower case.
+    languages: BTreeMap<String, WorkerOverride>,
+}
+
+/// What differs from the `worker.config.json` of a language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerOverride {
+    pub worker_directory: Option<String>,
+    pub default_executable_path: Option<String>,
+    /// They come after those of `worker.config.json`. One text may hold several, with blanks between.
+    pub arguments: Vec<String>,
+}
+
+impl LanguageWorkers {
+    /// The folder with the `worker.config.json` of a language, if one is named. A relative one is in the app's.
+    pub fn directory(&self, language: &str, app: &Path) -> Option<PathBuf> {
+        let own =
+            self.of(language).and_then(|language| language.worker_directory.as_ref()).map(PathBuf::from);
+        let shared = || Some(Path::new(self.workers_directory.as_ref()?).join(language));
+        own.or_else(shared).map(|directory| app.join(directory))
+    }
+
+    /// What differs for a language.
+    pub fn of(&self, language: &str) -> Option<&WorkerOverride> {
+        self.languages.get(&language.to_lowercase())
+    }
+
+    pub(super) fn read(members: &Members<'_>) -> LanguageWorkers {
+        let objects = members.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
+        let languages = objects.map(|(language, _)| {
+            let members = members.object(language);
+            let path = |name: &str| members.text(name).filter(|path| !path.trim().is_empty());
+            let worker = WorkerOverride {
+                worker_directory: path("workerDirectory"),
+                default_executable_path: path("defaultExecutablePath"),
+                arguments: members.texts("arguments"),
+            };
+            (language.to_lowercase(), worker)
+        });
+        let workers_directory = members.text("workersDirectory").filter(|path| !path.trim().is_empty());
+        LanguageWorkers { workers_directory, languages: languages.collect() }
+    }
+}

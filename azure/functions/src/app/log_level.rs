@@ -1,0 +1,86 @@
+//! `logging.logLevel` of `host.json`.
+
+use crate::json::{Members, scalar_text};
+
+/// How much a category logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Trace,
+    Debug,
+    #[default]
+    Information,
+    Warning,
+    Error,
+    Critical,
+    None,
+}
+
+const NAMES: [(&str, LogLevel); 7] = [
+    ("Trace", LogLevel::Trace),
+    ("Debug", LogLevel::Debug),
+    ("Information", LogLevel::Information),
+    ("Warning", LogLevel::Warning),
+    ("Error", LogLevel::Error),
+    ("Critical", LogLevel::Critical),
+    ("None", LogLevel::None),
+];
+
+/// The levels of the categories, like `Function.save_snippet.User`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogLevels {
+    default: LogLevel,
+    categories: Vec<(String, LogLevel)>,
+}
+
+impl LogLevels {
+    /// The least severe level that a category shows. The longest name that the category starts with decides.
+    pub fn level(&self, category: &str) -> LogLevel {
+        let starts =
+            |name: &str| category.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        let matching = self.categories.iter().filter(|(name, _)| starts(name));
+        matching.max_by_key(|(name, _)| name.len()).map_or(self.default, |(_, level)| *level)
+    }
+
+    pub(super) fn read(members: &Members<'_>) -> LogLevels {
+        let mut levels = LogLevels::default();
+        for (category, value) in members.iter() {
+            let text = scalar_text(value).unwrap_or_default();
+            let known = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text.trim()));
+            match known {
+                None => {
+                    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+                    members.problem(
+                        category,
+                        format!("{text:?} is no log level"),
+                        Some(&format!("write {}", names.join(", "))),
+                    );
+                }
+                Some((_, level)) if category.eq_ignore_ascii_case("default") => levels.default = *level,
+                Some((_, level)) => levels.categories.push((category.clone(), *level)),
+            }
+        }
+        levels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::Notes;
+
+    #[test]
+    fn the_longest_start_of_a_category_decides() {
+        let value =
+            json!({"default": "warning", "Function": "Error", "function.a": "Trace", "Host.Results": "none"});
+        let notes = Notes::default();
+        let levels = LogLevels::read(&Members::new(value.as_object().unwrap(), "", &notes));
+        assert_eq!(levels.level("Function.a.User"), LogLevel::Trace);
+        assert_eq!(levels.level("Function.b"), LogLevel::Error);
+        assert_eq!(levels.level("Host.Results"), LogLevel::None);
+        assert_eq!(levels.level("Hö"), LogLevel::Warning);
+        assert_eq!(LogLevels::default().level("x"), LogLevel::Information);
+        assert!(notes.into_problems().is_empty());
+    }
+}

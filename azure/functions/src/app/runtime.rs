@@ -1,0 +1,151 @@
+//! [`Runtime`]: what runs the functions of an app.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::function_json::folders;
+use super::host_json::HostConfig;
+use super::read_object;
+use super::settings::Settings;
+use crate::json::member;
+use crate::problem::Problem;
+
+/// The setting that says it.
+const SETTING: &str = "FUNCTIONS_WORKER_RUNTIME";
+/// The setting with another name for `function_app.py`.
+const PYTHON_FILE: &str = "PYTHON_SCRIPT_FILE_NAME";
+/// What to do when nothing says it.
+const SET_IT: &str = "set FUNCTIONS_WORKER_RUNTIME to python, node, java or custom, in the environment or in \
+                      Values of local.settings.json";
+
+/// What runs the functions of an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    Python,
+    Node,
+    Java,
+    /// The program that `customHandler` of `host.json` names.
+    Custom,
+    /// A language whose worker the settings name.
+    Other(String),
+}
+
+impl Runtime {
+    /// As `FUNCTIONS_WORKER_RUNTIME` spells it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Runtime::Python => "python",
+            Runtime::Node => "node",
+            Runtime::Java => "java",
+            Runtime::Custom => "custom",
+            Runtime::Other(name) => name,
+        }
+    }
+
+    /// What the settings say, or else what the files of the app suggest.
+    pub(super) fn of(folder: &Path, host: &HostConfig, settings: &Settings) -> Result<Runtime, Problem> {
+        let runtime = match settings.get(SETTING).map(str::trim).filter(|name| !name.is_empty()) {
+            Some(name) => Runtime::named(name, folder, host)?,
+            None => Runtime::suggested(folder, host, settings)?,
+        };
+        if runtime == Runtime::Custom && host.custom_handler.is_none() {
+            let problem =
+                Problem::new("is required, as FUNCTIONS_WORKER_RUNTIME is custom").in_file("host.json");
+            let fix = r#"write "customHandler": {"description": {"defaultExecutablePath": "my-handler"}}"#;
+            return Err(problem.at("customHandler").fix(fix));
+        }
+        Ok(runtime)
+    }
+
+    fn named(name: &str, folder: &Path, host: &HostConfig) -> Result<Runtime, Problem> {
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "python" => return Ok(Runtime::Python),
+            "node" => return Ok(Runtime::Node),
+            "java" => return Ok(Runtime::Java),
+            "custom" => return Ok(Runtime::Custom),
+            _ => {}
+        }
+        if host.language_workers.directory(&lower, folder).is_some() {
+            return Ok(Runtime::Other(lower));
+        }
+        if lower == "dotnet" || lower == "dotnet-isolated" {
+            return Err(dotnet(format!("{SETTING} is {name:?}")));
+        }
+        let problem = Problem::new(format!("{SETTING} is {name:?}, and bindpost has no worker for it"));
+        Err(problem.fix(format!(
+            "set it to python, node, java or custom, or let languageWorkers__{lower}__workerDirectory name the \
+             folder of a worker"
+        )))
+    }
+
+    fn suggested(folder: &Path, host: &HostConfig, settings: &Settings) -> Result<Runtime, Problem> {
+        // It names the program to run, so nothing else needs to be guessed.
+        if host.custom_handler.is_some() {
+            return Ok(Runtime::Custom);
+        }
+        let has = |name: &str| folder.join(name).is_file();
+        if has(settings.get(PYTHON_FILE).unwrap_or("function_app.py")) {
+            return Ok(Runtime::Python);
+        }
+        match (has("requirements.txt"), has("package.json")) {
+            (true, true) => {
+                let problem = Problem::new(
+                    "the app has both a requirements.txt and a package.json: is it Python or Node?",
+                );
+                return Err(problem.fix(SET_IT));
+            }
+            (true, false) => return Ok(Runtime::Python),
+            (false, true) => return Ok(Runtime::Node),
+            (false, false) => {}
+        }
+        if let Some(found) = dotnet_file(folder) {
+            return Err(dotnet(format!("the app has a {found}")));
+        }
+        match script_extension(folder).as_deref() {
+            Some("jar") => return Ok(Runtime::Java),
+            Some("py") => return Ok(Runtime::Python),
+            Some("js" | "mjs" | "cjs") => return Ok(Runtime::Node),
+            Some("dll") => return Err(dotnet("a function.json of the app names a .dll".to_owned())),
+            _ => {}
+        }
+        if has("pom.xml") {
+            return Ok(Runtime::Java);
+        }
+        Err(Problem::new(format!(
+            "nothing says which language the app is written in: there is no setting {SETTING}, and no \
+             function_app.py, requirements.txt, package.json, pom.xml or customHandler in host.json"
+        ))
+        .fix(SET_IT))
+    }
+}
+
+fn dotnet(found: String) -> Problem {
+    let problem = Problem::new(format!(
+        "{found}: it is a .NET app, which bindpost does not run, as it has no .NET worker and the functions are \
+         found by a build step of the .NET SDK"
+    ));
+    problem.fix(
+        "run it with `func start`, or give an app written in Python, Node or Java, or with a custom handler",
+    )
+}
+
+/// A file that only .NET apps have.
+fn dotnet_file(folder: &Path) -> Option<String> {
+    let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let ends = [".csproj", ".fsproj", ".vbproj", ".deps.json"];
+    // The Azure tools put an extensions.csproj into apps of any language.
+    let names = names.filter(|name| name != "extensions.csproj");
+    names.filter(|name| ends.iter().any(|end| name.ends_with(end)) || name == "functions.metadata").min()
+}
+
+/// How the script files end that the app's `function.json` files name: that of the first one.
+fn script_extension(folder: &Path) -> Option<String> {
+    folders(folder).into_iter().find_map(|(name, path)| {
+        let object = read_object(&path.join("function.json"), &name).ok()??;
+        let script = member(&object, "scriptFile").and_then(Value::as_str)?;
+        Some(Path::new(script).extension()?.to_str()?.to_ascii_lowercase())
+    })
+}

@@ -1,0 +1,218 @@
+//! App settings: names and texts, from the environment and from `local.settings.json`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// The environment of this process. No other file of this crate reads it. What is no Unicode is left out;
+/// processes we start inherit it all the same.
+pub fn process_environment() -> Vec<(String, String)> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text).collect()
+}
+
+/// App settings. The environment wins over `local.settings.json`; a variable that is empty is not there.
+///
+/// Names match in any case, and `A:B` is `A__B`, as in .NET. Their values may be secrets, so `Debug` shows
+/// names only.
+#[derive(Clone, Default)]
+pub struct Settings {
+    environment: Layer,
+    values: Layer,
+}
+
+/// Settings from one place.
+#[derive(Clone, Default)]
+struct Layer {
+    /// By name as written.
+    settings: BTreeMap<String, String>,
+    /// The name as written, by the name that all its spellings share.
+    spellings: HashMap<String, String>,
+}
+
+impl Settings {
+    /// Settings from the environment and from `Values`.
+    pub fn new(
+        environment: impl IntoIterator<Item = (String, String)>,
+        values: impl IntoIterator<Item = (String, String)>,
+    ) -> Settings {
+        let environment = environment.into_iter().filter(|(_, value)| !value.is_empty());
+        Settings { environment: Layer::new(environment), values: Layer::new(values) }
+    }
+
+    /// The value of a setting.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).or_else(|| self.values.get(name))
+    }
+
+    /// The same, as what path templates look settings up with.
+    pub fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
+        |name| self.get(name).map(str::to_owned)
+    }
+
+    /// The environment these were made with.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        self.environment.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Whether a setting is `true` or `1`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).map(str::trim).is_some_and(|text| text.eq_ignore_ascii_case("true") || text == "1")
+    }
+
+    /// All settings by name, each once: the environment of a worker.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let hidden = |name: &String| self.environment.get(name).is_some();
+        let values = self.values.settings.iter().filter(move |(name, _)| !hidden(name));
+        self.environment.settings.iter().chain(values).map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The text with each `%NAME%` replaced by that setting. What names no setting stays: a percent sign may
+    /// be just that.
+    pub fn expand(&self, text: &str) -> String {
+        expand(text, &mut |name| self.get(name).map(str::to_owned))
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.settings.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Layer {
+    fn new(settings: impl IntoIterator<Item = (String, String)>) -> Layer {
+        let settings: BTreeMap<String, String> = settings.into_iter().collect();
+        // Of two spellings the first one in order counts.
+        let spellings = settings.keys().rev().map(|name| (shared_name(name), name.clone())).collect();
+        Layer { settings, spellings }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let other_spelling = || self.settings.get(self.spellings.get(&shared_name(name))?);
+        self.settings.get(name).or_else(other_spelling).map(String::as_str)
+    }
+}
+
+fn shared_name(name: &str) -> String {
+    name.replace("__", ":").to_lowercase()
+}
+
+/// The text with each `%NAME%` replaced by what `value` gives for it, if it gives something.
+pub(super) fn expand(text: &str, value: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('%') {
+        expanded.push_str(before);
+        let found = behind.split_once('%').and_then(|(name, after)| {
+            let value = if name.is_empty() { None } else { value(name) };
+            Some((value?, after))
+        });
+        match found {
+            Some((value, after)) => {
+                expanded.push_str(&value);
+                rest = after;
+            }
+            None => {
+                expanded.push('%');
+                rest = behind;
+            }
+        }
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(environment: &[(&str, &str)], values: &[(&str, &str)]) -> Settings {
+        let owned = |pairs: &[(&str, &str)]| -> Vec<_> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        Settings::new(owned(environment), owned(values))
+    }
+
+    #[test]
+    fn the_environment_wins_unless_it_is_empty() {
+        let settings = settings(
+            &[("A", "1"), ("B", ""), ("c__d", "2")],
+            &[("A", "9"), ("B", "3"), ("C:D", "9"), ("E", "")],
+        );
+        assert_eq!(settings.get("A"), Some("1"));
+        assert_eq!(settings.get("B"), Some("3"));
+        assert_eq!(settings.get("C:D"), Some("2"));
+        assert_eq!(settings.get("E"), Some(""));
+        assert_eq!(settings.get("F"), None);
+        let all: Vec<_> = settings.iter().collect();
+        assert_eq!(all, [("A", "1"), ("c__d", "2"), ("B", "3"), ("E", "")]);
+    }
+
+    #[test]
+    fn names_match_in_any_case_and_with_either_separator() {
+        let settings =
+            settings(&[], &[("Storage__accountName", "x"), ("a:b", "y"), ("A", "upper"), ("a", "lower")]);
+        assert_eq!(settings.get("storage:AccountName"), Some("x"));
+        assert_eq!(settings.get("A__B"), Some("y"));
+        assert_eq!(settings.get("a"), Some("lower"));
+        assert_eq!(settings.get("A"), Some("upper"));
+    }
+
+    #[test]
+    fn debug_shows_no_values() {
+        let text = format!("{:?}", settings(&[("HOME", "secret1")], &[("Key", "secret2")]));
+        assert!(text.contains("Key") && !text.contains("secret"), "{text}");
+    }
+
+    #[test]
+    fn percent_signs_name_settings_or_stay() {
+        let settings = settings(&[], &[("X", "1"), ("Y", "%X%")]);
+        for (text, expected) in [
+            ("%X%", "1"),
+            ("a%X%b%X%", "a1b1"),
+            ("%Y%", "%X%"),
+            ("100% of %X%", "100% of 1"),
+            ("%%", "%%"),
+            ("%Z%", "%Z%"),
+            ("50%", "50%"),
+            ("", ""),
+            ("%Z%X%", "%Z1"),
+        ] {
+            assert_eq!(settings.expand(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn on_is_true_or_one() {
+        let settings = settings(&[], &[("a", "True"), ("b", "1"), ("c", "yes"), ("d", "false")]);
+        assert_eq!(
+            ["a", "b", "c", "d", "e"].map(|name| settings.is_on(name)),
+            [true, true, false, false, false]
+        );
+    }
+
+    #[test]
+    fn only_this_file_reads_the_environment() {
+        fn visit(folder: &std::path::Path, reading: &mut Vec<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    visit(&path, reading);
+                // In two parts, so that this line is not found.
+                } else if std::fs::read_to_string(&path).unwrap().contains(concat!("env", "::var")) {
+                    reading.push(path.file_name().unwrap().to_string_lossy().into_owned());
+                }
+            }
+        }
+        let mut reading = Vec::new();
+        visit(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut reading);
+        assert_eq!(reading, ["settings.rs"]);
+    }
+
+    #[test]
+    fn the_environment_of_the_process_is_read() {
+        assert!(process_environment().iter().any(|(name, value)| name == "PATH" && !value.is_empty()));
+    }
+}

@@ -1,0 +1,281 @@
+//! `worker.config.json`: how the worker of a language is started.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::language_workers::WorkerOverride;
+use super::settings::{Settings, expand};
+use super::{checked, read_object, worker_profile};
+use crate::json::{Members, Notes};
+use crate::problem::{AppError, Problem};
+
+const FILE: &str = "worker.config.json";
+/// The setting with the version of the language, which the path of a worker may contain.
+const RUNTIME_VERSION: &str = "FUNCTIONS_WORKER_RUNTIME_VERSION";
+
+/// A worker, ready to start: `executable arguments… worker_path`, then what the protocol adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerConfig {
+    /// The folder of the worker.
+    pub directory: PathBuf,
+    pub language: String,
+    pub extensions: Vec<String>,
+    /// A name to look up, or a path; a relative path is seen from the app's folder.
+    pub executable: String,
+    pub arguments: Vec<String>,
+    /// The file to run, absolute; a worker that is a program has none.
+    pub worker_path: Option<PathBuf>,
+    /// Whether the worker says which functions there are; if not, `function.json` does.
+    pub worker_indexing: bool,
+    pub runtime_version: Option<String>,
+    pub is_disabled: bool,
+    pub process: ProcessOptions,
+}
+
+/// `processOptions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessOptions {
+    pub process_count: u64,
+    pub max_process_count: u64,
+    pub process_startup_interval: Duration,
+    /// From the start of the process to its first message.
+    pub process_startup_timeout: Duration,
+    pub initialization_timeout: Duration,
+    pub environment_reload_timeout: Duration,
+    pub process_restart_interval: Duration,
+    pub process_shutdown_timeout: Duration,
+}
+
+impl Default for ProcessOptions {
+    fn default() -> ProcessOptions {
+        ProcessOptions {
+            process_count: 1,
+            max_process_count: 10,
+            process_startup_interval: Duration::from_secs(10),
+            process_startup_timeout: Duration::from_secs(60),
+            initialization_timeout: Duration::from_secs(10),
+            environment_reload_timeout: Duration::from_secs(30),
+            process_restart_interval: Duration::from_secs(10),
+            process_shutdown_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The machine, in the words of `worker.config.json`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// `LINUX`, `OSX` or `WINDOWS`.
+    pub os: String,
+    /// `X64`, `X86`, `Arm64`.
+    pub architecture: String,
+}
+
+impl Platform {
+    /// This machine.
+    pub fn current() -> Platform {
+        let os = if cfg!(target_os = "macos") {
+            "OSX"
+        } else if cfg!(windows) {
+            "WINDOWS"
+        } else {
+            "LINUX"
+        };
+        let architecture = if cfg!(target_arch = "aarch64") {
+            "Arm64"
+        } else if cfg!(target_arch = "x86") {
+            "X86"
+        } else {
+            "X64"
+        };
+        Platform { os: os.to_owned(), architecture: architecture.to_owned() }
+    }
+}
+
+impl WorkerConfig {
+    /// Reads the `worker.config.json` in the folder of a worker.
+    pub fn read(
+        directory: &Path,
+        settings: &Settings,
+        overrides: Option<&WorkerOverride>,
+        platform: &Platform,
+    ) -> Result<WorkerConfig, AppError> {
+        let file = directory.join(FILE).display().to_string();
+        let Some(mut config) = read_object(&directory.join(FILE), &file)? else {
+            let problem = Problem::new("there is none, so this folder holds no worker").in_file(file);
+            return Err(problem
+                .fix("let languageWorkers__<language>__workerDirectory name the folder of a worker")
+                .into());
+        };
+        worker_profile::apply(&mut config, settings, platform);
+        let notes = Notes::on_file(file);
+        let root = Members::new(&config, "", &notes);
+        let description = root.object("description");
+        let places = Places { directory, settings, platform, description: &description };
+        let language = description.required_text("language").unwrap_or_default();
+        places.check_supported(&language);
+        let worker = WorkerConfig {
+            directory: places.directory(),
+            extensions: description.texts("extensions"),
+            executable: places.executable(overrides),
+            arguments: places.arguments(overrides),
+            worker_path: places.worker_path(),
+            worker_indexing: description.flag("workerIndexing").unwrap_or(false),
+            runtime_version: places.runtime_version(),
+            is_disabled: description.flag("isDisabled").unwrap_or(false),
+            process: process_options(&root.object("processOptions")),
+            language,
+        };
+        checked(notes, worker)
+    }
+}
+
+fn process_options(members: &Members<'_>) -> ProcessOptions {
+    let default = ProcessOptions::default();
+    let time = |name: &str, default: Duration| members.time(name).unwrap_or(default);
+    ProcessOptions {
+        process_count: members.whole("processCount").unwrap_or(default.process_count),
+        max_process_count: members.whole("maxProcessCount").unwrap_or(default.max_process_count),
+        process_startup_interval: time("processStartupInterval", default.process_startup_interval),
+        process_startup_timeout: time("processStartupTimeout", default.process_startup_timeout),
+        initialization_timeout: time("initializationTimeout", default.initialization_timeout),
+        environment_reload_timeout: time("environmentReloadTimeout", default.environment_reload_timeout),
+        process_restart_interval: time("processRestartInterval", default.process_restart_interval),
+        process_shutdown_timeout: time("processShutdownTimeout", default.process_shutdown_timeout),
+    }
+}
+
+/// The description of a worker, and what its placeholders stand for.
+struct Places<'a> {
+    directory: &'a Path,
+    settings: &'a Settings,
+    platform: &'a Platform,
+    description: &'a Members<'a>,
+}
+
+impl Places<'_> {
+    /// The worker's folder, which the description may move.
+    fn directory(&self) -> PathBuf {
+        let moved = self.description.text("workerDirectory").filter(|path| !path.trim().is_empty());
+        moved.map_or_else(|| self.directory.to_owned(), |path| self.directory.join(self.filled(&path)))
+    }
+
+    fn runtime_version(&self) -> Option<String> {
+        let set = self.settings.get(RUNTIME_VERSION).filter(|version| !version.is_empty()).map(str::to_owned);
+        set.or_else(|| self.description.text("defaultRuntimeVersion"))
+    }
+
+    fn executable(&self, overrides: Option<&WorkerOverride>) -> String {
+        let overriding = overrides.and_then(|overrides| overrides.default_executable_path.clone());
+        let Some(text) = overriding.or_else(|| self.description.required_text("defaultExecutablePath"))
+        else {
+            return String::new();
+        };
+        let mut unset = false;
+        let path = self.expanded(&text, &mut |_| unset = true);
+        // `%JAVA_HOME%/bin/java` without JAVA_HOME: the program may still be on the path.
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(&path).to_owned();
+        if unset { name } else { path }
+    }
+
+    /// The arguments one by one: an element may hold several, with blanks between, as the host of Azure joins
+    /// them all to one command line.
+    fn arguments(&self, overrides: Option<&WorkerOverride>) -> Vec<String> {
+        let added = overrides.map(|overrides| overrides.arguments.clone()).unwrap_or_default();
+        let all = self.description.texts("arguments").into_iter().chain(added);
+        all.flat_map(|text| split(&self.expanded(&text, &mut |_| {}))).collect()
+    }
+
+    fn worker_path(&self) -> Option<PathBuf> {
+        let text = self.description.text("defaultWorkerPath").filter(|path| !path.trim().is_empty())?;
+        let mut unset = Vec::new();
+        let filled = self.expanded(&text, &mut |name| unset.push(name.to_owned()));
+        let path = self.directory().join(&filled);
+        if path.is_file() {
+            return Some(path);
+        }
+        let fix = match unset.first() {
+            Some(name) => format!("set {name}"),
+            None => "check that the folder holds a whole worker, for this version of the language".to_owned(),
+        };
+        self.description.problem("defaultWorkerPath", format!("{} is not there", path.display()), Some(&fix));
+        None
+    }
+
+    fn check_supported(&self, language: &str) {
+        let version = self.runtime_version().unwrap_or_default();
+        for (list, what, setting) in [
+            ("supportedOperatingSystems", self.platform.os.as_str(), None),
+            ("supportedArchitectures", self.platform.architecture.as_str(), None),
+            ("supportedRuntimeVersions", version.as_str(), Some(RUNTIME_VERSION)),
+        ] {
+            let supported = self.description.texts(list);
+            if !what.is_empty()
+                && !supported.is_empty()
+                && !supported.iter().any(|one| one.eq_ignore_ascii_case(what))
+            {
+                let fix = setting.map(|name| format!("set {name} to one of {}", supported.join(", ")));
+                let message = format!("{what} is not supported for language {language}");
+                self.description.problem(list, message, fix.as_deref());
+            }
+        }
+    }
+
+    /// `%NAME%` and braces replaced; a setting that is not there becomes nothing and is told to `unset`.
+    fn expanded(&self, text: &str, unset: &mut dyn FnMut(&str)) -> String {
+        let value = &mut |name: &str| {
+            // Percent signs around blanks are no name.
+            if name.contains(char::is_whitespace) {
+                return None;
+            }
+            let version =
+                || name.eq_ignore_ascii_case(RUNTIME_VERSION).then(|| self.runtime_version()).flatten();
+            let value = self.settings.get(name).map(str::to_owned).or_else(version);
+            Some(value.unwrap_or_else(|| {
+                unset(name);
+                String::new()
+            }))
+        };
+        self.filled(&expand(text, value))
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let placeholders = [
+            ("{os}", self.platform.os.clone()),
+            ("{architecture}", self.platform.architecture.clone()),
+            // Last, as the name of a folder may look like a placeholder.
+            ("{workerDirectoryPath}", self.directory.display().to_string()),
+        ];
+        placeholders.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, &value))
+    }
+}
+
+/// The words of a command line; double quotes hold a word together.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quoted = false;
+    for char in text.chars() {
+        match char {
+            '"' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            char if char.is_whitespace() && !quoted => words.extend(word.take()),
+            char => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_split_at_blanks_outside_quotes() {
+        assert_eq!(split(" -X  no_debug_ranges"), ["-X", "no_debug_ranges"]);
+        assert_eq!(split("-Da=\"b c\" \"\" d"), ["-Da=b c", "", "d"]);
+        assert_eq!(split("  "), Vec::<String>::new());
+    }
+}

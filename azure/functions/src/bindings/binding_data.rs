@@ -1,0 +1,202 @@
+//! [`BindingData`]: what path expressions see and what the trigger metadata of an invocation carries.
+
+use std::borrow::Cow;
+
+use super::context::{Context, Request, Subject};
+use super::raw_json::{dotnet_text, member_in_any_case, members, push_string, same_in_any_case};
+use crate::datum::Datum;
+
+/// What path expressions see and what the trigger metadata carries. Names at the top are found in any case.
+///
+/// Where names clash, a variable of a resource's URI comes before a member of the context JSON, and that
+/// before the names of the extension: `snippet://{Name}` must fill `{Name}` whatever else is there.
+#[derive(Clone, Copy, Debug)]
+pub struct BindingData<'a> {
+    request: &'a Request<'a>,
+    context: &'a Context,
+    parameter: &'a str,
+    function: &'a str,
+}
+
+/// One value an expression can start from.
+enum Value<'a> {
+    Text(&'a str),
+    Json(&'a str),
+    /// `mcptoolargs` or `mcppromptargs`.
+    Arguments,
+    /// `mcpresourceargs`.
+    Variables,
+}
+
+/// A part of an expression that does not exist in what comes before it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoSuchPart<'a>(pub(crate) &'a str);
+
+impl<'a> BindingData<'a> {
+    /// The data of one request to a function whose trigger has this parameter. `context` is the request's.
+    pub fn new(
+        request: &'a Request<'a>,
+        context: &'a Context,
+        parameter: &'a str,
+        function: &'a str,
+    ) -> BindingData<'a> {
+        BindingData { request, context, parameter, function }
+    }
+
+    /// The name of the function: `{sys.methodname}`.
+    pub fn function(&self) -> &'a str {
+        self.function
+    }
+
+    /// What a worker gets beside the inputs. Text and JSON only: Python's worker fails an invocation that
+    /// brings anything else.
+    pub fn metadata(&self) -> Vec<(String, Datum)> {
+        self.metadata_of(self.values())
+    }
+
+    /// The same for our own workers, without what they read in the trigger's value by themselves: the context,
+    /// whole and in parts. Large arguments would travel four times.
+    pub fn lean_metadata(&self) -> Vec<(String, Datum)> {
+        self.metadata_of(self.variable_values().chain(self.named_values()))
+    }
+
+    fn metadata_of<'v>(&self, values: impl Iterator<Item = (&'v str, Value<'v>)>) -> Vec<(String, Datum)> {
+        let mut metadata: Vec<(String, Datum)> = Vec::with_capacity(12);
+        for (name, value) in values {
+            // Few names, so comparing all is cheaper than a map.
+            if metadata.iter().any(|(known, _)| same_in_any_case(known, name)) {
+                continue;
+            }
+            let datum = match value {
+                Value::Text(text) => Datum::from(text),
+                Value::Json(json) if json.starts_with('[') => continue,
+                Value::Json(json) if json.starts_with('"') => Datum::Text(dotnet_text(json).into_owned()),
+                Value::Json(json) => Datum::Json(json.to_owned()),
+                Value::Arguments => {
+                    let texts = self.request.arguments().into_iter().flat_map(|all| all.texts());
+                    string_map(texts)
+                }
+                Value::Variables => {
+                    let variables = self.variables().iter();
+                    string_map(variables.map(|(name, value)| (name.as_str(), value.into())))
+                }
+            };
+            metadata.push((name.to_owned(), datum));
+        }
+        metadata
+    }
+
+    /// The value of `first.rest.rest`. `Ok(None)` if nothing is called `first`.
+    ///
+    /// Objects and arrays in JSON have no text and give an empty one.
+    pub(crate) fn look_up<'p>(
+        &self,
+        first: &str,
+        rest: &'p [String],
+    ) -> Result<Option<Cow<'a, str>>, NoSuchPart<'p>> {
+        let Some((_, value)) = self.values().find(|(name, _)| same_in_any_case(name, first)) else {
+            return Ok(None);
+        };
+        let found = match value {
+            Value::Text(text) => leaf(Some(text.into()), rest),
+            Value::Json(json) => json_part(json, rest),
+            Value::Arguments => {
+                inside(rest, |name| self.request.arguments().and_then(|arguments| arguments.text(name)))
+            }
+            Value::Variables => inside(rest, |name| {
+                let same = |(known, _): &&(String, String)| same_in_any_case(known, name);
+                self.variables().iter().find(same).map(|(_, value)| Cow::from(value.as_str()))
+            }),
+        };
+        found.map(Some)
+    }
+
+    fn variables(&self) -> &'a [(String, String)] {
+        match self.request.subject {
+            Subject::Resource { variables, .. } => variables,
+            Subject::Tool { .. } | Subject::Prompt { .. } => &[],
+        }
+    }
+
+    /// All names with their values; of equal names the first counts.
+    fn values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let whole = self.context.as_str();
+        let context = match self.request.subject {
+            Subject::Tool { .. } => "mcptoolcontext",
+            Subject::Resource { .. } => "mcpresourcecontext",
+            Subject::Prompt { .. } => "mcppromptcontext",
+        };
+        self.variable_values()
+            .chain(self.context.members().map(|(name, json)| (name, Value::Json(json))))
+            .chain(self.named_values())
+            .chain([(context, Value::Json(whole)), (self.parameter, Value::Text(whole))])
+    }
+
+    fn variable_values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        self.variables().iter().map(|(name, value)| (name.as_str(), Value::Text(value)))
+    }
+
+    /// What the extension gives names of its own, but for the context.
+    fn named_values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let (uri, arguments) = match &self.request.subject {
+            Subject::Tool { arguments, .. } => {
+                (None, arguments.as_json().map(|_| ("mcptoolargs", Value::Arguments)))
+            }
+            Subject::Prompt { arguments, .. } => {
+                (None, arguments.as_json().map(|_| ("mcppromptargs", Value::Arguments)))
+            }
+            Subject::Resource { uri, variables } => {
+                (Some(*uri), (!variables.is_empty()).then_some(("mcpresourceargs", Value::Variables)))
+            }
+        };
+        let uri = uri.map(|uri| ("mcpresourceuri", Value::Text(uri)));
+        let session = self.request.session_id.map(|id| ("mcpsessionid", Value::Text(id)));
+        arguments.into_iter().chain(uri).chain(session)
+    }
+}
+
+fn string_map<'a>(entries: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> Datum {
+    let mut json = String::from("{");
+    for (at, (name, text)) in entries.enumerate() {
+        if at > 0 {
+            json.push(',');
+        }
+        push_string(&mut json, name);
+        json.push(':');
+        push_string(&mut json, &text);
+    }
+    json.push('}');
+    Datum::Json(json)
+}
+
+/// What nothing can follow: a text has no parts.
+fn leaf<'a, 'p>(text: Option<Cow<'a, str>>, rest: &'p [String]) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
+    match rest.first() {
+        Some(part) => Err(NoSuchPart(part)),
+        None => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// A value in a map of texts; the map itself has no text.
+fn inside<'a, 'p>(
+    rest: &'p [String],
+    get: impl Fn(&str) -> Option<Cow<'a, str>>,
+) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
+    match rest.split_first() {
+        None => Ok(Cow::default()),
+        Some((name, rest)) => leaf(Some(get(name).ok_or(NoSuchPart(name))?), rest),
+    }
+}
+
+/// A value in JSON; names are found in any case.
+fn json_part<'a, 'p>(json: &'a str, rest: &'p [String]) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
+    let mut json = json;
+    for name in rest {
+        let members = members(json).ok_or(NoSuchPart(name))?;
+        json = member_in_any_case(&members, name).ok_or(NoSuchPart(name))?.get();
+    }
+    Ok(if json.starts_with(['{', '[']) { Cow::default() } else { dotnet_text(json) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use http::HeaderValue;
+use serde_json::json;
+
+use super::*;
+
+fn tool<'a>(arguments: Option<&'a str>) -> Request<'a> {
+    request(Subject::Tool { name: "save_snippet", arguments: Arguments::parse(arguments) })
+}
+
+fn request(subject: Subject<'_>) -> Request<'_> {
+    Request {
+        subject,
+        session_id: None,
+        client_info: None,
+        transport: "http-streamable",
+        headers: None,
+        input_responses: None,
+        state: None,
+    }
+}
+
+fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, HeaderValue::from_static(value));
+    }
+    headers
+}
+
+#[test]
+fn a_tool_gets_name_arguments_session_and_transport() {
+    let headers = headers(&[("accept", "application/json, text/event-stream")]);
+    let mut request = tool(Some(r#"{"snippetname":"a","n":42}"#));
+    request.session_id = Some("k3v|x9q");
+    request.headers = Some(&headers);
+    assert_eq!(
+        request.context().as_str(),
+        concat!(
+            r#"{"name":"save_snippet","arguments":{"snippetname":"a","n":42},"sessionid":"k3v|x9q","#,
+            r#""transport":{"name":"http-streamable","sessionId":"k3v|x9q","#,
+            r#""properties":{"headers":{"Accept":"application/json, text/event-stream"}}}}"#
+        )
+    );
+}
+
+#[test]
+fn members_without_a_value_are_left_out() {
+    assert_eq!(
+        tool(None).context().as_str(),
+        r#"{"name":"save_snippet","transport":{"name":"http-streamable","properties":{}}}"#
+    );
+}
+
+#[test]
+fn arguments_are_not_written_anew() {
+    let odd = "{ \"b\" : 1.0e2,\n\"a\":\"\\u0041\", \"b\":1.50 }";
+    assert!(tool(Some(odd)).context().as_str().contains(&format!("\"arguments\":{odd},")));
+}
+
+#[test]
+fn a_resource_gets_its_uri_and_no_arguments() {
+    let variables = [("Name".to_owned(), "a".to_owned())];
+    let mut request = request(Subject::Resource { uri: "snippet://a\"b", variables: &variables });
+    request.transport = "http-sse";
+    assert_eq!(
+        request.context().into_string(),
+        r#"{"uri":"snippet://a\"b","transport":{"name":"http-sse","properties":{}}}"#
+    );
+}
+
+#[test]
+fn a_prompt_gets_its_arguments_as_the_json_they_are() {
+    let arguments = Arguments::parse(Some(r#"{"code":1}"#));
+    assert_eq!(
+        request(Subject::Prompt { name: "review", arguments }).context().as_str(),
+        r#"{"name":"review","arguments":{"code":1},"transport":{"name":"http-streamable","properties":{}}}"#
+    );
+}
+
+#[test]
+fn client_info_comes_with_its_optional_members() {
+    let mut client = Implementation::new("inspector", "1.2");
+    client.title = Some("The Inspector".to_owned());
+    client.website_url = Some("https://example.com".to_owned());
+    let mut request = tool(None);
+    request.client_info = Some(&client);
+    let context: Value = serde_json::from_str(request.context().as_str()).unwrap();
+    let expected = json!({"name": "inspector", "title": "The Inspector", "version": "1.2",
+                          "websiteUrl": "https://example.com"});
+    assert_eq!(context.get("clientinfo"), Some(&expected));
+}
+
+#[test]
+fn several_values_of_a_header_are_joined_by_a_bare_comma() {
+    let headers = headers(&[("x-one", "a"), ("x-two", "b"), ("x-one", "c, d")]);
+    let mut request = tool(None);
+    request.headers = Some(&headers);
+    let context: Value = serde_json::from_str(request.context().as_str()).unwrap();
+    let expected = json!({"X-One": "a,c, d", "X-Two": "b"});
+    assert_eq!(context.pointer("/transport/properties/headers"), Some(&expected));
+}
+
+#[test]
+fn header_names_are_spelled_as_samples_spell_them() {
+    for name in [
+        "Authorization",
+        "Content-Type",
+        "Mcp-Session-Id",
+        "MCP-Protocol-Version",
+        "X-MS-CLIENT-PRINCIPAL",
+        "X-MS-CLIENT-PRINCIPAL-NAME",
+        "X-MS-TOKEN-AAD-ACCESS-TOKEN",
+        "X-Functions-Key",
+        "traceparent",
+    ] {
+        let mut written = String::new();
+        push_header_name(&mut written, &name.to_ascii_lowercase());
+        assert_eq!(written, name);
+    }
+}
+
+#[test]
+fn header_bytes_that_are_no_text_are_replaced() {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-odd", HeaderValue::from_bytes(b"a\xff\"").unwrap());
+    let mut request = tool(None);
+    request.headers = Some(&headers);
+    assert!(request.context().as_str().contains("\"X-Odd\":\"a\u{fffd}\\\"\""));
+}
+
+#[test]
+fn a_second_round_brings_answers_and_state() {
+    let answers = json!({"name": {"action": "accept"}});
+    let state = json!([1, "two"]);
+    let mut request = tool(None);
+    request.input_responses = answers.as_object();
+    request.state = Some(&state);
+    let context = request.context();
+    assert!(
+        context.as_str().ends_with(r#"}},"inputResponses":{"name":{"action":"accept"}},"state":[1,"two"]}"#),
+        "{}",
+        context.as_str()
+    );
+}
+
+#[test]
+fn knows_where_its_members_lie() {
+    let context = tool(Some(r#"{"a":1}"#)).context();
+    let expected = [
+        ("name", r#""save_snippet""#),
+        ("arguments", r#"{"a":1}"#),
+        ("transport", r#"{"name":"http-streamable","properties":{}}"#),
+    ];
+    assert_eq!(context.members().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn missing_tool_arguments_are_all_named_in_order() {
+    let required = ["b".to_owned(), "a".to_owned(), "given".to_owned()];
+    assert_eq!(
+        tool(Some(r#"{"given":0,"a":null}"#)).missing_required(&required).as_deref(),
+        Some("One or more required tool properties are missing values. Please provide: b, a")
+    );
+    assert_eq!(tool(Some(r#"{"a":1,"b":"","given":[]}"#)).missing_required(&required), None);
+}
+
+#[test]
+fn missing_prompt_arguments_have_a_text_of_their_own() {
+    let prompt = request(Subject::Prompt { name: "p", arguments: Arguments::parse(None) });
+    assert_eq!(
+        prompt.missing_required(&["code".to_owned(), "style".to_owned()]).as_deref(),
+        Some("One or more required prompt arguments are missing values. Please provide: code, style")
+    );
+}

@@ -1,0 +1,105 @@
+//! What the extension does not have on every trigger: annotations and icons.
+//!
+//! Both may be JSON or a text that holds JSON. Members we do not know are passed on.
+
+use bindpost_mcp_protocol::{Annotations, Icon, Role, ToolAnnotations};
+use serde_json::{Map, Value};
+
+use crate::json::{Members, Notes};
+
+/// `annotations` of a tool, also called `toolAnnotations`.
+pub(super) fn tool_annotations(members: &Members<'_>) -> Option<ToolAnnotations> {
+    let name = if members.value("annotations").is_some() { "annotations" } else { "toolAnnotations" };
+    let object = object(members, name)?;
+    let known = ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+    Some(reading(members, name, &object, |read| ToolAnnotations {
+        title: read.text("title"),
+        read_only_hint: read.flag("readOnlyHint"),
+        destructive_hint: read.flag("destructiveHint"),
+        idempotent_hint: read.flag("idempotentHint"),
+        open_world_hint: read.flag("openWorldHint"),
+        extra: others(&object, &known),
+    }))
+}
+
+/// `annotations` of anything else.
+pub(super) fn annotations(members: &Members<'_>) -> Option<Annotations> {
+    let object = object(members, "annotations")?;
+    Some(reading(members, "annotations", &object, |read| Annotations {
+        audience: read.texts("audience").iter().filter_map(|text| role(read, text)).collect(),
+        priority: priority(read),
+        last_modified: read.text("lastModified"),
+        extra: others(&object, &["audience", "priority", "lastModified"]),
+    }))
+}
+
+/// `icons`.
+pub(super) fn icons(members: &Members<'_>) -> Vec<Icon> {
+    let Some(value) = super::json_or_text(members, "icons", "array") else { return Vec::new() };
+    let items = super::objects(members, "icons", value).unwrap_or_default();
+    let icon = |(index, item): (usize, &Map<String, Value>)| {
+        reading(members, &format!("icons[{index}]"), item, |read| Icon {
+            src: read.required_text("src").unwrap_or_default(),
+            mime_type: read.text("mimeType"),
+            sizes: read.texts("sizes"),
+            theme: read.text("theme"),
+            extra: others(item, &["src", "mimeType", "sizes", "theme"]),
+        })
+    };
+    items.iter().enumerate().map(icon).collect()
+}
+
+fn object(members: &Members<'_>, name: &str) -> Option<Map<String, Value>> {
+    match super::json_or_text(members, name, "object")? {
+        Value::Object(object) => Some(object),
+        other => {
+            let message = format!("must hold a JSON object, and holds {}", crate::json::kind(&other));
+            members.problem(name, message, None);
+            None
+        }
+    }
+}
+
+/// Reads an object that lies in a member of another; its problems become those of the other.
+fn reading<T>(
+    members: &Members<'_>,
+    name: &str,
+    object: &Map<String, Value>,
+    read: impl FnOnce(&Members<'_>) -> T,
+) -> T {
+    let notes = Notes::default();
+    let value = read(&Members::new(object, name, &notes));
+    members.adopt(notes);
+    value
+}
+
+fn role(read: &Members<'_>, text: &str) -> Option<Role> {
+    match text.to_ascii_lowercase().as_str() {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        _ => {
+            read.problem(
+                "audience",
+                format!("{text:?} is nobody it could be for"),
+                Some("write user or assistant"),
+            );
+            None
+        }
+    }
+}
+
+fn priority(read: &Members<'_>) -> Option<f64> {
+    let value = read.value("priority")?;
+    let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+    if number.is_none() {
+        read.problem("priority", "must be a number from 0 to 1", None);
+    }
+    number
+}
+
+/// The members that have no place of their own; `null` ones are dropped.
+fn others(object: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
+    let unknown = |name: &str| !known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let others = object.iter().filter(|(name, value)| unknown(name) && !value.is_null());
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,65 @@
+//! `mcpResourceTrigger`.
+
+use bindpost_mcp_protocol::{Resource, ResourceTemplate};
+
+use super::additions;
+use crate::bindings::uri::{UriPattern, is_template};
+use crate::function::{Address, ResourceTrigger};
+use crate::json::Members;
+
+/// Reads the trigger; nothing if it has no address, which is noted.
+pub(crate) fn resource(parameter: String, members: &Members<'_>) -> Option<ResourceTrigger> {
+    let uri = members.text("uri").unwrap_or_default();
+    let pattern = UriPattern::parse(&uri).map_err(|message| members.problem("uri", message, fix(&uri))).ok();
+    let name = members.required_text("resourceName");
+    let mime_type = members.text("mimeType");
+    let size = members.whole("size");
+    let (title, description) = (members.text("title"), members.text("description"));
+    let annotations = additions::annotations(members);
+    let icons = additions::icons(members);
+    let meta = super::metadata(members);
+    let (pattern, name) = (pattern?, name?);
+    let extra = Default::default();
+    let address = if is_template(&uri) {
+        // A family has no size.
+        let mime_type = mime_type.clone();
+        let template = ResourceTemplate {
+            uri_template: uri,
+            name,
+            title,
+            description,
+            mime_type,
+            annotations,
+            icons,
+            meta,
+            extra,
+        };
+        Address::Family(pattern, template)
+    } else {
+        let mime_type = mime_type.clone();
+        Address::One(Resource {
+            uri,
+            name,
+            title,
+            description,
+            mime_type,
+            annotations,
+            size,
+            icons,
+            meta,
+            extra,
+        })
+    };
+    Some(ResourceTrigger { parameter, address, mime_type })
+}
+
+fn fix(uri: &str) -> Option<&'static str> {
+    let operator = |char: char| matches!(char, '?' | '&' | '#' | '/');
+    let has_operator = uri.split('{').skip(1).any(|part| part.starts_with(operator));
+    Some(match uri {
+        _ if uri.trim().is_empty() => "give an address like snippet://readme or snippet://{name}",
+        // RFC 6570's operators are the usual reason.
+        _ if has_operator => "write out what the operator stands for: not {?q} but ?q={q}",
+        _ => "write a scheme, and each expression as {name}, like snippet://{folder}/{name}",
+    })
+}

@@ -1,0 +1,81 @@
+//! `mcpToolTrigger`.
+
+use bindpost_mcp_protocol::Tool;
+use serde_json::Value;
+
+use super::{additions, schema};
+use crate::function::ToolTrigger;
+use crate::json::Members;
+
+/// The longest tool name that clients take.
+const LONGEST_NAME: usize = 128;
+
+/// Reads the trigger. Whatever is wrong is noted, and a function with notes is not made.
+pub(crate) fn tool(parameter: String, members: &Members<'_>) -> ToolTrigger {
+    let name = members.required_text("toolName").unwrap_or_default();
+    check_name(&name, members);
+    let properties = schema::properties(members);
+    let (input_schema, required) = if members.flag("useWorkerInputSchema").unwrap_or(false) {
+        let input = worker_schema(members, &name).unwrap_or_default();
+        let required = schema::required_names(&input);
+        (input, required)
+    } else {
+        schema::generated(&properties)
+    };
+    let output_schema = schema_text(members, "outputSchema")
+        .and_then(|text| schema::given(members, "outputSchema", "Output", &name, &text));
+    let tool = Tool {
+        name,
+        title: members.text("title"),
+        description: members.text("description"),
+        input_schema,
+        output_schema,
+        annotations: additions::tool_annotations(members),
+        icons: additions::icons(members),
+        meta: super::metadata(members),
+        extra: Default::default(),
+    };
+    let uses_result_schema = members.flag("useResultSchema").unwrap_or(false);
+    ToolTrigger { parameter, tool, required, uses_result_schema }
+}
+
+/// Clients send tool names to models, and those take few characters; the extension checks nothing, and the
+/// mistake shows only when a model refuses the whole list.
+fn check_name(name: &str, members: &Members<'_>) {
+    let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '/' | '-');
+    if name.chars().all(allowed) && name.len() <= LONGEST_NAME {
+        return;
+    }
+    let message = format!("{name:?} is no name that MCP clients take");
+    let better: String =
+        name.trim().chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
+    let fix =
+        format!("use 1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 _ . / -, for example {better:?}");
+    members.problem("toolName", message, Some(&fix));
+}
+
+fn worker_schema(members: &Members<'_>, tool: &str) -> Option<Value> {
+    match schema_text(members, "inputSchema") {
+        Some(text) => schema::given(members, "inputSchema", "Input", tool, &text),
+        None => {
+            let fix = "give inputSchema a text that holds a JSON schema, or remove useWorkerInputSchema";
+            members.problem("inputSchema", "InputSchema is null or invalid. ", Some(fix));
+            None
+        }
+    }
+}
+
+/// The text of a schema, unless it is absent or empty. A schema that is no text is noted.
+fn schema_text(members: &Members<'_>, name: &str) -> Option<String> {
+    match members.value(name)? {
+        Value::Object(_) => {
+            members.problem(
+                name,
+                "must be a text that holds a JSON schema",
+                Some("put the JSON into a text"),
+            );
+            None
+        }
+        _ => members.text(name).filter(|text| !text.is_empty()),
+    }
+}

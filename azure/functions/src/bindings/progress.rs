@@ -1,0 +1,85 @@
+//! Progress a function reports by a log line: `mcp-progress 3/10 Reading files`.
+
+/// How far an invocation is, as one log line tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// How much is done.
+    pub progress: f64,
+    /// How much there is, if it is known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<&'a str>,
+}
+
+/// Reads a log line; `None` if it is an ordinary one.
+///
+/// After the word and a space comes the progress, a number without a sign, then perhaps `/` and a total above
+/// zero, then perhaps white space and a message. A line that is nearly so stays a log line: nothing is lost.
+pub fn parse(line: &str) -> Option<Progress<'_>> {
+    let rest = line.strip_prefix("mcp-progress ")?.trim();
+    let (numbers, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (progress, total) = match numbers.split_once('/') {
+        Some((progress, total)) => (progress, Some(number(total).filter(|total| *total > 0.0)?)),
+        None => (numbers, None),
+    };
+    let message = Some(message.trim_start()).filter(|message| !message.is_empty());
+    Some(Progress { progress: number(progress)?, total, message })
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = text.starts_with(|first: char| first.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    // So many digits that they mean infinity are no progress either.
+    text.parse().ok().filter(|number: &f64| plain && number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<Progress<'_>> {
+        Some(Progress { progress, total, message })
+    }
+
+    #[test]
+    fn reads_progress_total_and_message() {
+        assert_eq!(
+            parse("mcp-progress 3/10 Reading files"),
+            progress(3.0, Some(10.0), Some("Reading files"))
+        );
+        assert_eq!(parse("mcp-progress 0.5"), progress(0.5, None, None));
+        assert_eq!(parse("mcp-progress 7 half way"), progress(7.0, None, Some("half way")));
+        assert_eq!(parse("mcp-progress 1.5/3"), progress(1.5, Some(3.0), None));
+        assert_eq!(parse("mcp-progress  0/2 \t a / b \n"), progress(0.0, Some(2.0), Some("a / b")));
+        assert_eq!(parse("mcp-progress 11/10"), progress(11.0, Some(10.0), None), "more than planned");
+    }
+
+    #[test]
+    fn other_lines_stay_log_lines() {
+        for line in [
+            "",
+            "mcp-progress",
+            "mcp-progress ",
+            "mcp-progressed 3",
+            "MCP-PROGRESS 3",
+            " mcp-progress 3",
+            "mcp-progress three",
+            "mcp-progress -1",
+            "mcp-progress +1",
+            "mcp-progress .5",
+            "mcp-progress 1e3",
+            "mcp-progress inf",
+            "mcp-progress NaN",
+            "mcp-progress 1.2.3",
+            "mcp-progress 3/",
+            "mcp-progress 3/0",
+            "mcp-progress 3/x",
+            "mcp-progress /3",
+            "mcp-progress 3/4/5",
+            "mcp-progress 50%",
+        ] {
+            assert_eq!(parse(line), None, "{line:?}");
+        }
+        assert_eq!(parse(&format!("mcp-progress {}", "9".repeat(400))), None);
+    }
+}

@@ -1,0 +1,349 @@
+//! JSON text, looked at and written without building a tree: no copies of what only passes through.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Members of an object, in order, each name once.
+pub(crate) type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
+
+/// The members of an object; `None` if the text is no JSON object. Of equal names the last counts.
+pub(crate) fn members(json: &str) -> Option<Members<'_>> {
+    let Object(mut members) = serde_json::from_str(json).ok()?;
+    if !has_twins(&members) {
+        return Some(members);
+    }
+    let mut last = HashSet::with_capacity(members.len());
+    let mut keep: Vec<bool> = members.iter().rev().map(|(name, _)| last.insert(name.clone())).collect();
+    members.retain(|_| keep.pop().unwrap_or(true));
+    Some(members)
+}
+
+fn has_twins(members: &Members<'_>) -> bool {
+    if members.len() <= 16 {
+        // The usual case, quicker than hashing.
+        let after = |at| members.iter().skip(at + 1);
+        return members.iter().enumerate().any(|(at, (name, _))| after(at).any(|(other, _)| other == name));
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    !members.iter().all(|(name, _)| seen.insert(name.as_ref()))
+}
+
+/// The member of that name in any case; one in the same case comes first.
+pub(crate) fn member_in_any_case<'a>(members: &Members<'a>, name: &str) -> Option<&'a RawValue> {
+    let exact = members.iter().find(|(known, _)| known == name);
+    let (_, value) = exact.or_else(|| members.iter().find(|(known, _)| same_in_any_case(known, name)))?;
+    Some(value)
+}
+
+/// Whether two names are equal but for their case, one character at a time as .NET compares them.
+pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
+    fn upper(letter: char) -> char {
+        let mut upper = letter.to_uppercase();
+        match (upper.next(), upper.next()) {
+            (Some(upper), None) => upper,
+            _ => letter,
+        }
+    }
+    a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(upper).eq(b.chars().map(upper)))
+}
+
+/// What a JSON string says; `None` for any other kind.
+pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
+    serde_json::from_str(json).ok().map(|Text(text)| text)
+}
+
+/// The string form .NET gives a JSON value: strings as they are, numbers, objects and arrays as
+/// written, `True`, `False`, and nothing for null.
+pub(crate) fn dotnet_text(json: &str) -> Cow<'_, str> {
+    match json.as_bytes().first() {
+        Some(b'"') => string(json).unwrap_or_default(),
+        Some(b't') => "True".into(),
+        Some(b'f') => "False".into(),
+        Some(b'n') => "".into(),
+        _ => json.into(),
+    }
+}
+
+/// Writes a JSON string.
+pub(crate) fn push_string(out: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        let mut letters = special.chars();
+        match letters.next() {
+            Some('\n') => out.push_str("\\n"),
+            Some('\r') => out.push_str("\\r"),
+            Some('\t') => out.push_str("\\t"),
+            Some(letter @ ('"' | '\\')) => out.extend(['\\', letter]),
+            Some(letter) => {
+                let code = letter as usize;
+                let digit = |four_bits: usize| HEX.get(four_bits & 15).map_or('0', |hex| char::from(*hex));
+                out.push_str("\\u00");
+                out.extend([digit(code >> 4), digit(code)]);
+            }
+            None => {}
+        }
+        rest = letters.as_str();
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// The deepest JSON that is indented. Every level widens every line below it, so that text without end
+/// could come from a small one.
+const DEEPEST: usize = 64;
+
+/// The same JSON on many lines, two spaces a level, every name and number as it was written. `None` if it
+/// nests too deep for that. The text must be valid JSON.
+pub(crate) fn indented(json: &str) -> Option<String> {
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    let mut letters = json.char_indices().filter(|(_, letter)| !letter.is_ascii_whitespace()).peekable();
+    let mut quoted_until = 0;
+    while let Some((at, letter)) = letters.next() {
+        if at < quoted_until {
+            continue;
+        }
+        match letter {
+            '"' => {
+                let text = json.get(at..).unwrap_or_default();
+                let length = string_length(text);
+                out.push_str(text.get(..length).unwrap_or_default());
+                quoted_until = at + length;
+            }
+            '{' | '[' => {
+                out.push(letter);
+                if let Some((_, close)) = letters.next_if(|(_, next)| matches!(next, '}' | ']')) {
+                    out.push(close);
+                } else if depth == DEEPEST {
+                    return None;
+                } else {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(letter);
+            }
+            ',' => {
+                out.push(',');
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => out.push(letter),
+        }
+    }
+    Some(out)
+}
+
+/// The length of the JSON string at the start of the text, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// A string, borrowed where it has no escapes. Half of a surrogate pair is replaced: clients in
+/// JavaScript send such halves, and no call should fail for one.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+                Ok(Text(String::from_utf8_lossy(bytes)))
+            }
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
+                Ok(Text(String::from_utf8_lossy(bytes).into_owned().into()))
+            }
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(text.into()))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(text.to_owned().into()))
+            }
+        }
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+struct Object<'a>(Members<'a>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<'a>, D::Error> {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = Object<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn names_and_values(json: &str) -> Option<Vec<(String, String)>> {
+        let own = |(name, value): (Cow<'_, str>, &RawValue)| (name.into_owned(), value.get().to_owned());
+        Some(members(json)?.into_iter().map(own).collect())
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
+        Some(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn members_keep_their_order_and_their_text() {
+        assert_eq!(
+            names_and_values(r#"{"b": 1.50 , "a":{ "x":[]}}"#),
+            pairs(&[("b", "1.50"), ("a", r#"{ "x":[]}"#)])
+        );
+        assert_eq!(names_and_values("{}"), pairs(&[]));
+    }
+
+    #[test]
+    fn only_an_object_has_members() {
+        for json in ["[]", "1", "null", "", "{", r#"{"a":1} x"#, r#"{"a":}"#] {
+            assert_eq!(names_and_values(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn of_equal_names_the_last_counts() {
+        assert_eq!(names_and_values(r#"{"a":1,"b":2,"a":3,"a":4}"#), pairs(&[("b", "2"), ("a", "4")]));
+        let many: Vec<String> = (0..40).map(|at| format!("\"k{}\":{at}", at % 20)).collect();
+        let kept = names_and_values(&format!("{{{}}}", many.join(","))).unwrap();
+        assert_eq!(kept.len(), 20);
+        assert_eq!(kept.first(), Some(&("k0".to_owned(), "20".to_owned())));
+    }
+
+    #[test]
+    fn a_name_in_the_same_case_comes_before_others() {
+        let members = members(r#"{"NAME":1,"name":2}"#).unwrap();
+        assert_eq!(member_in_any_case(&members, "name").unwrap().get(), "2");
+        assert_eq!(member_in_any_case(&members, "Name").unwrap().get(), "1");
+        assert!(member_in_any_case(&members, "nam").is_none());
+        assert!(same_in_any_case("Größe", "GRÖßE"));
+        assert!(!same_in_any_case("Größe", "GRÖSSE"));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_replaced() {
+        assert_eq!(string(r#""a\ud83d""#).as_deref(), Some("a\u{fffd}\u{fffd}\u{fffd}"));
+        assert_eq!(string(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
+        assert_eq!(string("7"), None);
+        assert_eq!(string("[97]"), None);
+    }
+
+    #[test]
+    fn indents_without_touching_names_numbers_or_strings() {
+        let json = r#"{"b":1.50,"a":[ ],"c":[1,{"d":"x, {\"y\": [] }"}],"e":{ }}"#;
+        let expected = "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {\\\"y\\\": [] }\"\n    }\n  ],\n  \"e\": {}\n}";
+        assert_eq!(indented(json).as_deref(), Some(expected));
+        assert_eq!(indented("\"a b\"").as_deref(), Some("\"a b\""));
+    }
+
+    #[test]
+    fn does_not_indent_what_nests_without_end() {
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(indented(&nested(DEEPEST)).is_some());
+        assert!(indented(&nested(DEEPEST + 1)).is_none());
+    }
+
+    #[test]
+    fn writes_every_control_character_as_an_escape() {
+        let controls: String = (0..0x20_u8).map(char::from).collect();
+        let mut json = String::new();
+        push_string(&mut json, &controls);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), controls);
+        assert!(!json.contains(char::is_control));
+        assert!(json.contains("\\u001f"));
+    }
+
+    #[test]
+    fn reads_many_members_in_proportion_to_their_number() {
+        let names: Vec<String> = (0..200_000).map(|at| format!("\"k{at}\":0")).collect();
+        let json = format!("{{{}}}", names.join(","));
+        let started = std::time::Instant::now();
+        assert_eq!(members(&json).unwrap().len(), 200_000);
+        // Comparing every name with every other would take minutes.
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn writes_strings_that_read_the_same(text in any::<String>()) {
+            let mut json = String::new();
+            push_string(&mut json, &text);
+            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+
+        #[test]
+        fn indents_like_everybody_else(value in any_json()) {
+            let expected = serde_json::to_string_pretty(&value).unwrap();
+            prop_assert_eq!(indented(&value.to_string()).unwrap(), expected);
+        }
+
+        #[test]
+        fn never_panics_on_what_is_no_json(text in r#"[\[\]{}":,a1é \\\n]{0,60}"#) {
+            _ = indented(&text);
+            _ = members(&text);
+            _ = string(&text);
+            _ = dotnet_text(&text);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Content blocks, read strictly: the protocol's own type lets unknown kinds through, results must not.
+
+use bindpost_mcp_protocol::content::{EmbeddedResource, MediaContent, TextContent};
+use bindpost_mcp_protocol::{Content, PromptMessage, Resource, Role};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error};
+
+/// A content block with all its kind requires.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Strict {
+    Text(TextContent),
+    Image(MediaContent),
+    Audio(MediaContent),
+    ResourceLink(Box<Resource>),
+    Resource(EmbeddedResource),
+}
+
+/// Content that was read strictly.
+pub(super) struct Block(pub(super) Content);
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Block, D::Error> {
+        Ok(Block(match Strict::deserialize(deserializer)? {
+            Strict::Text(text) => Content::Text(text),
+            Strict::Image(image) => Content::Image(image),
+            Strict::Audio(audio) => Content::Audio(audio),
+            Strict::ResourceLink(link) => Content::ResourceLink(link),
+            Strict::Resource(EmbeddedResource { resource, .. })
+                if resource.text.is_none() && resource.blob.is_none() =>
+            {
+                return Err(D::Error::custom("a resource has text or a blob"));
+            }
+            Strict::Resource(resource) => Content::Resource(resource),
+        }))
+    }
+}
+
+/// A prompt's message whose content was read strictly.
+#[derive(Deserialize)]
+pub(super) struct Message {
+    role: Role,
+    content: Block,
+}
+
+impl From<Message> for PromptMessage {
+    fn from(message: Message) -> PromptMessage {
+        PromptMessage { role: message.role, content: message.content.0 }
+    }
+}
+
+/// Reads a JSON object. Serde would also take an array of the members' values for one.
+pub(super) fn object<T: DeserializeOwned>(json: &str) -> Option<T> {
+    json.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(json).ok())?
+}

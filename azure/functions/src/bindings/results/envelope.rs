@@ -1,0 +1,68 @@
+//! The envelope language libraries put results in: `{"type":…,"content":…,"structuredContent":…}`.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::input_required::INPUT_REQUIRED;
+use crate::bindings::raw_json::{member_in_any_case, members, string};
+use crate::datum::Datum;
+
+/// An envelope, opened but not read. Names of its members count in any case.
+pub(super) struct Envelope<'a> {
+    /// What `content` holds.
+    pub(super) kind: Cow<'a, str>,
+    content: Option<&'a RawValue>,
+    structured_content: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Opens an envelope. What is inside must be text that holds JSON; where a worker returns the envelope as
+    /// JSON, which the real host refuses, it may also be the JSON itself.
+    pub(super) fn open(json: &'a str, is_json: bool) -> Option<Envelope<'a>> {
+        let members = members(json)?;
+        let member = |name| member_in_any_case(&members, name).filter(|value| value.get() != "null");
+        let envelope = Envelope {
+            kind: string(member("type")?.get())?,
+            content: member("content"),
+            structured_content: member("structuredContent"),
+        };
+        let inside = [envelope.content, envelope.structured_content];
+        let all_text = inside.into_iter().flatten().all(|value| value.get().starts_with('"'));
+        (is_json || all_text || envelope.is_input_required()).then_some(envelope)
+    }
+
+    /// Opens what a function returned, if it can be an envelope at all.
+    pub(super) fn of(returned: &'a Datum) -> Option<Envelope<'a>> {
+        match returned {
+            Datum::Text(text) => Envelope::open(text, false),
+            Datum::Json(json) => Envelope::open(json, true),
+            _ => None,
+        }
+    }
+
+    /// Whether it has this type, in any case.
+    pub(super) fn is(&self, kind: &str) -> bool {
+        self.kind.eq_ignore_ascii_case(kind)
+    }
+
+    /// Whether the function asks for something.
+    pub(super) fn is_input_required(&self) -> bool {
+        self.is(INPUT_REQUIRED)
+    }
+
+    /// The JSON text of the content, unless it is null or absent.
+    pub(super) fn content(&self) -> Option<Cow<'a, str>> {
+        self.content.map(inner)
+    }
+
+    /// The JSON text of the structured content, unless it is null, absent or empty.
+    pub(super) fn structured_content(&self) -> Option<Cow<'a, str>> {
+        self.structured_content.map(inner).filter(|json| !json.is_empty())
+    }
+}
+
+/// The JSON a text holds, or the JSON itself.
+fn inner(value: &RawValue) -> Cow<'_, str> {
+    string(value.get()).unwrap_or_else(|| value.get().into())
+}

@@ -1,0 +1,64 @@
+//! A function asks the client for something (ours; the real extension has no such thing).
+
+use serde_json::{Map, Value};
+
+use super::envelope::Envelope;
+use super::{ResultError, Returned};
+use crate::bindings::raw_json::same_in_any_case;
+
+/// The type of an envelope that asks.
+pub(super) const INPUT_REQUIRED: &str = "input_required";
+
+/// What the function asks for, if a text it returned is such an envelope; `None` for any other text.
+pub(super) fn in_text<T>(text: &str) -> Result<Option<Returned<T>>, ResultError> {
+    // Nearly every text is told apart by its first letter, without being parsed.
+    if !text.trim_ascii_start().starts_with('{') || !text.contains(INPUT_REQUIRED) {
+        return Ok(None);
+    }
+    match Envelope::open(text, false) {
+        // Users' own documents may have a `type` in another case; this word is exact.
+        Some(envelope) if envelope.kind == INPUT_REQUIRED => in_envelope(&envelope).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// What the function asks for in an envelope of this type.
+pub(super) fn in_envelope<T>(envelope: &Envelope<'_>) -> Result<Returned<T>, ResultError> {
+    let wrong = |what: &str| ResultError::InputRequired(what.to_owned());
+    let content = envelope.content().and_then(|json| serde_json::from_str(&json).ok());
+    let Some(Value::Object(content)) = content else {
+        return Err(wrong("its 'content' is no JSON object"));
+    };
+    let (mut requests, mut state) = (None, None);
+    for (name, value) in content {
+        if same_in_any_case(&name, "inputRequests") {
+            requests = Some(value);
+        } else if same_in_any_case(&name, "state") {
+            state = Some(value).filter(|state| !state.is_null());
+        }
+    }
+    match requests {
+        Some(Value::Object(requests)) if !requests.is_empty() => {
+            check(&requests)?;
+            Ok(Returned::InputRequired { requests, state })
+        }
+        _ => Err(wrong("'inputRequests' is no object with at least one request")),
+    }
+}
+
+fn check(requests: &Map<String, Value>) -> Result<(), ResultError> {
+    for (key, request) in requests {
+        let wrong = |what: &str| Err(ResultError::InputRequired(format!("the request '{key}' {what}")));
+        let Value::Object(request) = request else { return wrong("is no object") };
+        if !matches!(request.get("method"), Some(Value::String(_))) {
+            return wrong("has no 'method'");
+        }
+        if !matches!(request.get("params"), None | Some(Value::Object(_))) {
+            return wrong("has 'params' that are no object");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! What a resource's function returned, as a `ReadResourceResult`.
+
+use bindpost_mcp_protocol::{Meta, ReadResourceResult, ResourceContents};
+use serde::Deserialize;
+
+use super::blocks::object;
+use super::envelope::Envelope;
+use super::{ResultError, Returned, input_required, unwrap_json};
+use crate::bindings::raw_json::{member_in_any_case, members, string};
+use crate::datum::Datum;
+
+/// The result of a read. `uri` is the one that was requested, `mime_type` the trigger's.
+///
+/// Text may hold an envelope `{"content":"<JSON of one item>"}`; text that is not quite one is simply text.
+/// An unknown media type is left out, where the real host writes `null`.
+pub fn resource_result(
+    returned: Datum,
+    uri: &str,
+    mime_type: Option<&str>,
+) -> Result<Returned<ReadResourceResult>, ResultError> {
+    let done = |contents| ReadResourceResult { contents, ..ReadResourceResult::default() };
+    let mut item = match unwrap_json(returned) {
+        Datum::Nothing => return Ok(Returned::Done(done(Vec::new()))),
+        Datum::Bytes(bytes) => ResourceContents::blob(uri, bytes),
+        Datum::Text(text) => {
+            if let Some(asks) = input_required::in_text(&text)? {
+                return Ok(asks);
+            }
+            match enveloped(&text, false)? {
+                Some(item) => item,
+                None => ResourceContents::text(uri, text),
+            }
+        }
+        Datum::Json(json) => {
+            if let Some(envelope) = Envelope::open(&json, true).filter(Envelope::is_input_required) {
+                return input_required::in_envelope(&envelope);
+            }
+            // Ours: the real host takes no JSON, not even an envelope.
+            enveloped(&json, true)?.ok_or_else(|| ResultError::UnsupportedReturnType(dotnet_type(&json)))?
+        }
+        Datum::Int(_) => return Err(ResultError::UnsupportedReturnType("Int64")),
+        Datum::Double(_) => return Err(ResultError::UnsupportedReturnType("Double")),
+    };
+    if item.uri.is_empty() {
+        uri.clone_into(&mut item.uri);
+    }
+    if item.mime_type.as_ref().is_none_or(String::is_empty) {
+        item.mime_type = mime_type.map(str::to_owned);
+    }
+    Ok(Returned::Done(done(vec![item])))
+}
+
+/// The item in an envelope.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    uri: Option<String>,
+    mime_type: Option<String>,
+    text: Option<String>,
+    blob: Option<String>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+/// The item of an envelope; `None` if the text is none. Members besides `content` do not count.
+fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, ResultError> {
+    let members = members(json).unwrap_or_default();
+    let Some(content) = member_in_any_case(&members, "content") else { return Ok(None) };
+    let content = match (content.get(), string(content.get())) {
+        ("null", _) => return Err(ResultError::NullResource),
+        (_, Some(text)) => text,
+        (json, None) if is_json => json.into(),
+        (_, None) => return Ok(None),
+    };
+    if content.trim_ascii() == "null" {
+        return Err(ResultError::NullResource);
+    }
+    match object::<Item>(&content) {
+        None => Ok(None),
+        Some(Item { text: None, blob: None, .. }) => Err(ResultError::NeitherTextNorBlob),
+        Some(item) => Ok(Some(ResourceContents {
+            uri: item.uri.unwrap_or_default(),
+            mime_type: item.mime_type,
+            // An item is one or the other.
+            text: item.text.filter(|_| item.blob.is_none()),
+            blob: item.blob,
+            meta: item.meta,
+            ..ResourceContents::default()
+        })),
+    }
+}
+
+/// What the real host would call this JSON.
+fn dotnet_type(json: &str) -> &'static str {
+    match json.trim_ascii().as_bytes() {
+        [b'{', ..] => "JObject",
+        [b'[', ..] => "JArray",
+        [b't' | b'f', ..] => "Boolean",
+        number if number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => "Double",
+        _ => "Int64",
+    }
+}
+
+#[cfg(test)]
+mod tests;

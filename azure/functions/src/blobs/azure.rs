@@ -1,0 +1,273 @@
+//! A storage account by its REST interface: Get Blob, Put Blob, Create Container.
+//!
+//! Put Blob takes a whole blob in one request and is atomic: a cut upload leaves what was there before.
+//! An account with a hierarchical namespace has folders: there `a` and `a/b` cannot both be blobs, and the
+//! second write is answered with 409.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use chrono::Utc;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, redirect};
+
+use super::BlobSettings;
+use super::connection::{Account, Credential};
+use super::endpoint::Endpoint;
+use super::error::{BlobError, Doing, Failure, causes};
+use super::identity::Identity;
+use super::path::BlobPath;
+use super::retry::{Tries, parse_retry_after};
+use super::secret::Secret;
+use super::shared_key::SharedKey;
+
+/// The version of the interface. Old enough for every emulator, new enough for blobs of 5,000 MiB.
+const VERSION: &str = "2020-10-02";
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// How often a container may vanish between its creation and the write.
+const MAX_CREATIONS: u32 = 3;
+
+/// A storage account's blob service. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct AzureStore {
+    client: Client,
+    endpoint: Endpoint,
+    signing: Signing,
+    time_limit: Duration,
+    size_limit: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Signing {
+    SharedKey(SharedKey),
+    Sas(Secret),
+    Identity(Arc<Identity>),
+}
+
+impl AzureStore {
+    /// Prepares the client; nothing is sent yet.
+    pub fn new(account: Account, settings: &BlobSettings) -> Result<AzureStore, BlobError> {
+        let refused = |failure| BlobError::new(Doing::Open, failure);
+        let (endpoint, credential) = account.into_parts();
+        let client = client(&endpoint).map_err(|error| refused(Failure::Client(causes(error))))?;
+        let signing = match credential {
+            Credential::SharedKey(key) => Signing::SharedKey(key),
+            Credential::Sas(token) => Signing::Sas(token),
+            Credential::Identity(sources) => {
+                Signing::Identity(Arc::new(Identity::new(sources).map_err(|error| refused(error.into()))?))
+            }
+        };
+        let BlobSettings { time_limit, size_limit, .. } = *settings;
+        Ok(AzureStore { client, endpoint, signing, time_limit, size_limit })
+    }
+
+    /// Reads a whole blob, if it is there.
+    pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
+        let mut tries = Tries::start();
+        let read = async {
+            loop {
+                match self.get(path).await {
+                    Ok(found) => return Ok(found),
+                    Err(failure) => tries.pause_after(failure).await?,
+                }
+            }
+        };
+        let result = self.limited(read).await;
+        result.map_err(|failure| BlobError::new(Doing::Read(path.clone()), failure).after(tries.made()))
+    }
+
+    /// Writes a whole blob. Trying again is safe: it is the same blob each time.
+    pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
+        let mut tries = Tries::start();
+        let write = async {
+            let mut creations = 0;
+            loop {
+                let failure = match self.put(path, data.clone()).await {
+                    Ok(()) => return Ok(()),
+                    Err(failure) if lacks_container(&failure) && creations < MAX_CREATIONS => {
+                        creations += 1;
+                        match self.create_container(path.container()).await {
+                            Ok(()) => continue,
+                            Err(failure) => Failure::Container(Box::new(failure)),
+                        }
+                    }
+                    Err(failure) => failure,
+                };
+                tries.pause_after(failure).await?;
+            }
+        };
+        let result = self.limited(write).await;
+        result.map_err(|failure| BlobError::new(Doing::Write(path.clone()), failure).after(tries.made()))
+    }
+
+    async fn limited<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        match tokio::time::timeout(self.time_limit, work).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::TimedOut(self.time_limit)),
+        }
+    }
+
+    async fn get(&self, path: &BlobPath) -> Result<Option<Bytes>, Failure> {
+        let response = self.send(Method::GET, self.endpoint.blob(path), &[], Bytes::new()).await?;
+        match response.status() {
+            StatusCode::OK => self.body(response).await.map(Some),
+            StatusCode::NOT_FOUND => match refusal(response) {
+                // A 404 without the service's code is somebody else's: a wrong endpoint, not a missing blob.
+                Failure::Answer { code: Some(code), .. } if is_missing(&code) => Ok(None),
+                failure => Err(failure),
+            },
+            _ => Err(refusal(response)),
+        }
+    }
+
+    async fn put(&self, path: &BlobPath, data: Bytes) -> Result<(), Failure> {
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("content-type", "application/octet-stream")];
+        let response = self.send(Method::PUT, self.endpoint.blob(path), &headers, data).await?;
+        if response.status() == StatusCode::CREATED { Ok(()) } else { Err(refusal(response)) }
+    }
+
+    async fn create_container(&self, container: &str) -> Result<(), Failure> {
+        let mut url = self.endpoint.container(container);
+        url.set_query(Some("restype=container"));
+        let response = self.send(Method::PUT, url, &[], Bytes::new()).await?;
+        if response.status() == StatusCode::CREATED {
+            return Ok(());
+        }
+        match refusal(response) {
+            // Somebody else made it meanwhile.
+            Failure::Answer { code: Some(code), .. } if code == "ContainerAlreadyExists" => Ok(()),
+            failure => Err(failure),
+        }
+    }
+
+    /// Sends one request. A token that is refused is replaced once: it may have been revoked.
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: &[(&'static str, &'static str)],
+        body: Bytes,
+    ) -> Result<Response, Failure> {
+        let Signing::Identity(identity) = &self.signing else {
+            return self.send_signed(method, url, headers, body, None).await;
+        };
+        let token = identity.token().await?;
+        let response =
+            self.send_signed(method.clone(), url.clone(), headers, body.clone(), Some(&token)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        identity.forget(&token).await;
+        let token = identity.token().await?;
+        self.send_signed(method, url, headers, body, Some(&token)).await
+    }
+
+    async fn send_signed(
+        &self,
+        method: Method,
+        mut url: Url,
+        extra: &[(&'static str, &'static str)],
+        body: Bytes,
+        token: Option<&Secret>,
+    ) -> Result<Response, Failure> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in extra {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let date = Utc::now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        headers.insert("x-ms-date", sendable(&date)?);
+        headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
+        let authorization = match (&self.signing, token) {
+            (Signing::SharedKey(key), _) => Some(key.authorization(&method, &url, &headers, body.len())),
+            (Signing::Sas(sas), _) => {
+                let query = url.query().map(|query| format!("{query}&")).unwrap_or_default();
+                url.set_query(Some(&format!("{query}{}", sas.reveal())));
+                None
+            }
+            (Signing::Identity(_), token) => token.map(|token| format!("Bearer {}", token.reveal())),
+        };
+        if let Some(authorization) = authorization {
+            let mut value = sendable(&authorization)?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let mut request = self.client.request(method.clone(), url).headers(headers);
+        if method == Method::PUT {
+            // Said even of an empty body: the service wants to know.
+            request = request.header(header::CONTENT_LENGTH, body.len()).body(body);
+        }
+        request.send().await.map_err(|error| {
+            let service = self.endpoint.to_string();
+            if error.is_connect() {
+                Failure::Unreachable { service, causes: causes(error) }
+            } else {
+                Failure::Broken { service, causes: causes(error) }
+            }
+        })
+    }
+
+    /// Reads a body up to the limit and no further.
+    async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
+        let too_large = Err(Failure::TooLarge(self.size_limit));
+        let length = response.content_length().unwrap_or_default();
+        if length > self.size_limit as u64 {
+            return too_large;
+        }
+        // What a service says of itself is not worth much memory yet.
+        let mut data = BytesMut::with_capacity(usize::try_from(length).unwrap_or_default().min(8 << 20));
+        loop {
+            let piece = response.chunk().await.map_err(|error| Failure::Broken {
+                service: self.endpoint.to_string(),
+                causes: causes(error),
+            })?;
+            match piece {
+                None => return Ok(data.freeze()),
+                Some(piece) if data.len() + piece.len() > self.size_limit => return too_large,
+                Some(piece) => data.extend_from_slice(&piece),
+            }
+        }
+    }
+}
+
+fn sendable(value: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(value).map_err(|_| Failure::Client("a header has characters it cannot have".into()))
+}
+
+/// An answer that is no success, as a failure.
+fn refusal(response: Response) -> Failure {
+    let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let is_word = |code: &&str| {
+        (1..=100).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    Failure::Answer {
+        status: response.status(),
+        code: text("x-ms-error-code").filter(is_word).map(str::to_owned),
+        retry_after: text("retry-after").and_then(|value| parse_retry_after(value, Utc::now())),
+    }
+}
+
+fn is_missing(code: &str) -> bool {
+    matches!(code, "BlobNotFound" | "ContainerNotFound" | "ResourceNotFound")
+}
+
+fn lacks_container(failure: &Failure) -> bool {
+    matches!(failure, Failure::Answer { code: Some(code), .. } if code == "ContainerNotFound")
+}
+
+fn client(endpoint: &Endpoint) -> Result<Client, reqwest::Error> {
+    let builder = || -> ClientBuilder {
+        let builder = Client::builder()
+            .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
+            // A redirect would carry our signature to somebody else.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT_TIME);
+        if endpoint.is_loopback() { builder.no_proxy() } else { builder }
+    };
+    // A machine without certificates can still talk to an emulator.
+    match builder().build() {
+        Err(_) if endpoint.is_plain() => builder().tls_certs_only([]).build(),
+        built => built,
+    }
+}

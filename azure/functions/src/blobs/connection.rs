@@ -1,0 +1,245 @@
+//! What a binding's `connection` means: which settings it names, and where they lead.
+
+use reqwest::Url;
+
+use super::connection_string;
+use super::endpoint::{DEVELOPMENT_ACCOUNT, Endpoint};
+use super::identity_settings::IdentitySettings;
+use super::secret::Secret;
+use super::shared_key::SharedKey;
+use super::token_source::TokenSource;
+
+/// The key of the emulator's account. Public: every emulator has it.
+const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// Where a `connection` leads.
+#[derive(Debug, Clone)]
+pub enum Connection {
+    /// The embedded store: nothing is set.
+    Embedded {
+        /// The setting that would lead elsewhere.
+        setting: String,
+    },
+    /// Azurite if it runs, else the embedded store: `UseDevelopmentStorage=true`.
+    Development {
+        /// The setting that says so.
+        setting: String,
+        /// `DevelopmentStorageProxyUri`: where Azurite runs if not on this machine. It is not guessed then.
+        host: Option<Url>,
+    },
+    /// A storage account.
+    Account(Account),
+}
+
+/// A storage account and how to sign in to it.
+#[derive(Debug, Clone)]
+pub struct Account {
+    endpoint: Endpoint,
+    credential: Credential,
+}
+
+/// What is shown to a storage account.
+#[derive(Debug, Clone)]
+pub enum Credential {
+    /// The account's key.
+    SharedKey(SharedKey),
+    /// A shared access signature: the query that allows it.
+    Sas(Secret),
+    /// An access token, from the first of these that has one.
+    Identity(Vec<TokenSource>),
+}
+
+/// A setting that cannot be used. Its text repeats no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the setting {setting}: {problem}")]
+pub struct ConnectionError {
+    setting: String,
+    problem: String,
+}
+
+impl ConnectionError {
+    pub(crate) fn new(setting: impl Into<String>, problem: impl Into<String>) -> ConnectionError {
+        ConnectionError { setting: setting.into(), problem: problem.into() }
+    }
+}
+
+impl Account {
+    /// A token is sent over TLS only, or within this machine.
+    pub fn new(endpoint: Endpoint, credential: Credential) -> Result<Account, &'static str> {
+        if matches!(credential, Credential::Identity(_)) && endpoint.is_exposed() {
+            return Err("is not https, and access tokens are not sent in the clear");
+        }
+        Ok(Account { endpoint, credential })
+    }
+
+    #[allow(clippy::expect_used, reason = "the key is right here, and a test decodes it")]
+    pub(crate) fn azurite(endpoint: Endpoint) -> Account {
+        let key = SharedKey::new(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY).expect("Base64");
+        Account { endpoint, credential: Credential::SharedKey(key) }
+    }
+
+    /// The blob service's address.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn into_parts(self) -> (Endpoint, Credential) {
+        (self.endpoint, self.credential)
+    }
+}
+
+impl Connection {
+    /// Finds the settings of a `connection`, as Azure Functions does: first `AzureWebJobs<name>`, then
+    /// `<name>`, where no name means `Storage`. Each may be a connection string or, as `<name>__…`, a group
+    /// of settings for an identity.
+    pub fn resolve(
+        name: &str,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Connection, ConnectionError> {
+        let name = if name.trim().is_empty() { "Storage" } else { name.trim() };
+        let prefixed = format!("AzureWebJobs{name}");
+        for setting in [prefixed.as_str(), name] {
+            if let Some((setting, value)) = connection_string_of(setting, lookup) {
+                return connection_string::parse(&value)
+                    .map(|parsed| parsed.into_connection(&setting))
+                    .map_err(|problem| ConnectionError::new(setting, problem));
+            }
+            if let Some(account) = identity_of(setting, lookup)? {
+                return Ok(Connection::Account(account));
+            }
+        }
+        // The name to set: `Storage` is known by its long name, all others by their own.
+        let setting = if name == "Storage" { prefixed } else { name.to_owned() };
+        Ok(Connection::Embedded { setting })
+    }
+}
+
+/// A setting of that name, or a connection string of that name in the places .NET has for them.
+fn connection_string_of(setting: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    let places = [
+        setting.to_owned(),
+        format!("ConnectionStrings:{setting}"),
+        format!("ConnectionStrings__{setting}"),
+        format!("CUSTOMCONNSTR_{setting}"),
+    ];
+    places.into_iter().find_map(|place| {
+        let value = lookup(&place).filter(|value| !value.trim().is_empty())?;
+        Some((place, value))
+    })
+}
+
+/// The account of a group of settings such as `Storage__accountName`.
+fn identity_of(
+    setting: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Account>, ConnectionError> {
+    let set = |member: &str| {
+        let name = format!("{setting}__{member}");
+        let value = lookup(&name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| (name, value.to_owned()))
+    };
+    let (name, address) = match set("blobServiceUri").or_else(|| set("serviceUri")) {
+        Some(found) => found,
+        None => match set("accountName") {
+            Some((name, account)) if connection_string::is_account_name(&account) => {
+                (name, format!("https://{account}.blob.core.windows.net"))
+            }
+            Some((name, _)) => return Err(ConnectionError::new(name, connection_string::ACCOUNT_NAME_RULE)),
+            None => return Ok(None),
+        },
+    };
+    let endpoint = Endpoint::parse(&address).map_err(|problem| ConnectionError::new(&name, problem))?;
+    let sources = IdentitySettings::new(setting, lookup).sources()?;
+    let account = Account::new(endpoint, Credential::Identity(sources));
+    account.map(Some).map_err(|problem| ConnectionError::new(name, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(name: &str, settings: &[(&str, &str)]) -> Result<Connection, ConnectionError> {
+        let found = |wanted: &str| {
+            settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
+        };
+        Connection::resolve(name, &found)
+    }
+
+    fn endpoint(name: &str, settings: &[(&str, &str)]) -> String {
+        match resolve(name, settings).unwrap() {
+            Connection::Account(account) => account.endpoint.to_string(),
+            Connection::Development { setting, host } => format!("development {setting} {host:?}"),
+            Connection::Embedded { setting } => format!("embedded {setting}"),
+        }
+    }
+
+    const ONE: &str = "AccountName=one;AccountKey=c2VjcmV0";
+    const TWO: &str = "AccountName=two;AccountKey=c2VjcmV0";
+
+    #[test]
+    fn the_long_name_comes_first() {
+        let both = [("Storage", TWO), ("AzureWebJobsStorage", ONE)];
+        for name in ["", " ", "Storage", "AzureWebJobsStorage"] {
+            assert_eq!(endpoint(name, &both), "https://one.blob.core.windows.net", "{name:?}");
+        }
+        assert_eq!(endpoint("", &both[..1]), "https://two.blob.core.windows.net");
+        assert_eq!(endpoint("Mine", &[("Mine", ONE)]), "https://one.blob.core.windows.net");
+        let elsewhere = [("ConnectionStrings:Mine", ONE), ("AzureWebJobsMine", " ")];
+        assert_eq!(endpoint("Mine", &elsewhere), "https://one.blob.core.windows.net");
+        let grouped = [("AzureWebJobsMine__accountName", "two"), ("Mine", ONE)];
+        assert_eq!(endpoint("Mine", &grouped), "https://two.blob.core.windows.net");
+    }
+
+    #[test]
+    fn nothing_set_means_embedded() {
+        assert_eq!(endpoint("", &[]), "embedded AzureWebJobsStorage");
+        assert_eq!(endpoint("Mine", &[("Other", ONE), ("Mine", "")]), "embedded Mine");
+    }
+
+    #[test]
+    fn the_emulator_has_a_shorthand() {
+        let found = endpoint("", &[("AzureWebJobsStorage", "UseDevelopmentStorage=true")]);
+        assert_eq!(found, "development AzureWebJobsStorage None");
+        let value = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://azurite";
+        assert!(endpoint("", &[("Storage", value)]).contains("azurite"));
+        Account::azurite(Endpoint::azurite(None, 1));
+    }
+
+    #[test]
+    fn identities_have_groups_of_settings() {
+        assert_eq!(endpoint("A", &[("A__accountName", "acc")]), "https://acc.blob.core.windows.net");
+        for member in ["A__blobServiceUri", "A__serviceUri"] {
+            assert_eq!(endpoint("A", &[(member, "https://x.example/")]), "https://x.example");
+        }
+        for (name, value, word) in [
+            ("A__accountName", "Acc!", "24"),
+            ("A__blobServiceUri", "http://x.example", "in the clear"),
+            ("A__blobServiceUri", "x", "not a URL"),
+        ] {
+            let error = resolve("A", &[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_names_the_setting_and_the_part() {
+        let value = "AccountName=acc;AccountKey=hush-hush-secret!";
+        let error = resolve("", &[("AzureWebJobsStorage", value)]).unwrap_err().to_string();
+        assert!(error.contains("AzureWebJobsStorage") && error.contains("AccountKey"), "{error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let sas = "BlobEndpoint=https://h;SharedAccessSignature=sv=1&sig=hushhush";
+        let secret = [("A__accountName", "acc"), ("A__clientSecret", "hushhush")];
+        let group = [secret[0], secret[1], ("A__clientId", "c"), ("A__tenantId", "t")];
+        for settings in [&[("A", ONE)][..], &[("A", sas)], &group] {
+            let shown = format!("{:?}", resolve("A", settings).unwrap());
+            assert!(!shown.contains("hush") && !shown.contains("c2VjcmV0"), "{shown}");
+            assert!(!shown.contains("115, 101"), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The address of a blob service, and of containers and blobs in it.
+
+use std::fmt;
+
+use reqwest::Url;
+
+use super::path::BlobPath;
+
+/// The account of `UseDevelopmentStorage=true`.
+pub(crate) const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+
+/// The address of an account's blob service: `https://account.blob.core.windows.net`, or with the account
+/// in the path, as emulators have it: `http://127.0.0.1:10000/devstoreaccount1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint(Url);
+
+impl Endpoint {
+    /// Takes an `http` or `https` address without a query, user or fragment.
+    pub fn parse(address: &str) -> Result<Endpoint, &'static str> {
+        let url =
+            Url::parse(address).map_err(|_| "is not a URL such as https://account.blob.core.windows.net")?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err("is neither an http nor an https address");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("has a user or password in it");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("has a query or fragment; a SAS token belongs into SharedAccessSignature");
+        }
+        Ok(Endpoint(url))
+    }
+
+    /// The emulator's address, on this machine or on the host given.
+    pub(crate) fn azurite(host: Option<&Url>, port: u16) -> Endpoint {
+        let mut url = host.cloned().unwrap_or_else(Endpoint::localhost);
+        // Fails only for addresses without a host, and those are not taken.
+        let _ = url.set_port(Some(port));
+        url.set_path(DEVELOPMENT_ACCOUNT);
+        Endpoint(url)
+    }
+
+    #[allow(clippy::expect_used, reason = "the text is right here")]
+    fn localhost() -> Url {
+        Url::parse("http://127.0.0.1/").expect("a URL")
+    }
+
+    /// Whether what we send can be read on its way.
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.0.scheme() == "http" && !self.is_loopback()
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.scheme() == "http"
+    }
+
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+
+    pub(crate) fn container(&self, container: &str) -> Url {
+        self.below(container)
+    }
+
+    pub(crate) fn blob(&self, path: &BlobPath) -> Url {
+        self.below(&format!("{}/{}", path.container(), percent_encoded(path.name())))
+    }
+
+    fn below(&self, encoded: &str) -> Url {
+        let mut url = self.0.clone();
+        // Leaves percent signs as they are; nothing else in here needs encoding.
+        url.set_path(&format!("{}/{encoded}", self.0.path().trim_end_matches('/')));
+        url
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+/// Whether an address stays on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A blob name as the path of a URL. Slashes stay; all that RFC 3986 does not call unreserved is encoded,
+/// so that no library on the way has anything left to change, and the signature fits.
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(endpoint: &str, name: &str) -> String {
+        Endpoint::parse(endpoint).unwrap().blob(&BlobPath::new("abc", name).unwrap()).to_string()
+    }
+
+    #[test]
+    fn the_account_is_in_the_host_or_in_the_path() {
+        for (endpoint, url) in [
+            ("https://acc.blob.core.windows.net", "https://acc.blob.core.windows.net/abc/b"),
+            ("https://acc.blob.core.windows.net/", "https://acc.blob.core.windows.net/abc/b"),
+            ("http://127.0.0.1:10000/acc", "http://127.0.0.1:10000/acc/abc/b"),
+            ("http://127.0.0.1:10000/acc/", "http://127.0.0.1:10000/acc/abc/b"),
+        ] {
+            assert_eq!(blob(endpoint, "b"), url);
+        }
+    }
+
+    #[test]
+    fn a_name_stays_what_it_is() {
+        for (name, encoded) in [
+            ("a b", "a%20b"),
+            ("%2e%2e", "%252e%252e"),
+            ("%2e%2e/x", "%252e%252e/x"),
+            ("a?b#c", "a%3Fb%23c"),
+            ("/abs", "/abs"),
+            ("a//b", "a//b"),
+            ("é", "%C3%A9"),
+            ("a+b&c=d", "a%2Bb%26c%3Dd"),
+            ("{x}'\"<>|^`", "%7Bx%7D%27%22%3C%3E%7C%5E%60"),
+        ] {
+            assert_eq!(blob("https://h", name), format!("https://h/abc/{encoded}"));
+        }
+    }
+
+    #[test]
+    fn odd_endpoints_are_refused() {
+        for address in ["", "acc", "ftp://h", "https://u:p@h", "https://h?sig=x", "https://h#x", "file:///x"]
+        {
+            assert!(Endpoint::parse(address).is_err(), "{address}");
+        }
+        assert_eq!(Endpoint::azurite(None, 7).to_string(), "http://127.0.0.1:7/devstoreaccount1");
+        let host = Url::parse("http://azurite").unwrap();
+        assert_eq!(Endpoint::azurite(Some(&host), 7).to_string(), "http://azurite:7/devstoreaccount1");
+    }
+}

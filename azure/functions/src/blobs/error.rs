@@ -1,0 +1,221 @@
+//! Why a blob could not be read or written.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+
+use super::identity::IdentityError;
+use super::path::BlobPath;
+
+/// A read or write that failed.
+///
+/// Its text is for the operator: it names the blob, the service and the service's own error code. A client
+/// gets [`shown`](BlobError::shown).
+#[derive(Debug)]
+pub struct BlobError {
+    doing: Doing,
+    failure: Failure,
+    tries: u32,
+}
+
+/// What was being done.
+#[derive(Debug, Clone)]
+pub(crate) enum Doing {
+    Open,
+    Read(BlobPath),
+    Write(BlobPath),
+}
+
+/// What went wrong, whatever was being done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{service} cannot be reached: {causes}")]
+    Unreachable { service: String, causes: String },
+    #[error("the connection to {service} broke: {causes}")]
+    Broken { service: String, causes: String },
+    #[error("the storage service answered {}{}", status.as_u16(), explained(*status, code.as_deref()))]
+    Answer { status: StatusCode, code: Option<String>, retry_after: Option<Duration> },
+    #[error("its container is missing, and making it failed: {0}")]
+    Container(Box<Failure>),
+    #[error("it took longer than {}", seconds(*.0))]
+    TimedOut(Duration),
+    #[error("the blob is larger than the limit of {0} bytes")]
+    TooLarge(usize),
+    #[error("no access token: {0}")]
+    Identity(#[from] IdentityError),
+    #[error("the HTTP client cannot start: {0}")]
+    Client(String),
+    #[error("{}: {}", path.display(), disk(source))]
+    Disk { path: PathBuf, source: io::Error },
+    #[error("{} is a link or a special file; the store has plain files and folders only, remove it", .0.display())]
+    Planted(PathBuf),
+    #[error("the program is stopping")]
+    Stopping,
+}
+
+impl BlobError {
+    pub(crate) fn new(doing: Doing, failure: Failure) -> BlobError {
+        BlobError { doing, failure, tries: 1 }
+    }
+
+    pub(crate) fn after(self, tries: u32) -> BlobError {
+        BlobError { tries, ..self }
+    }
+
+    /// What a client may read: no account, no address, no path on disk, no secret.
+    pub fn shown(&self) -> String {
+        let what = match self.doing {
+            Doing::Open => "The blob storage cannot be used",
+            Doing::Read(_) => "The blob could not be read",
+            Doing::Write(_) => "The blob could not be written",
+        };
+        format!("{what}: {}.", self.failure.shown())
+    }
+
+    /// Whether the time limit ended it.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.failure, Failure::TimedOut(_))
+    }
+}
+
+impl fmt::Display for BlobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.doing {
+            Doing::Open => write!(f, "cannot open the blob store: {}", self.failure)?,
+            Doing::Read(path) => write!(f, "cannot read the blob {path}: {}", self.failure)?,
+            Doing::Write(path) => write!(f, "cannot write the blob {path}: {}", self.failure)?,
+        }
+        if self.tries > 1 {
+            write!(f, " (after {} tries)", self.tries)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BlobError {}
+
+impl Failure {
+    /// Whether the same request may succeed a moment later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Failure::Unreachable { .. } | Failure::Broken { .. } => true,
+            Failure::Answer { status, code, .. } => {
+                matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+                    || code.as_deref() == Some("ContainerBeingDeleted")
+            }
+            Failure::Identity(error) => error.may_pass(),
+            Failure::Container(inner) => inner.may_pass(),
+            _ => false,
+        }
+    }
+
+    /// How long the service asks us to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Failure::Answer { retry_after, .. } => *retry_after,
+            Failure::Container(inner) => inner.retry_after(),
+            _ => None,
+        }
+    }
+
+    fn shown(&self) -> &'static str {
+        match self {
+            Failure::Unreachable { .. } => "the storage service cannot be reached",
+            Failure::Broken { .. } => "the connection to the storage service broke",
+            Failure::Answer { status, .. } => match status.as_u16() {
+                401 | 403 => "the storage service refused access",
+                408 | 429 | 500..=599 => "the storage service is not available at the moment",
+                _ => "the storage service refused the request",
+            },
+            Failure::Container(inner) => inner.shown(),
+            Failure::TimedOut(_) => "it took too long",
+            Failure::TooLarge(_) => "it is too large",
+            Failure::Identity(_) => "the server could not sign in to the storage service",
+            Failure::Client(_) => "the server cannot make requests",
+            Failure::Disk { source, .. } if is_full(source) => "the server's disk is full",
+            Failure::Disk { .. } | Failure::Planted(_) => "the server's disk refused it",
+            Failure::Stopping => "the server is stopping",
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+fn disk(error: &io::Error) -> String {
+    match error.kind() {
+        _ if is_full(error) => format!("the disk is full or the quota is used up ({error}); make room"),
+        io::ErrorKind::PermissionDenied => {
+            format!("this user may not do that ({error}); give it read and write access to the folder")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            format!("the file system is read-only ({error}); set a storage connection instead")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The service's error code, and what it mostly means.
+fn explained(status: StatusCode, code: Option<&str>) -> String {
+    let named = code.map(|code| format!(" ({code})")).unwrap_or_default();
+    let meaning = match (status.as_u16(), code) {
+        (403, Some("AuthenticationFailed")) => {
+            "; the account key or the SAS token is wrong or has expired, or this machine's clock is off"
+        }
+        (403, Some("AuthorizationPermissionMismatch" | "AuthorizationFailure")) => {
+            "; the identity needs the role Storage Blob Data Contributor, a SAS token its permissions, and a \
+             firewall of the account must let this machine in"
+        }
+        (401, _) => "; the service does not accept this way to sign in",
+        (404, None) => "; that does not look like a blob service, check the endpoint",
+        (300..=399, _) => "; redirects are not followed, check the endpoint",
+        _ => "",
+    };
+    format!("{named}{meaning}")
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// An error and what caused it, in one line, without the address: it may hold a SAS token.
+pub(crate) fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_refuses_says_what_to_do_and_clients_learn_no_path() {
+        for (kind, told, shown) in [
+            (io::ErrorKind::StorageFull, "make room", "disk is full"),
+            (io::ErrorKind::QuotaExceeded, "make room", "disk is full"),
+            (io::ErrorKind::PermissionDenied, "read and write access", "disk refused it"),
+            (io::ErrorKind::ReadOnlyFilesystem, "set a storage connection", "disk refused it"),
+        ] {
+            let failure = Failure::Disk { path: "/home/me/app/abc".into(), source: kind.into() };
+            assert!(!failure.may_pass());
+            let error = BlobError::new(Doing::Write(BlobPath::parse("abc/a").unwrap()), failure);
+            assert!(error.to_string().contains("/home/me/app/abc"), "{error}");
+            assert!(error.to_string().contains("abc/a") && error.to_string().contains(told), "{error}");
+            assert!(error.shown().contains(shown) && !error.shown().contains("/home"), "{}", error.shown());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Access tokens for storage: fetched once for all who wait, kept until shortly before they expire.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use reqwest::{Client, StatusCode, redirect};
+use tokio::sync::Mutex;
+
+use super::error::causes;
+use super::secret::Secret;
+use super::token_source::TokenSource;
+
+/// A token is not used in its last minutes: it has to last for the request, on a clock that is not ours.
+const MARGIN: Duration = Duration::from_secs(5 * 60);
+
+/// Access tokens for storage, from the first source that has one.
+#[derive(Debug)]
+pub struct Identity {
+    sources: Vec<TokenSource>,
+    client: Client,
+    near: Client,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    token: Option<Token>,
+    failed: Option<(Instant, IdentityError)>,
+}
+
+/// A token and how long it lasts.
+#[derive(Debug, Clone)]
+pub(crate) struct Token {
+    secret: Secret,
+    fetched: Instant,
+    lasts: Duration,
+}
+
+/// Why there is no token.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum IdentityError {
+    /// Nobody answered.
+    #[error("{0} cannot be asked: {1}")]
+    Unreachable(&'static str, String),
+    /// The answer was no.
+    #[error("{asked} was refused with {}{reason}", status.as_u16())]
+    #[allow(missing_docs, reason = "the message says it")]
+    Refused { asked: &'static str, status: StatusCode, reason: String },
+    /// The answer made no sense.
+    #[error("{0} gave an answer that is not what it should be: {1}")]
+    Unexpected(&'static str, &'static str),
+    /// The workload's own token is not there.
+    #[error("the workload's token file {} cannot be read: {problem}", path.display())]
+    #[allow(missing_docs, reason = "the message says it")]
+    TokenFile { path: PathBuf, problem: String },
+    /// The Azure CLI did not help.
+    #[error("the Azure CLI gave no token: {0}; run `az login`")]
+    Command(String),
+    /// The HTTP client cannot start.
+    #[error("the HTTP client cannot start: {0}")]
+    Client(String),
+    /// Several sources, none of them any use.
+    #[error("{0}")]
+    None(String),
+}
+
+impl IdentityError {
+    /// Whether asking again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            IdentityError::Unreachable(..) => true,
+            IdentityError::Refused { status, .. } => status.is_server_error() || status.as_u16() == 429,
+            _ => false,
+        }
+    }
+}
+
+impl Token {
+    pub(crate) fn new(secret: Secret, lasts: Duration) -> Token {
+        Token { secret, fetched: Instant::now(), lasts }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.fetched.elapsed() + MARGIN < self.lasts
+    }
+
+    fn is_alive(&self) -> bool {
+        self.fetched.elapsed() < self.lasts
+    }
+}
+
+impl Identity {
+    /// Tokens from these sources, in this order.
+    pub fn new(sources: Vec<TokenSource>) -> Result<Identity, IdentityError> {
+        let builder = || {
+            Client::builder()
+                .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .connect_timeout(Duration::from_secs(5))
+        };
+        let started = |built: Result<Client, reqwest::Error>| {
+            built.map_err(|error| IdentityError::Client(causes(error)))
+        };
+        Ok(Identity {
+            sources,
+            client: started(builder().build())?,
+            near: started(builder().no_proxy().build())?,
+            state: Mutex::default(),
+        })
+    }
+
+    /// A token that lasts for a while. Whoever asks while one is being fetched waits for that one, and
+    /// shares its failure too.
+    pub async fn token(&self) -> Result<Secret, IdentityError> {
+        let asked = Instant::now();
+        let mut state = self.state.lock().await;
+        if let Some(token) = state.token.as_ref().filter(|token| token.is_fresh()) {
+            return Ok(token.secret.clone());
+        }
+        if let Some((at, error)) = &state.failed
+            && *at > asked
+        {
+            return Err(error.clone());
+        }
+        match self.fetch().await {
+            Ok(token) => {
+                let secret = token.secret.clone();
+                *state = State { token: Some(token), failed: None };
+                Ok(secret)
+            }
+            Err(error) => {
+                // The old token is about to expire, but has not.
+                if let Some(token) = state.token.as_ref().filter(|token| token.is_alive()) {
+                    tracing::warn!(%error, "no new access token; the old one is used on");
+                    return Ok(token.secret.clone());
+                }
+                state.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a token that the service did not take, unless there is a newer one already.
+    pub(crate) async fn forget(&self, refused: &Secret) {
+        let mut state = self.state.lock().await;
+        if state.token.as_ref().is_some_and(|token| token.secret == *refused) {
+            state.token = None;
+        }
+    }
+
+    async fn fetch(&self) -> Result<Token, IdentityError> {
+        let mut errors = Vec::new();
+        for source in &self.sources {
+            match source.fetch(&self.client, &self.near).await {
+                Ok(token) => return Ok(token),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.len() == 1 {
+            return Err(errors.remove(0));
+        }
+        let all: Vec<_> = errors.iter().map(IdentityError::to_string).collect();
+        Err(IdentityError::None(all.join("; ")))
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads which identity a connection's group of settings means, such as `Storage__credential`.
+
+use reqwest::Url;
+
+use super::connection::ConnectionError;
+use super::endpoint::is_loopback;
+use super::secret::Secret;
+use super::token_source::TokenSource;
+
+const AUTHORITY: &str = "https://login.microsoftonline.com/";
+/// Where a virtual machine asks for tokens of its own identity. Never routed beyond the machine's host.
+const VIRTUAL_MACHINE: &str = "http://169.254.169.254/";
+
+/// The settings of one connection, and those that Azure itself puts beside them.
+pub(crate) struct IdentitySettings<'a> {
+    setting: &'a str,
+    lookup: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl<'a> IdentitySettings<'a> {
+    pub(crate) fn new(setting: &'a str, lookup: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        IdentitySettings { setting, lookup }
+    }
+
+    /// The sources to ask, in order.
+    ///
+    /// Without a wish, what the environment offers is used; where it offers nothing, this may be a virtual
+    /// machine or somebody's laptop, so both are tried.
+    pub(crate) fn sources(&self) -> Result<Vec<TokenSource>, ConnectionError> {
+        match self.member("credential").map(|wish| wish.to_lowercase()).as_deref() {
+            Some("managedidentity") => Ok(vec![self.managed()?]),
+            Some("workloadidentity") => Ok(vec![self.workload()?]),
+            Some("clientsecret") => Ok(vec![self.client_secret()?]),
+            Some("azurecli") => Ok(vec![azure_cli()]),
+            Some(_) => {
+                let known = "is none of managedidentity, workloadidentity, clientsecret, azurecli";
+                Err(ConnectionError::new(self.name_of("credential"), known))
+            }
+            None if self.member("clientSecret").is_some() => Ok(vec![self.client_secret()?]),
+            None => self.offered(),
+        }
+    }
+
+    fn offered(&self) -> Result<Vec<TokenSource>, ConnectionError> {
+        if let (Some(tenant), Some(client_id), Some(secret)) =
+            (self.set("AZURE_TENANT_ID"), self.set("AZURE_CLIENT_ID"), self.set("AZURE_CLIENT_SECRET"))
+        {
+            let (authority, secret) = (self.authority()?, Secret::new(secret));
+            return Ok(vec![TokenSource::ClientSecret { authority, tenant, client_id, secret }]);
+        }
+        if self.set("AZURE_FEDERATED_TOKEN_FILE").is_some() {
+            return Ok(vec![self.workload()?]);
+        }
+        match self.managed()? {
+            machine @ TokenSource::VirtualMachine { .. } => Ok(vec![machine, azure_cli()]),
+            app => Ok(vec![app]),
+        }
+    }
+
+    fn managed(&self) -> Result<TokenSource, ConnectionError> {
+        let client_id = self.member("clientId");
+        match (self.set("IDENTITY_ENDPOINT"), self.set("IDENTITY_HEADER")) {
+            (Some(endpoint), Some(header)) => Ok(TokenSource::AppService {
+                // The platform's own service next to the app, which has no TLS.
+                endpoint: parse("IDENTITY_ENDPOINT", &endpoint)?,
+                header: Secret::new(header),
+                client_id,
+            }),
+            _ => Ok(TokenSource::VirtualMachine {
+                address: parse("the machine's identity service", VIRTUAL_MACHINE)?,
+                client_id,
+            }),
+        }
+    }
+
+    fn workload(&self) -> Result<TokenSource, ConnectionError> {
+        let needed = |name| ConnectionError::new(name, "a workload identity needs it, and it is not set");
+        let file = self.set("AZURE_FEDERATED_TOKEN_FILE");
+        let tenant = self.member("tenantId").or_else(|| self.set("AZURE_TENANT_ID"));
+        let client_id = self.member("clientId").or_else(|| self.set("AZURE_CLIENT_ID"));
+        Ok(TokenSource::Workload {
+            token_file: file.ok_or_else(|| needed("AZURE_FEDERATED_TOKEN_FILE"))?.into(),
+            tenant: tenant.ok_or_else(|| needed("AZURE_TENANT_ID"))?,
+            client_id: client_id.ok_or_else(|| needed("AZURE_CLIENT_ID"))?,
+            authority: self.authority()?,
+        })
+    }
+
+    fn client_secret(&self) -> Result<TokenSource, ConnectionError> {
+        let member = |name| {
+            let problem = "a client secret needs it, and it is not set";
+            self.member(name).ok_or_else(|| ConnectionError::new(self.name_of(name), problem))
+        };
+        Ok(TokenSource::ClientSecret {
+            tenant: member("tenantId")?,
+            client_id: member("clientId")?,
+            secret: Secret::new(member("clientSecret")?),
+            authority: self.authority()?,
+        })
+    }
+
+    /// Where Entra ID is: other clouds have their own.
+    fn authority(&self) -> Result<Url, ConnectionError> {
+        let name = "AZURE_AUTHORITY_HOST";
+        let url = parse(name, self.set(name).as_deref().unwrap_or(AUTHORITY))?;
+        if url.scheme() == "https" || is_loopback(&url) {
+            Ok(url)
+        } else {
+            Err(ConnectionError::new(name, "is not https, and secrets are not sent in the clear"))
+        }
+    }
+
+    fn name_of(&self, member: &str) -> String {
+        format!("{}__{member}", self.setting)
+    }
+
+    fn member(&self, member: &str) -> Option<String> {
+        self.set(&self.name_of(member))
+    }
+
+    fn set(&self, name: &str) -> Option<String> {
+        let value = (self.lookup)(name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+}
+
+fn azure_cli() -> TokenSource {
+    TokenSource::AzureCli { program: if cfg!(windows) { "az.cmd" } else { "az" }.into() }
+}
+
+fn parse(name: &str, address: &str) -> Result<Url, ConnectionError> {
+    match Url::parse(address) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        _ => Err(ConnectionError::new(name, "is neither an http nor an https address")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(settings: &[(&str, &str)]) -> Vec<&'static str> {
+        let lookup = |wanted: &str| {
+            settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
+        };
+        IdentitySettings::new("A", &lookup).sources().unwrap().iter().map(TokenSource::name).collect()
+    }
+
+    #[test]
+    fn the_wish_comes_before_what_is_offered() {
+        let app = [("IDENTITY_ENDPOINT", "http://127.0.0.1:1/"), ("IDENTITY_HEADER", "x")];
+        let pod = [("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")];
+        let secret = [("A__tenantId", "t"), ("A__clientId", "c"), ("A__clientSecret", "s")];
+        assert_eq!(names(&[]), ["the machine's managed identity", "the Azure CLI"]);
+        assert_eq!(names(&app), ["the app's managed identity"]);
+        assert_eq!(names(&pod), ["the workload identity"]);
+        assert_eq!(names(&secret), ["the client secret"]);
+        assert_eq!(names(&[pod[1], pod[2], ("AZURE_CLIENT_SECRET", "s")]), ["the client secret"]);
+        let all = [&app[..], &pod, &secret].concat();
+        for (wish, chosen) in [
+            ("managedidentity", "the app's managed identity"),
+            ("ManagedIdentity", "the app's managed identity"),
+            ("workloadidentity", "the workload identity"),
+            ("clientsecret", "the client secret"),
+            ("azurecli", "the Azure CLI"),
+        ] {
+            assert_eq!(names(&[&all[..], &[("A__credential", wish)]].concat()), [chosen]);
+        }
+        assert_eq!(names(&[("A__credential", "managedidentity")]), ["the machine's managed identity"]);
+    }
+}

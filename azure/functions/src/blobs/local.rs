@@ -1,0 +1,247 @@
+//! The embedded store: a folder per container, a file per blob.
+//!
+//! A write goes to a temporary file in the container's folder, to the disk, and then takes the blob's name
+//! in one step. Links and special files below the store's folder are never followed or opened. Two
+//! processes may share a folder.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::BlobSettings;
+use super::error::{BlobError, Doing, Failure};
+use super::file_name::{self, TEMPORARY};
+use super::path::BlobPath;
+
+/// The embedded store. Clones share the folder.
+#[derive(Debug, Clone)]
+pub struct LocalStore {
+    folder: Arc<Path>,
+    size_limit: usize,
+}
+
+impl LocalStore {
+    /// Opens the store in a folder, which is made if it is missing, for its owner only. What a crash left
+    /// half-written is removed.
+    ///
+    /// The folder itself may be reached through links: where it is, is the operator's choice.
+    pub async fn open(folder: &Path, settings: &BlobSettings) -> Result<LocalStore, BlobError> {
+        let wanted = folder.to_owned();
+        let opened = blocking(move || {
+            let at = |source| Failure::Disk { path: wanted.clone(), source };
+            folder_builder().recursive(true).create(&wanted).map_err(at)?;
+            let folder = wanted.canonicalize().map_err(at)?;
+            remove_leftovers(&folder).map_err(at)?;
+            Ok(folder)
+        });
+        let folder = opened.await.map_err(|failure| BlobError::new(Doing::Open, failure))?;
+        Ok(LocalStore { folder: folder.into(), size_limit: settings.size_limit })
+    }
+
+    /// The folder, without links.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Reads a whole blob, if it is there.
+    pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
+        let (container, file) = self.place(path);
+        let limit = self.size_limit;
+        let read = blocking(move || read(&container, &file, limit)).await;
+        read.map_err(|failure| BlobError::new(Doing::Read(path.clone()), failure))
+    }
+
+    /// Writes a whole blob.
+    pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
+        let (container, file) = self.place(path);
+        let written = blocking(move || write(&container, &file, &data)).await;
+        written.map_err(|failure| BlobError::new(Doing::Write(path.clone()), failure))
+    }
+
+    fn place(&self, path: &BlobPath) -> (PathBuf, PathBuf) {
+        let container = self.folder.join(file_name::encode(path.container()));
+        let file = container.join(file_name::encode(path.name()));
+        (container, file)
+    }
+}
+
+/// Runs file work where it may block. It runs to its end even if nobody waits any more.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(Failure::Stopping),
+    }
+}
+
+fn read(container: &Path, path: &Path, limit: usize) -> Result<Option<Bytes>, Failure> {
+    let at = |source| Failure::Disk { path: path.to_owned(), source };
+    if !is_folder(container)? {
+        return Ok(None);
+    }
+    let Some(file) = open_plain(path)? else { return Ok(None) };
+    let length = file.metadata().map_err(at)?.len();
+    if length > limit as u64 {
+        return Err(Failure::TooLarge(limit));
+    }
+    let mut data = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(limit as u64 + 1).read_to_end(&mut data).map_err(at)?;
+    if data.len() > limit { Err(Failure::TooLarge(limit)) } else { Ok(Some(data.into())) }
+}
+
+fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), Failure> {
+    let at = |source| Failure::Disk { path: path.to_owned(), source };
+    // Somebody may remove the container, or take our file for a leftover in the instants when it has no
+    // lock. Then there is nothing to find, and the write starts over.
+    let mut patience = 5;
+    loop {
+        make_container(container)?;
+        match write_once(container, path, data) {
+            Err(error) if error.kind() == ErrorKind::NotFound && patience > 0 => patience -= 1,
+            result => return result.map_err(at),
+        }
+    }
+}
+
+fn write_once(container: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
+    let (temporary, mut file) = Temporary::create(container)?;
+    // Tells other processes that this file is no leftover. Not every file system has locks.
+    let _ = file.lock();
+    file.write_all(data)?;
+    file.sync_all()?;
+    drop(file);
+    // A rename replaces what has the name, a link too, and follows nothing.
+    fs::rename(&temporary.path, path)?;
+    temporary.renamed();
+    sync_folder(container)
+}
+
+/// A file that goes away unless it was renamed.
+struct Temporary {
+    path: PathBuf,
+    is_renamed: bool,
+}
+
+impl Temporary {
+    fn create(container: &Path) -> io::Result<(Temporary, File)> {
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let path = container.join(format!("{TEMPORARY}{number:016x}"));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        Ok((Temporary { path, is_renamed: false }, file))
+    }
+
+    fn renamed(mut self) {
+        self.is_renamed = true;
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_renamed {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn make_container(path: &Path) -> Result<(), Failure> {
+    if is_folder(path)? {
+        return Ok(());
+    }
+    let at = |source| Failure::Disk { path: path.to_owned(), source };
+    // The store's own folder is made again too: people delete it to start over.
+    folder_builder().recursive(true).create(path).map_err(at)?;
+    path.parent().map_or(Ok(()), sync_folder).map_err(at)?;
+    // Somebody may have been quicker, and not with a folder.
+    is_folder(path).map(drop)
+}
+
+fn folder_builder() -> DirBuilder {
+    #[allow(unused_mut, reason = "there are no modes on Windows")]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Whether a folder is there; a link to one is refused.
+fn is_folder(path: &Path) -> Result<bool, Failure> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(true),
+        Ok(_) => Err(Failure::Planted(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+    }
+}
+
+/// Opens a plain file, if it is there; links and special files are refused.
+#[cfg(unix)]
+fn open_plain(path: &Path) -> Result<Option<File>, Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // A pipe would make us wait for its writer.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(Some(file)),
+        Ok(_) => Err(Failure::Planted(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(Failure::Planted(path.to_owned())),
+        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(not(unix))]
+fn open_plain(path: &Path) -> Result<Option<File>, Failure> {
+    let opened = fs::symlink_metadata(path)
+        .and_then(|found| if found.is_file() { File::open(path).map(Some) } else { Ok(None) });
+    match opened {
+        Ok(Some(file)) => Ok(Some(file)),
+        Ok(None) => Err(Failure::Planted(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+    }
+}
+
+/// Makes a new name in a folder survive a power cut. Windows has no such call.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+/// Removes temporary files that no living process holds. What cannot be removed stays: nobody takes it
+/// for a blob.
+fn remove_leftovers(folder: &Path) -> io::Result<()> {
+    for container in fs::read_dir(folder)? {
+        let container = container?;
+        // The type of the entry itself: a link to a folder is none.
+        if container.file_type()?.is_dir()
+            && let Err(error) = remove_leftovers_of(&container.path())
+        {
+            let folder = container.path();
+            tracing::warn!(folder = %folder.display(), %error, "half-written blobs may be left");
+        }
+    }
+    Ok(())
+}
+
+fn remove_leftovers_of(container: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(container)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && is_left_over(&entry) {
+            fs::remove_file(entry.path())?;
+            tracing::info!(file = %entry.path().display(), "removed a half-written blob");
+        }
+    }
+    Ok(())
+}
+
+fn is_left_over(entry: &fs::DirEntry) -> bool {
+    let Ok(Some(file)) = open_plain(&entry.path()) else { return false };
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}

@@ -1,0 +1,92 @@
+//! When to ask a storage service again.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, sleep};
+
+use super::error::Failure;
+
+const MAX_TRIES: u32 = 3;
+/// No try starts later than this after the first one.
+const WINDOW: Duration = Duration::from_secs(10);
+/// The pause before the second try; the third waits four times as long.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The tries of one operation.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    started: Instant,
+    made: u32,
+}
+
+impl Tries {
+    pub(crate) fn start() -> Tries {
+        Tries { started: Instant::now(), made: 1 }
+    }
+
+    /// How many there were, with the one that runs.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Waits until the next try may start, or gives the failure back if there is none.
+    ///
+    /// A service that asks for more patience than the operation has is not asked again: early questions
+    /// are what it wants to be spared.
+    pub(crate) async fn pause_after(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !failure.may_pass() || self.made >= MAX_TRIES {
+            return Err(failure);
+        }
+        let pause = match failure.retry_after() {
+            Some(asked) => asked.max(PAUSE),
+            None => jittered(PAUSE * 4u32.pow(self.made - 1)),
+        };
+        if self.started.elapsed() + pause > WINDOW {
+            return Err(failure);
+        }
+        tracing::debug!(%failure, ?pause, "asking the storage service again");
+        sleep(pause).await;
+        self.made += 1;
+        Ok(())
+    }
+}
+
+/// Half to one and a half of a pause, so that calls which failed together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let share = getrandom::u32().map_or(1.0, |random| 0.5 + f64::from(random) / f64::from(u32::MAX));
+    pause.mul_f64(share)
+}
+
+/// The value of a `Retry-After` header: seconds, or a date.
+pub(crate) fn parse_retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = DateTime::parse_from_rfc2822(value.trim()).ok()?;
+    Some((until.to_utc() - now).to_std().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = DateTime::parse_from_rfc3339("2026-01-31T08:00:00Z").unwrap().to_utc();
+        let seconds = |value| parse_retry_after(value, now).map(|pause| pause.as_secs());
+        assert_eq!(seconds("3"), Some(3));
+        assert_eq!(seconds(" 0 "), Some(0));
+        assert_eq!(seconds("Sat, 31 Jan 2026 08:00:07 GMT"), Some(7));
+        assert_eq!(seconds("Sat, 31 Jan 2026 07:00:00 GMT"), Some(0));
+        assert_eq!(seconds("soon"), None);
+        assert_eq!(seconds("-1"), None);
+    }
+
+    #[test]
+    fn pauses_differ_but_stay_near() {
+        let pauses: Vec<_> = (0..50).map(|_| jittered(PAUSE)).collect();
+        assert!(pauses.iter().all(|pause| (PAUSE / 2..=PAUSE * 2).contains(pause)), "{pauses:?}");
+        assert!(pauses.iter().any(|pause| *pause != pauses[0]));
+    }
+}

@@ -1,0 +1,290 @@
+//! A custom handler: a program of the app's own that serves invocations over HTTP.
+//!
+//! [`wire`] has what goes over the connection; here are the process, its restarts and the calls.
+
+mod wire;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::header::{CONTENT_TYPE, USER_AGENT};
+use tokio::process::Command;
+use tokio::sync::watch;
+
+use crate::invocation::{Invocation, Outcome};
+use crate::worker::{
+    Console, Events, Exit, InvocationError, Limits, Log, Process, Signal, StartError, Step, WorkerNumber,
+};
+
+/// How often a handler that starts is asked whether it listens.
+const ASK_EVERY: Duration = Duration::from_millis(25);
+/// How long it may take until it does.
+const START: Duration = Duration::from_secs(30);
+
+/// How a custom handler is started.
+#[derive(Clone, Debug)]
+pub(crate) struct HandlerLaunch {
+    /// A command before the command, which ends by executing the rest of its arguments.
+    pub(crate) launcher: Vec<OsString>,
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) directory: PathBuf,
+    pub(crate) app: PathBuf,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The port it listens on, if it cannot be told one.
+    pub(crate) port: Option<u16>,
+}
+
+/// A custom handler at work. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CustomHandler {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    launch: HandlerLaunch,
+    limits: Limits,
+    events: Arc<dyn Events>,
+    client: reqwest::Client,
+    /// The process that serves; nothing between two of them.
+    serving: watch::Sender<Option<Serving>>,
+    stopping: watch::Sender<bool>,
+}
+
+/// One process of the handler.
+#[derive(Clone)]
+struct Serving {
+    process: Arc<Process>,
+    base: Arc<str>,
+}
+
+impl std::fmt::Debug for CustomHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CustomHandler").field("program", &self.shared.launch.program).finish_non_exhaustive()
+    }
+}
+
+impl CustomHandler {
+    /// Starts the handler and waits until it listens.
+    pub(crate) async fn start(
+        launch: HandlerLaunch,
+        limits: Limits,
+        events: Arc<dyn Events>,
+    ) -> Result<CustomHandler, StartError> {
+        // Loopback only: a proxy of the environment has no business here.
+        let client = reqwest::Client::builder().no_proxy().http1_only().tcp_nodelay(true);
+        let client = client.build().map_err(|error| StartError::Listen(std::io::Error::other(error)))?;
+        let shared = Arc::new(Shared {
+            launch,
+            limits,
+            events,
+            client,
+            serving: watch::Sender::new(None),
+            stopping: watch::Sender::new(false),
+        });
+        let serving = shared.start_process(1).await?;
+        shared.serving.send_replace(Some(serving));
+        tokio::spawn(keep(Arc::clone(&shared)));
+        Ok(CustomHandler { shared })
+    }
+
+    /// Runs a function.
+    pub(crate) async fn invoke(
+        &self,
+        invocation: Invocation,
+        timeout: Option<Duration>,
+        logs: impl FnMut(Log),
+    ) -> Result<Outcome, InvocationError> {
+        let serving = self.shared.serving().await?;
+        let asked = self.shared.ask(&serving, &invocation);
+        let answered = match timeout {
+            None => asked.await,
+            Some(after) => match tokio::time::timeout(after, asked).await {
+                Ok(answered) => answered,
+                Err(_) => return Err(InvocationError::TimedOut { after }),
+            },
+        };
+        let wire::Answer { outcome, logs: said } = answered?;
+        said.into_iter().for_each(logs);
+        Ok(outcome)
+    }
+
+    /// Whether a process serves at the moment.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.shared.serving.borrow().is_some()
+    }
+
+    /// Ends the process.
+    pub(crate) async fn stop(&self) {
+        self.shared.stopping.send_replace(true);
+        let serving = self.shared.serving.send_replace(None);
+        let Some(serving) = serving else { return };
+        serving.process.signal(Signal::Terminate);
+        if !serving.process.ends_within(self.shared.limits.sigterm).await {
+            serving.process.signal(Signal::Kill);
+            serving.process.exited().await;
+        }
+    }
+}
+
+impl Shared {
+    async fn start_process(&self, number: u64) -> Result<Serving, StartError> {
+        let launch = &self.launch;
+        let port = match launch.port {
+            Some(port) => port,
+            None => free_port().map_err(StartError::Listen)?,
+        };
+        let mut line = launch.launcher.clone();
+        line.push(launch.program.clone());
+        line.extend(launch.arguments.iter().cloned());
+        let shown = line.get(launch.launcher.len()..).unwrap_or_default();
+        let shown = shown.join(std::ffi::OsStr::new(" ")).to_string_lossy().into_owned();
+        let (program, arguments) =
+            line.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&launch.directory).envs(launch.environment.iter().cloned());
+        for name in ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"] {
+            command.env(name, port.to_string());
+        }
+        for name in ["FUNCTIONS_CUSTOMHANDLER_WORKER_ID", "FUNCTIONS_HTTPWORKER_ID"] {
+            command.env(name, number.to_string());
+        }
+        command.env("FUNCTIONS_APP_ROOT_PATH", &launch.app);
+
+        let worker = WorkerNumber(number);
+        let console = Arc::new(Console::new(worker, Arc::clone(&self.events), self.limits.lines_per_second));
+        let process = Process::start(command, Arc::clone(&console)).await;
+        let process = process.map_err(|source| StartError::Spawn { command: shown.clone(), source })?;
+        let base = format!("http://{}", SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let listening = async {
+            // Any answer will do; a 404 is one.
+            while self.client.get(format!("{base}/")).timeout(Duration::from_secs(2)).send().await.is_err() {
+                tokio::time::sleep(ASK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = listening => {}
+            exit = process.exited() => {
+                return Err(StartError::Exited { command: shown, status: exit.to_string(), console: console.tail() });
+            }
+            () = tokio::time::sleep(START) => {
+                let (step, after) = (Step::Connect, START);
+                return Err(StartError::TimedOut { command: shown, step, after, console: console.tail() });
+            }
+        }
+        Ok(Serving { process: Arc::new(process), base: base.into() })
+    }
+
+    /// The process that serves; waits a while for one that is being started.
+    async fn serving(&self) -> Result<Serving, InvocationError> {
+        let mut serving = self.serving.subscribe();
+        let found = serving.wait_for(Option::is_some);
+        let found = tokio::time::timeout(self.limits.wait_for_worker, found).await;
+        match found {
+            Ok(Ok(found)) => found.clone().ok_or_else(|| no_worker("it has just ended")),
+            _ => Err(no_worker("the custom handler is not running")),
+        }
+    }
+
+    async fn ask(&self, serving: &Serving, invocation: &Invocation) -> Result<wire::Answer, InvocationError> {
+        let version = env!("CARGO_PKG_VERSION");
+        let request = self
+            .client
+            .post(format!("{}/{}", serving.base, invocation.function.name))
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, format!("Azure-Functions-Host/{version}"))
+            .header("X-Azure-Functions-InvocationId", &invocation.id)
+            .header("X-Azure-Functions-HostVersion", version)
+            .body(wire::request(invocation));
+        let answered = async {
+            let mut response = request.send().await?;
+            let status = response.status();
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await? {
+                if body.len() + chunk.len() > self.limits.message {
+                    return Ok((status, None));
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Ok::<_, reqwest::Error>((status, Some(body)))
+        };
+        let (status, body) = tokio::select! {
+            answered = answered => answered.map_err(|error| exited(&serving.process, &error.to_string()))?,
+            exit = serving.process.exited() => {
+                return Err(InvocationError::WorkerExited { reason: exit.to_string() });
+            }
+        };
+        let Some(body) = body else {
+            let reason = format!("the answer is larger than {} bytes", self.limits.message);
+            return Err(InvocationError::Message { reason });
+        };
+        if !status.is_success() {
+            let text =
+                String::from_utf8_lossy(body.get(..body.len().min(1000)).unwrap_or_default()).into_owned();
+            let message = format!("the custom handler answered {status}: {text}");
+            return Err(InvocationError::Failed { message, stack: String::new() });
+        }
+        wire::answer(&body, &invocation.function)
+    }
+}
+
+fn exited(process: &Process, otherwise: &str) -> InvocationError {
+    let reason = process.exit().map_or_else(|| otherwise.to_owned(), |exit: Exit| exit.to_string());
+    InvocationError::WorkerExited { reason }
+}
+
+fn no_worker(reason: &str) -> InvocationError {
+    InvocationError::NoWorker { reason: reason.to_owned() }
+}
+
+/// A port nobody listens on at the moment.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Starts the handler again when it ends: at once the first time, then later and later, and not for ever.
+async fn keep(shared: Arc<Shared>) {
+    let mut restarts: Vec<Instant> = Vec::new();
+    let mut number = 1;
+    let mut stopping = shared.stopping.subscribe();
+    loop {
+        let Some(serving) = shared.serving.borrow().clone() else { return };
+        let exit = tokio::select! {
+            exit = serving.process.exited() => exit,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        shared.serving.send_replace(None);
+        let mut reason = format!("the custom handler ended: {exit}");
+        shared.events.worker_exited(WorkerNumber(number), &reason);
+        loop {
+            restarts.retain(|at| at.elapsed() < shared.limits.restart_window);
+            if restarts.len() >= shared.limits.restarts_per_process {
+                let reason = format!("{reason}; it was started {} times in vain", restarts.len());
+                shared.events.workers_failed(&reason);
+                return;
+            }
+            let delay = match restarts.len() {
+                0 => Duration::ZERO,
+                more => (shared.limits.restart_delay * (1 << (more - 1).min(8)) as u32)
+                    .min(shared.limits.restart_delay_max),
+            };
+            restarts.push(Instant::now());
+            shared.events.worker_restarting(&reason, delay);
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            }
+            number += 1;
+            match shared.start_process(number).await {
+                Ok(serving) => {
+                    shared.serving.send_replace(Some(serving));
+                    break;
+                }
+                Err(error) => reason = error.to_string(),
+            }
+        }
+    }
+}

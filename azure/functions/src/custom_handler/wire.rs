@@ -1,0 +1,136 @@
+//! What goes to a custom handler and what comes back.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::datum::Datum;
+use crate::function::{DataType, Function, Output};
+use crate::invocation::{Invocation, Outcome};
+use crate::worker::{InvocationError, Level, Log, LogOrigin};
+
+/// What a handler answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) outcome: Outcome,
+    pub(super) logs: Vec<Log>,
+}
+
+/// The body of an invocation: `{"Data": {…}, "Metadata": {…}}`.
+pub(super) fn request(invocation: &Invocation) -> Vec<u8> {
+    let data = invocation.inputs.iter().map(|(name, value)| (name.clone(), input(value)));
+    // As the platform does: nothing empty, and nothing that may be the trigger itself.
+    let metadata = invocation
+        .metadata
+        .iter()
+        .filter(|(name, value)| !value.is_nothing() && !name.to_ascii_lowercase().ends_with("trigger"));
+    let metadata = metadata.map(|(name, value)| (name.clone(), plain(value)));
+    let body = Value::Object(Map::from_iter([
+        ("Data".to_owned(), Value::Object(data.collect())),
+        ("Metadata".to_owned(), Value::Object(metadata.collect())),
+    ]));
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// The platform writes texts as JSON once more, inside the JSON.
+fn input(value: &Datum) -> Value {
+    match value {
+        Datum::Text(text) => Value::String(Value::from(text.as_str()).to_string()),
+        other => plain(other),
+    }
+}
+
+fn plain(value: &Datum) -> Value {
+    match value {
+        Datum::Nothing => Value::Null,
+        Datum::Text(text) => Value::from(text.as_str()),
+        Datum::Json(json) => serde_json::from_str(json).unwrap_or_else(|_| Value::from(json.as_str())),
+        Datum::Bytes(bytes) => Value::String(STANDARD.encode(bytes)),
+        Datum::Int(number) => Value::from(*number),
+        Datum::Double(number) => Value::from(*number),
+    }
+}
+
+/// Reads `{"Outputs": {…}, "ReturnValue": …, "Logs": […]}`; an empty body stands for an empty object.
+pub(super) fn answer(body: &[u8], function: &Function) -> Result<Answer, InvocationError> {
+    let wrong = |what: String| InvocationError::Failed {
+        message: format!(
+            "the custom handler's answer {what}; it must be {{\"Outputs\": {{…}}, \"ReturnValue\": …, \"Logs\": […]}}"
+        ),
+        stack: String::new(),
+    };
+    let members = match body.trim_ascii() {
+        [] => Map::new(),
+        body => match serde_json::from_slice(body) {
+            Ok(Value::Object(members)) => members,
+            Ok(_) => return Err(wrong("is no JSON object".to_owned())),
+            Err(error) => return Err(wrong(format!("is no JSON: {error}"))),
+        },
+    };
+    let mut outcome = Outcome::default();
+    let mut logs = Vec::new();
+    for (name, value) in members {
+        if name.eq_ignore_ascii_case("Outputs") {
+            let Value::Object(outputs) = value else {
+                if value.is_null() {
+                    continue;
+                }
+                return Err(wrong("has Outputs that are no object".to_owned()));
+            };
+            outcome.outputs = outputs
+                .into_iter()
+                .map(|(name, value)| {
+                    let value = output(value, data_type(function, &name));
+                    (name, value)
+                })
+                .collect();
+        } else if name.eq_ignore_ascii_case("ReturnValue") {
+            outcome.returned = match data_type(function, "$return") {
+                // With a binding of its own a return value is an output like any other.
+                Some(data_type) => output(value, Some(data_type)),
+                None => returned(value),
+            };
+        } else if name.eq_ignore_ascii_case("Logs") {
+            let Value::Array(lines) = value else { continue };
+            logs.extend(lines.into_iter().map(|line| {
+                log(match line {
+                    Value::String(line) => line,
+                    other => other.to_string(),
+                })
+            }));
+        }
+    }
+    Ok(Answer { outcome, logs })
+}
+
+fn data_type(function: &Function, output: &str) -> Option<DataType> {
+    let same = |Output::Blob(binding): &&Output| binding.name == output;
+    function.outputs.iter().find(same).map(|Output::Blob(binding)| binding.data_type)
+}
+
+/// The platform takes every text that can be base64 for base64, unless a data type says otherwise.
+fn output(value: Value, data_type: Option<DataType>) -> Datum {
+    match value {
+        Value::String(text) if matches!(data_type, None | Some(DataType::Undefined | DataType::Stream)) => {
+            match STANDARD.decode(&text) {
+                Ok(bytes) => Datum::Bytes(Bytes::from(bytes)),
+                Err(_) => Datum::Text(text),
+            }
+        }
+        other => returned(other),
+    }
+}
+
+fn returned(value: Value) -> Datum {
+    match value {
+        Value::Null => Datum::Nothing,
+        Value::String(text) => Datum::Text(text),
+        other => Datum::Json(other.to_string()),
+    }
+}
+
+fn log(message: String) -> Log {
+    let (level, origin) = (Level::Information, LogOrigin::User);
+    Log { level, origin, category: "custom handler".to_owned(), message, exception: None }
+}

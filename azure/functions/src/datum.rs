@@ -1,0 +1,79 @@
+//! [`Datum`]: one value on its way to or from a worker.
+
+use bytes::Bytes;
+
+/// One value on its way to or from a worker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Datum {
+    /// No value: null, None, undefined.
+    #[default]
+    Nothing,
+    /// Text.
+    Text(String),
+    /// JSON text of any kind.
+    Json(String),
+    /// Bytes.
+    Bytes(Bytes),
+    /// An integer. The host sends none; workers may return one.
+    Int(i64),
+    /// A floating point number. The host sends none; workers may return one.
+    Double(f64),
+}
+
+impl Datum {
+    /// Whether there is no value. JSON's `null` is none either: Java writes it for a null.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Datum::Nothing => true,
+            Datum::Json(json) => json.trim() == "null",
+            _ => false,
+        }
+    }
+}
+
+impl From<String> for Datum {
+    fn from(text: String) -> Datum {
+        Datum::Text(text)
+    }
+}
+
+impl From<&str> for Datum {
+    fn from(text: &str) -> Datum {
+        Datum::Text(text.to_owned())
+    }
+}
+
+impl From<Bytes> for Datum {
+    fn from(bytes: Bytes) -> Datum {
+        Datum::Bytes(bytes)
+    }
+}
+
+impl<T: Into<Datum>> From<Option<T>> for Datum {
+    fn from(value: Option<T>) -> Datum {
+        value.map_or(Datum::Nothing, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_in_json_is_nothing_but_the_word_in_text_is_not() {
+        assert!(Datum::Nothing.is_nothing());
+        assert!(Datum::Json(" null\n".to_owned()).is_nothing());
+        assert!(!Datum::from("null").is_nothing());
+        assert!(!Datum::Json("\"null\"".to_owned()).is_nothing());
+        assert!(!Datum::from("").is_nothing());
+    }
+
+    #[test]
+    fn converts_from_what_the_host_has_at_hand() {
+        assert_eq!(Datum::from("a"), Datum::Text("a".to_owned()));
+        assert_eq!(Datum::from("a".to_owned()), Datum::Text("a".to_owned()));
+        assert_eq!(Datum::from(Bytes::from_static(b"a")), Datum::Bytes(Bytes::from_static(b"a")));
+        assert_eq!(Datum::from(None::<String>), Datum::Nothing);
+        assert_eq!(Datum::from(Some("a")), Datum::Text("a".to_owned()));
+    }
+}

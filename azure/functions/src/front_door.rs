@@ -1,0 +1,171 @@
+//! The front door: which path leads where. MCP goes on to the endpoint; health is answered here.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bindpost_mcp_http::{Endpoint, ReplyBody};
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+/// Where Azure Functions serves MCP.
+pub(crate) const MCP_PATH: &str = "/runtime/webhooks/mcp";
+/// Where it serves HTTP+SSE: the stream, and where its client posts.
+pub(crate) const SSE_PATHS: (&str, &str) = ("/runtime/webhooks/mcp/sse", "/runtime/webhooks/mcp/message");
+/// The path everybody tries first.
+pub(crate) const SHORT_PATH: &str = "/mcp";
+
+pub(crate) type Reply = Response<ReplyBody>;
+
+/// What the front door asks about the host behind it.
+pub(crate) trait Condition: Send + Sync + 'static {
+    /// Whether new calls are served, and if not, why.
+    fn readiness(&self) -> Result<(), String>;
+    /// Whether the host is beyond help, and why.
+    fn liveness(&self) -> Result<(), String>;
+}
+
+/// Where every request comes in.
+pub(crate) struct FrontDoor<C> {
+    endpoint: Arc<Endpoint>,
+    condition: Arc<C>,
+}
+
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    /// To the endpoint, under this path.
+    Mcp(&'static str),
+    Home,
+    Alive,
+    Ready,
+    Nowhere,
+}
+
+/// The platform does not look at case, and takes anything below its path for MCP.
+fn way(path: &str) -> Way {
+    let path = path.trim_end_matches('/');
+    match path {
+        "" => return Way::Home,
+        "/_/healthz" | "/admin/host/ping" => return Way::Alive,
+        "/_/readyz" => return Way::Ready,
+        _ => {}
+    }
+    let below = [MCP_PATH, SHORT_PATH].into_iter().find_map(|start| {
+        let (head, rest) = path.split_at_checked(start.len())?;
+        (head.eq_ignore_ascii_case(start) && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
+    });
+    let Some(below) = below else { return Way::Nowhere };
+    let last = below.rsplit('/').next().unwrap_or_default();
+    if last.eq_ignore_ascii_case("sse") {
+        Way::Mcp(SSE_PATHS.0)
+    } else if last.eq_ignore_ascii_case("message") {
+        Way::Mcp(SSE_PATHS.1)
+    } else {
+        Way::Mcp(MCP_PATH)
+    }
+}
+
+impl<C: Condition> FrontDoor<C> {
+    pub(crate) fn new(endpoint: Arc<Endpoint>, condition: Arc<C>) -> FrontDoor<C> {
+        FrontDoor { endpoint, condition }
+    }
+
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Reply, Infallible> {
+        let reply = match way(request.uri().path()) {
+            Way::Mcp(path) => {
+                if let Some(uri) = under(request.uri(), path) {
+                    *request.uri_mut() = uri;
+                }
+                return self.endpoint.clone().handle_from(request, peer).await;
+            }
+            Way::Nowhere => {
+                let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");
+                say(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
+            }
+            _ if !matches!(*request.method(), Method::GET | Method::HEAD) => {
+                let mut reply =
+                    say(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", String::new());
+                reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                reply
+            }
+            Way::Home => {
+                let text =
+                    format!("A function app, served as an MCP server by bindpost.\nMCP is at {MCP_PATH}\n");
+                say(StatusCode::OK, "text/plain; charset=utf-8", text)
+            }
+            Way::Alive => tell(self.condition.liveness()),
+            Way::Ready => tell(self.condition.readiness()),
+        };
+        Ok(reply)
+    }
+}
+
+fn under(uri: &Uri, path: &'static str) -> Option<Uri> {
+    if uri.path() == path {
+        return None;
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(match uri.query() {
+        None => PathAndQuery::from_static(path),
+        Some(query) => PathAndQuery::try_from(format!("{path}?{query}")).ok()?,
+    });
+    Uri::from_parts(parts).ok()
+}
+
+fn tell(condition: Result<(), String>) -> Reply {
+    let (status, body): (StatusCode, Value) = match condition {
+        Ok(()) => (StatusCode::OK, json!({"status": "ok"})),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
+    };
+    say(status, "application/json", body.to_string())
+}
+
+fn say(status: StatusCode, content_type: &'static str, text: String) -> Reply {
+    let mut reply = Response::new(ReplyBody::from(Bytes::from(text)));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_way_as_the_platform_does() {
+        for (path, expected) in [
+            ("/runtime/webhooks/mcp", Way::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/", Way::Mcp(MCP_PATH)),
+            ("/Runtime/WebHooks/MCP", Way::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/anything", Way::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/sse", Way::Mcp(SSE_PATHS.0)),
+            ("/runtime/webhooks/mcp/SSE/", Way::Mcp(SSE_PATHS.0)),
+            ("/runtime/webhooks/mcp/message", Way::Mcp(SSE_PATHS.1)),
+            ("/mcp", Way::Mcp(MCP_PATH)),
+            ("/mcp/sse", Way::Mcp(SSE_PATHS.0)),
+            ("/mcp/message", Way::Mcp(SSE_PATHS.1)),
+            ("/mcpx", Way::Nowhere),
+            ("/runtime/webhooks/other", Way::Nowhere),
+            ("/", Way::Home),
+            ("/_/healthz", Way::Alive),
+            ("/admin/host/ping", Way::Alive),
+            ("/_/readyz", Way::Ready),
+        ] {
+            assert_eq!(way(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn keeps_the_query() {
+        let uri: Uri = "/mcp/message?sessionId=a&code=b".parse().unwrap();
+        assert_eq!(under(&uri, SSE_PATHS.1).unwrap(), "/runtime/webhooks/mcp/message?sessionId=a&code=b");
+    }
+}

@@ -1,0 +1,346 @@
+//! One start of an app: its workers, its functions, its stores. When files change there is another one.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::app::{App, CustomHandler as HandlerConfig, Runtime, WorkerConfig};
+use crate::blobs::{BlobSettings, BlobStore, Chosen, Connection, Place};
+use crate::custom_handler::{CustomHandler, HandlerLaunch};
+use crate::function::{Function, Input, Output, Refused, Skipped, Source, check_unique};
+use crate::host::{HostError, HostOptions};
+use crate::invocation::{Engine, Runner};
+use crate::problem::Problem;
+use crate::report::{Report, Warning};
+use crate::setup::{self, Prepared, Progress};
+use crate::worker::{Events, Framing, IndexedFunction, Indexing, Launch, Limits, OwnWorker, Workers};
+
+/// What the Functions host calls itself; public workers look at it.
+const HOST_VERSION: &str = "4.1037.0";
+/// Public workers run as many processes as this setting says.
+const PROCESS_COUNT: &str = "FUNCTIONS_WORKER_PROCESS_COUNT";
+
+/// One start of an app.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) runner: Arc<Runner>,
+    pub(crate) functions: Vec<Arc<Function>>,
+    pub(crate) report: Report,
+}
+
+/// The functions of an app, and why others are not served.
+#[derive(Debug, Default)]
+struct Functions {
+    found: Vec<Function>,
+    skipped: Vec<Skipped>,
+    problems: Vec<Problem>,
+}
+
+impl Generation {
+    /// Makes the app ready, starts its workers, and finds out what it has.
+    pub(crate) async fn start(
+        app: &App,
+        options: &HostOptions,
+        events: Arc<dyn Events>,
+        progress: &dyn Progress,
+    ) -> Result<Generation, HostError> {
+        let worker_config = worker_config(app, options)?;
+        let prepared = prepare(app, options, worker_config.as_ref(), progress).await?;
+        let mut report = Report {
+            app: app.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            runtime: match &prepared.interpreter {
+                Some(interpreter) => format!("{} {}", app.runtime.as_str(), interpreter.version),
+                None => app.runtime.as_str().to_owned(),
+            },
+            ..Report::default()
+        };
+        for notice in &prepared.notices {
+            let warning = Warning::new(&notice.message);
+            report.warnings.push(Warning { fix: notice.fix.clone(), ..warning });
+        }
+
+        let limits = limits(worker_config.as_ref());
+        let (engine, mut functions) = match (&app.runtime, &app.host.custom_handler) {
+            (Runtime::Custom, Some(handler)) => {
+                let functions = Functions::on_disk(app);
+                let launch = handler_launch(app, handler, options);
+                (Engine::CustomHandler(CustomHandler::start(launch, limits, events).await?), functions)
+            }
+            (Runtime::Custom, None) => return Err(HostError::NoHandler),
+            _ => {
+                let launch = launch(app, options, &prepared, worker_config.as_ref())?;
+                let (workers, indexing) = Workers::start(launch, limits, events).await?;
+                let functions = match indexing {
+                    Indexing::Functions(indexed) => Functions::indexed(app, indexed),
+                    Indexing::UseFunctionJson { console } => {
+                        let functions = Functions::on_disk(app);
+                        if functions.is_empty() {
+                            return Err(HostError::NoFunctions { console });
+                        }
+                        functions
+                    }
+                };
+                (Engine::Workers { workers, own: worker_config.is_none() }, functions)
+            }
+        };
+        functions.keep_unique();
+        let stores = open_stores(app, &mut functions, &mut report).await;
+        let mut served: Vec<Arc<Function>> = functions.found.drain(..).map(Arc::new).collect();
+        if let Engine::Workers { workers, .. } = &engine {
+            let loaded = workers.load(served.clone()).await?;
+            let mut loaded = loaded.into_iter();
+            served.retain(|function| match loaded.next() {
+                Some(Err(message)) => {
+                    let message = format!("the worker cannot load it: {message}");
+                    functions.problems.push(Problem::new(message).of_function(&function.name));
+                    false
+                }
+                _ => true,
+            });
+        }
+        functions.explain(&mut report);
+        if served.is_empty() {
+            let reasons = report.warnings.iter().map(|warning| warning.message.clone()).collect();
+            return Err(HostError::NothingToServe { reasons });
+        }
+        served.iter().for_each(|function| report.add(function));
+        let runner = Runner { engine, stores, timeout: app.host.function_timeout };
+        Ok(Generation { runner: Arc::new(runner), functions: served, report })
+    }
+
+    /// Lets running invocations end, then ends the workers.
+    pub(crate) async fn stop(&self, limit: std::time::Duration) {
+        match &self.runner.engine {
+            Engine::Workers { workers, .. } => drop(workers.drain(limit).await),
+            Engine::CustomHandler(handler) => handler.stop().await,
+        }
+    }
+}
+
+impl Functions {
+    /// As the worker describes them.
+    fn indexed(app: &App, indexed: Vec<IndexedFunction>) -> Functions {
+        let mut functions = Functions::default();
+        for function in indexed {
+            let IndexedFunction { name, id, directory, script_file, entry_point, language, .. } = function;
+            if let Some(error) = function.error {
+                functions.problems.push(Problem::new(error).of_function(&name));
+                continue;
+            }
+            if app.is_disabled(&name) {
+                let reason = "a setting switches it off".to_owned();
+                functions.skipped.push(Skipped { name, reason });
+                continue;
+            }
+            let properties = function.properties;
+            let source =
+                Source { directory, script_file, entry_point, language, properties, ..Source::default() };
+            match Function::from_raw_bindings(
+                &name,
+                &id,
+                source,
+                &function.raw_bindings,
+                &app.settings.lookup(),
+            ) {
+                Ok(function) => functions.found.push(function),
+                Err(Refused::Skipped(skipped)) => functions.skipped.push(skipped),
+                Err(Refused::Problems(problems)) => functions.problems.extend(problems),
+            }
+        }
+        functions
+    }
+
+    /// As their `function.json` files describe them.
+    fn on_disk(app: &App) -> Functions {
+        let folders = app.function_folders();
+        Functions { found: folders.functions, skipped: folders.skipped, problems: folders.problems }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.skipped.is_empty() && self.problems.is_empty()
+    }
+
+    /// Of functions that offer the same, the first stays.
+    fn keep_unique(&mut self) {
+        let problems = check_unique(&self.found);
+        self.found.retain(|function| {
+            !problems.iter().any(|problem| problem.function.as_deref() == Some(&*function.name))
+        });
+        self.problems.extend(problems);
+    }
+
+    fn explain(&self, report: &mut Report) {
+        report.warnings.extend(self.problems.iter().map(Warning::from));
+        let skipped = self.skipped.iter();
+        report.warnings.extend(
+            skipped.map(|Skipped { name, reason }| {
+                Warning::new(format!("function {name} is skipped: {reason}"))
+            }),
+        );
+    }
+}
+
+/// Finds the store of every connection; a function whose store cannot be opened is not served.
+async fn open_stores(
+    app: &App,
+    functions: &mut Functions,
+    report: &mut Report,
+) -> HashMap<String, BlobStore> {
+    let folder = app.folder.join(".bindpost").join("blobs");
+    let mut stores = HashMap::new();
+    let mut broken: HashMap<String, String> = HashMap::new();
+    for function in &functions.found {
+        for connection in connections(function) {
+            if stores.contains_key(connection) || broken.contains_key(connection) {
+                continue;
+            }
+            let opened = match Connection::resolve(connection, &app.settings.lookup()) {
+                Ok(resolved) => {
+                    let opened = BlobStore::open(resolved, &folder, &BlobSettings::default()).await;
+                    opened.map_err(|error| error.to_string())
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            match opened {
+                Ok(Chosen { store, place, notice }) => {
+                    if place != Place::Account && !report.notices.contains(&notice) {
+                        report.notices.push(notice);
+                    }
+                    stores.insert(connection.to_owned(), store);
+                }
+                Err(error) => drop(broken.insert(connection.to_owned(), error)),
+            }
+        }
+    }
+    functions.found.retain(|function| {
+        let error = connections(function).find_map(|connection| broken.get(connection));
+        if let Some(error) = error {
+            functions.problems.push(Problem::new(error).of_function(&function.name));
+        }
+        error.is_none()
+    });
+    stores
+}
+
+fn connections(function: &Function) -> impl Iterator<Item = &str> {
+    let inputs = function.inputs.iter().filter_map(|input| match input {
+        Input::Blob(binding) => Some(binding),
+        Input::ToolProperty { .. } | Input::PromptArgument { .. } => None,
+    });
+    let outputs = function.outputs.iter().map(|Output::Blob(binding)| binding);
+    inputs.chain(outputs).map(|binding| binding.connection.as_str())
+}
+
+/// The public worker to use, if somebody wants one.
+fn worker_config(app: &App, options: &HostOptions) -> Result<Option<WorkerConfig>, HostError> {
+    Ok(match &options.workers {
+        Some(folder) => Some(app.worker_config_in(folder)?),
+        None => app.worker_config()?,
+    })
+}
+
+async fn prepare(
+    app: &App,
+    options: &HostOptions,
+    worker_config: Option<&WorkerConfig>,
+    progress: &dyn Progress,
+) -> Result<Prepared, HostError> {
+    let runtime = match &app.runtime {
+        Runtime::Python => setup::Runtime::Python,
+        Runtime::Node => setup::Runtime::Node,
+        Runtime::Java => setup::Runtime::Java,
+        Runtime::Custom => setup::Runtime::Custom,
+        // Somebody else's worker brings what it needs.
+        Runtime::Other(_) if worker_config.is_some() => return Ok(Prepared::default()),
+        Runtime::Other(language) => return Err(HostError::NoWorker { language: language.clone() }),
+    };
+    let overridden = app.host.language_workers.of(app.runtime.as_str());
+    let environment = |name: &str| app.settings.get(name).map(OsString::from);
+    let options = setup::Options {
+        install: options.install,
+        executable: overridden
+            .and_then(|settings| settings.default_executable_path.as_ref())
+            .map(PathBuf::from),
+        ..setup::Options::new(&environment)
+    };
+    Ok(setup::prepare(runtime, &app.folder, &options, progress).await?)
+}
+
+fn limits(worker_config: Option<&WorkerConfig>) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(config) = worker_config {
+        limits.connect = config.process.process_startup_timeout;
+        limits.init = config.process.initialization_timeout;
+    }
+    limits
+}
+
+fn launch(
+    app: &App,
+    options: &HostOptions,
+    prepared: &Prepared,
+    worker_config: Option<&WorkerConfig>,
+) -> Result<Launch, HostError> {
+    let mut environment: Vec<(OsString, OsString)> =
+        app.settings.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    environment.extend(prepared.environment.iter().map(|(name, value)| (name.into(), value.clone())));
+    let from_settings = app.settings.get(PROCESS_COUNT).and_then(|count| count.trim().parse().ok());
+    let processes = options.processes.or(from_settings).unwrap_or(1);
+    let interpreter = prepared.interpreter.as_ref();
+    let common = Launch {
+        launcher: options.launcher.clone(),
+        program: interpreter.map(|found| found.path.clone().into()).unwrap_or_default(),
+        arguments: Vec::new(),
+        worker_path: None,
+        framing: Framing::Grpc,
+        app_directory: app.folder.clone(),
+        worker_directory: app.folder.clone(),
+        environment,
+        language: app.runtime.as_str().to_owned(),
+        runtime_version: interpreter.map(|found| found.version.clone()),
+        host_version: HOST_VERSION.to_owned(),
+        indexes: true,
+        processes,
+        folder: None,
+    };
+    if let Some(config) = worker_config {
+        return Ok(Launch {
+            program: match interpreter {
+                // The app's own environment has the app's packages.
+                Some(found) if app.runtime != Runtime::Java => found.path.clone().into(),
+                _ => config.executable.clone().into(),
+            },
+            arguments: config.arguments.iter().map(OsString::from).collect(),
+            worker_path: config.worker_path.clone(),
+            worker_directory: config.directory.clone(),
+            indexes: config.worker_indexing,
+            ..common
+        });
+    }
+    let own = match &app.runtime {
+        Runtime::Python => OwnWorker::Python,
+        Runtime::Node => OwnWorker::Node,
+        other => return Err(HostError::NoWorker { language: other.as_str().to_owned() }),
+    };
+    let unpacked = own.unpack().map_err(HostError::Unpack)?;
+    Ok(Launch {
+        worker_path: Some(unpacked.entry),
+        framing: Framing::Frames,
+        worker_directory: unpacked.folder.path().to_owned(),
+        folder: Some(unpacked.folder),
+        ..common
+    })
+}
+
+fn handler_launch(app: &App, handler: &HandlerConfig, options: &HostOptions) -> HandlerLaunch {
+    HandlerLaunch {
+        launcher: options.launcher.clone(),
+        program: handler.program(&app.folder).into(),
+        arguments: handler.arguments.iter().chain(&handler.worker_arguments).map(OsString::from).collect(),
+        directory: handler.directory(&app.folder),
+        app: app.folder.clone(),
+        environment: app.settings.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        port: handler.port,
+    }
+}

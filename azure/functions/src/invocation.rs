@@ -1,0 +1,351 @@
+//! One run of one function: read its inputs, let a worker run it, write its outputs.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use tokio::sync::mpsc;
+
+use crate::bindings::binding_data::BindingData;
+use crate::bindings::context::Request;
+use crate::bindings::results::ResultError;
+use crate::bindings::template::TemplateError;
+use crate::blobs::{BlobError, BlobPath, BlobPathError, BlobStore};
+use crate::custom_handler::CustomHandler;
+use crate::datum::Datum;
+use crate::function::{BlobBinding, DataType, Function, Input, Output};
+use crate::worker::{InvocationError, Log, Workers};
+
+/// One run of one function, as a worker gets it.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// What the answer, the logs and a cancel name.
+    pub id: String,
+    /// What runs.
+    pub function: Arc<Function>,
+    /// A value for each `in` binding, by its name.
+    pub inputs: Vec<(String, Datum)>,
+    /// What the trigger knows besides.
+    pub metadata: Vec<(String, Datum)>,
+    /// W3C trace context: the caller's span.
+    pub trace_parent: Option<String>,
+    /// W3C trace context: vendor data.
+    pub trace_state: Option<String>,
+}
+
+/// What a function gave back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Values of `out` bindings, by their names.
+    pub outputs: Vec<(String, Datum)>,
+    /// What it returned.
+    pub returned: Datum,
+}
+
+/// Why a run of a function failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// In the function or in its worker.
+    #[error(transparent)]
+    Worker(#[from] InvocationError),
+    /// The place of a blob could not be made out.
+    #[error("binding {binding:?}: {source}")]
+    Path { binding: String, source: TemplateError },
+    /// The place is none.
+    #[error("binding {binding:?}: {source}")]
+    Place { binding: String, source: BlobPathError },
+    /// A blob could not be read.
+    #[error("binding {binding:?} could not be read: {source}")]
+    Read { binding: String, source: Box<BlobError> },
+    /// A blob could not be written, though the function ran.
+    #[error("the function ran, but binding {binding:?} could not be written: {source}")]
+    Write { binding: String, source: Box<BlobError> },
+    /// Its connection leads nowhere; functions like that are not served.
+    #[error("binding {binding:?} has no store")]
+    NoStore { binding: String },
+    /// A required argument of a prompt is missing.
+    #[error("{0}")]
+    NotProvided(String),
+    /// What the function returned is not what it promised.
+    #[error(transparent)]
+    Result(#[from] ResultError),
+}
+
+impl Failure {
+    /// What a client may know: where it went wrong in the host, never what a function or a store said.
+    pub(crate) fn shown(&self) -> Option<String> {
+        Some(match self {
+            Failure::Worker(InvocationError::WorkerExited { .. }) => {
+                "The worker exited while the function ran.".to_owned()
+            }
+            Failure::Worker(InvocationError::NoWorker { .. }) => "No worker is running.".to_owned(),
+            Failure::Worker(InvocationError::Message { .. }) => {
+                "What the function gets or returns is too large.".to_owned()
+            }
+            Failure::Worker(_) | Failure::Result(_) | Failure::NoStore { .. } => return None,
+            Failure::Path { binding, source } => format!("Binding {binding:?}: {source}."),
+            Failure::Place { binding, source } => format!("Binding {binding:?}: {source}."),
+            Failure::Read { binding, source } => {
+                format!("Binding {binding:?} could not be read: {}.", source.shown())
+            }
+            Failure::Write { binding, source } => {
+                format!("The function ran, but binding {binding:?} could not be written: {}.", source.shown())
+            }
+            Failure::NotProvided(text) => text.clone(),
+        })
+    }
+
+    /// Where in the function it happened, for the log.
+    pub(crate) fn stack(&self) -> Option<&str> {
+        match self {
+            Failure::Worker(InvocationError::Failed { stack, .. }) => {
+                Some(stack).filter(|stack| !stack.is_empty()).map(String::as_str)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What runs functions.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// Processes that speak the worker protocol: our own, or public ones.
+    Workers { workers: Workers, own: bool },
+    /// A program that speaks HTTP.
+    CustomHandler(CustomHandler),
+}
+
+impl Engine {
+    async fn invoke(
+        &self,
+        invocation: Invocation,
+        timeout: Option<Duration>,
+        logs: impl FnMut(Log) + Send,
+    ) -> Result<Outcome, InvocationError> {
+        match self {
+            Engine::Workers { workers, .. } => {
+                workers.invoke(invocation, timeout.unwrap_or(FOREVER), logs).await
+            }
+            Engine::CustomHandler(handler) => handler.invoke(invocation, timeout, logs).await,
+        }
+    }
+}
+
+/// Longer than anything runs.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Runs functions, with their bindings.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    pub(crate) engine: Engine,
+    /// The stores that connections lead to.
+    pub(crate) stores: HashMap<String, BlobStore>,
+    /// How long a function may run.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Runner {
+    /// Runs a function once. Its logs come as they are said; all of them before it ends.
+    ///
+    /// Dropping the future cancels the run: its answer is not waited for, its outputs are not written.
+    pub(crate) async fn run(
+        &self,
+        function: &Arc<Function>,
+        request: &Request<'_>,
+        trace: Trace,
+        listener: &impl Listener,
+    ) -> Result<Datum, Failure> {
+        let parameter = function.parameter();
+        let context = request.context();
+        let (mut inputs, metadata, reads, writes) = {
+            let data = BindingData::new(request, &context, parameter, &function.name);
+            let mut inputs = Vec::with_capacity(1 + function.inputs.len());
+            let mut reads = Vec::new();
+            for input in &function.inputs {
+                match input {
+                    Input::Blob(binding) => reads.push((binding, place(binding, &data)?)),
+                    Input::ToolProperty { name, property } => {
+                        let value =
+                            request.arguments().map_or(Datum::Nothing, |given| given.tool_property(property));
+                        inputs.push((name.clone(), value));
+                    }
+                    Input::PromptArgument { name, argument, required } => {
+                        let given =
+                            request.arguments().map(|given| given.prompt_argument(argument, *required));
+                        let value =
+                            given.transpose().map_err(|missing| Failure::NotProvided(missing.to_string()))?;
+                        inputs.push((name.clone(), value.unwrap_or_default()));
+                    }
+                }
+            }
+            // Where outputs go is decided before the function runs: a path without its argument costs no run.
+            let mut writes = Vec::with_capacity(function.outputs.len());
+            for Output::Blob(binding) in &function.outputs {
+                writes.push((binding, place(binding, &data)?));
+            }
+            let metadata = match self.engine {
+                Engine::Workers { own: true, .. } => data.lean_metadata(),
+                _ => data.metadata(),
+            };
+            (inputs, metadata, reads, writes)
+        };
+        let read: Vec<_> =
+            reads.iter().map(|(binding, path)| self.read(binding, path, &function.source.language)).collect();
+        inputs.extend(try_join_all(read).await?);
+        inputs.push((parameter.to_owned(), Datum::Text(context.into_string())));
+
+        let invocation = Invocation {
+            id: next_id(),
+            function: function.clone(),
+            inputs,
+            metadata,
+            trace_parent: trace.parent,
+            trace_state: trace.state,
+        };
+        let (said, mut heard) = mpsc::unbounded_channel();
+        let mut invoking = pin!(self.engine.invoke(invocation, self.timeout, |log| drop(said.send(log))));
+        // While a log is on its way to a slow client nothing more is taken from the worker: its own queue is
+        // bounded, and so is this one.
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(log) = heard.recv() => listener.hear(log).await,
+                outcome = &mut invoking => break outcome,
+            }
+        };
+        while let Ok(log) = heard.try_recv() {
+            listener.hear(log).await;
+        }
+
+        let Outcome { mut outputs, returned } = outcome?;
+        let mut written = Vec::with_capacity(writes.len());
+        for (binding, path) in &writes {
+            let value = match outputs.iter().position(|(name, _)| *name == binding.name) {
+                Some(at) => outputs.swap_remove(at).1,
+                None if binding.name == RETURN => returned.clone(),
+                None => continue,
+            };
+            if let Some(content) = content(value) {
+                written.push(self.write(binding, path, content));
+            }
+        }
+        try_join_all(written).await?;
+        Ok(returned)
+    }
+
+    async fn write(&self, binding: &BlobBinding, path: &BlobPath, content: Bytes) -> Result<(), Failure> {
+        let written = self.store(binding)?.write(path, content).await;
+        written.map_err(|source| Failure::Write { binding: binding.name.clone(), source: Box::new(source) })
+    }
+
+    fn store(&self, binding: &BlobBinding) -> Result<&BlobStore, Failure> {
+        self.stores.get(&binding.connection).ok_or_else(|| Failure::NoStore { binding: binding.name.clone() })
+    }
+
+    async fn read(
+        &self,
+        binding: &BlobBinding,
+        path: &BlobPath,
+        language: &str,
+    ) -> Result<(String, Datum), Failure> {
+        let read = self.store(binding)?.read(path).await;
+        let blob =
+            read.map_err(|source| Failure::Read { binding: binding.name.clone(), source: Box::new(source) })?;
+        let value = match blob {
+            None => Datum::Nothing,
+            Some(bytes) if binding.data_type == DataType::Binary => Datum::Bytes(bytes),
+            // To Python both are a stream, and bytes lose nothing.
+            Some(bytes) if language == "python" && std::str::from_utf8(&bytes).is_err() => {
+                Datum::Bytes(bytes)
+            }
+            Some(bytes) => Datum::Text(text(bytes)),
+        };
+        Ok((binding.name.clone(), value))
+    }
+}
+
+/// The name of an output that is what the function returns.
+const RETURN: &str = "$return";
+
+fn place(binding: &BlobBinding, data: &BindingData<'_>) -> Result<BlobPath, Failure> {
+    let name = || binding.name.clone();
+    let (container, blob) =
+        binding.path.resolve(data).map_err(|source| Failure::Path { binding: name(), source })?;
+    BlobPath::new(&container, &blob).map_err(|source| Failure::Place { binding: name(), source })
+}
+
+/// As the platform reads texts: without a byte order mark, whatever is no UTF-8 replaced.
+fn text(bytes: Bytes) -> String {
+    let bytes =
+        bytes.strip_prefix(b"\xef\xbb\xbf").map_or_else(|| bytes.clone(), |rest| bytes.slice_ref(rest));
+    match String::from_utf8(bytes.into()) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+/// What is written for a value; nothing for none.
+fn content(value: Datum) -> Option<Bytes> {
+    match value {
+        Datum::Nothing => None,
+        // What a null of the language becomes in some workers.
+        Datum::Json(json) if json.trim() == "null" => None,
+        Datum::Text(text) | Datum::Json(text) => Some(text.into()),
+        Datum::Bytes(bytes) => Some(bytes),
+        Datum::Int(number) => Some(number.to_string().into()),
+        Datum::Double(number) => Some(number.to_string().into()),
+    }
+}
+
+/// Hears what a function says while it runs.
+pub(crate) trait Listener: Sync {
+    fn hear(&self, log: Log) -> impl Future<Output = ()> + Send;
+}
+
+/// W3C trace context of a call.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) parent: Option<String>,
+    pub(crate) state: Option<String>,
+}
+
+/// An id in the shape workers expect: a GUID. It is unique in this process and no secret.
+fn next_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let high = std::process::id();
+    format!("{high:08x}-0000-4000-8000-{number:012x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_what_a_function_gives_and_nothing_for_null() {
+        assert_eq!(content(Datum::Nothing), None);
+        assert_eq!(content(Datum::Json("null".to_owned())), None);
+        assert_eq!(content(Datum::Text(String::new())), Some(Bytes::new()));
+        assert_eq!(content(Datum::Json("{\"a\":1}".to_owned())), Some("{\"a\":1}".into()));
+        assert_eq!(content(Datum::Bytes(Bytes::from_static(b"\0\xff"))), Some(Bytes::from_static(b"\0\xff")));
+        assert_eq!(content(Datum::Int(-7)), Some("-7".into()));
+        assert_eq!(content(Datum::Double(0.5)), Some("0.5".into()));
+    }
+
+    #[test]
+    fn reads_texts_as_the_platform_does() {
+        assert_eq!(text(Bytes::from_static(b"\xef\xbb\xbfhello")), "hello");
+        assert_eq!(text(Bytes::from_static(b"a\xffb")), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn ids_are_guids_and_differ() {
+        let (one, other) = (next_id(), next_id());
+        assert_eq!(one.len(), 36);
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,289 @@
+//! [`Members`]: reads the members of one object; what is wrong with them goes to [`Notes`].
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::timespan;
+use crate::problem::Problem;
+
+/// The problems found so far in one file or function.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    file: Option<String>,
+    function: Option<String>,
+    found: RefCell<Vec<Problem>>,
+}
+
+impl Notes {
+    /// Notes on a file.
+    pub(crate) fn on_file(file: impl Into<String>) -> Notes {
+        Notes { file: Some(file.into()), ..Notes::default() }
+    }
+    /// Notes on a function.
+    pub(crate) fn on_function(function: impl Into<String>) -> Notes {
+        Notes { function: Some(function.into()), ..Notes::default() }
+    }
+    /// Notes a problem; the file and the function are filled in.
+    pub(crate) fn note(&self, problem: Problem) {
+        self.found.borrow_mut().push(Problem {
+            file: self.file.clone(),
+            function: self.function.clone(),
+            ..problem
+        });
+    }
+    /// What was found.
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        self.found.into_inner()
+    }
+    /// The value, unless a problem was found.
+    pub(crate) fn unless_any<T>(self, value: T) -> Result<T, Vec<Problem>> {
+        let problems = self.into_problems();
+        if problems.is_empty() { Ok(value) } else { Err(problems) }
+    }
+}
+
+/// The members of one object, read in any case.
+///
+/// A member of the wrong kind is noted and counts as absent. Numbers and booleans are taken where text is
+/// wanted and the other way round, as .NET's configuration does.
+#[derive(Clone, Debug)]
+pub(crate) struct Members<'a> {
+    object: Option<&'a Map<String, Value>>,
+    path: String,
+    notes: &'a Notes,
+}
+
+impl<'a> Members<'a> {
+    /// The members of `object`; `path` is what problems call it.
+    pub(crate) fn new(
+        object: &'a Map<String, Value>,
+        path: impl Into<String>,
+        notes: &'a Notes,
+    ) -> Members<'a> {
+        Members { object: Some(object), path: path.into(), notes }
+    }
+
+    /// A member as it stands, `null` excepted.
+    pub(crate) fn value(&self, name: &str) -> Option<&'a Value> {
+        super::member(self.object?, name)
+    }
+
+    /// Whether a member is there and is `null`.
+    pub(crate) fn is_null(&self, name: &str) -> bool {
+        self.object.and_then(|object| super::member_or_null(object, name)).is_some_and(Value::is_null)
+    }
+
+    /// Text.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        match self.value(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            other => self.wrong(name, other, "text"),
+        }
+    }
+
+    /// Text that must be there and not be blank.
+    pub(crate) fn required_text(&self, name: &str) -> Option<String> {
+        match self.value(name) {
+            None => self.missing(name),
+            Some(_) => match self.text(name)? {
+                text if text.trim().is_empty() => self.missing(name),
+                text => Some(text),
+            },
+        }
+    }
+
+    /// `true` or `false`, also as text.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.value(name)? {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Some(true),
+            Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
+            other => self.wrong(name, other, "true or false"),
+        }
+    }
+
+    /// A whole number from 0 up, also as text.
+    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+        let value = self.value(name)?;
+        let number = match value {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        number.or_else(|| self.wrong(name, value, "a whole number from 0 up"))
+    }
+
+    /// A port, also as text.
+    pub(crate) fn port(&self, name: &str) -> Option<u16> {
+        let number = self.whole(name)?;
+        match u16::try_from(number) {
+            Ok(port) if port > 0 => Some(port),
+            _ => {
+                self.problem(name, format!("{number} is no port"), Some("give a number from 1 to 65535"));
+                None
+            }
+        }
+    }
+
+    /// A time as `hh:mm:ss`.
+    pub(crate) fn time(&self, name: &str) -> Option<Duration> {
+        let text = self.text(name)?;
+        timespan::parse(&text)
+            .map_err(|message| self.problem(name, message, Some("write it as hh:mm:ss, like 00:01:30")))
+            .ok()
+    }
+
+    /// An array of texts. One text is an array of one.
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        match self.value(name) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => {
+                let texts: Vec<String> = items.iter().filter_map(scalar_text).collect();
+                if texts.len() < items.len() {
+                    self.problem(name, "holds something that is not text", Some("give an array of texts"));
+                }
+                texts
+            }
+            // A setting like `…__arguments__0` has made an object where there was no array.
+            Some(Value::Object(items)) if items.keys().all(|key| key.parse::<usize>().is_ok()) => {
+                let mut items: Vec<_> = items.iter().collect();
+                items.sort_by_key(|(key, _)| key.parse::<usize>().unwrap_or(usize::MAX));
+                items.into_iter().filter_map(|(_, value)| scalar_text(value)).collect()
+            }
+            Some(other) => match scalar_text(other) {
+                Some(text) => vec![text],
+                None => self.wrong(name, other, "an array of texts").unwrap_or_default(),
+            },
+        }
+    }
+
+    /// The members of an object; none if it is absent.
+    pub(crate) fn object(&self, name: &str) -> Members<'a> {
+        let object = match self.value(name) {
+            None => None,
+            Some(Value::Object(object)) => Some(object),
+            Some(other) => self.wrong(name, other, "an object"),
+        };
+        Members { object, path: self.path_of(name), notes: self.notes }
+    }
+
+    /// Whether the object is there.
+    pub(crate) fn exists(&self) -> bool {
+        self.object.is_some()
+    }
+
+    /// All members as they stand.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+        self.object.into_iter().flatten()
+    }
+
+    /// Notes a problem with a member.
+    pub(crate) fn problem(&self, name: &str, message: impl Into<String>, fix: Option<&str>) {
+        let problem = Problem::new(message).at(self.path_of(name));
+        self.notes.note(Problem { fix: fix.map(str::to_owned), ..problem });
+    }
+
+    /// Takes over the notes on an object that lay, as text, in one of the members.
+    pub(crate) fn adopt(&self, notes: Notes) {
+        for problem in notes.into_problems() {
+            let member = problem.member.as_deref().map(|member| self.path_of(member));
+            self.notes.note(Problem { member, ..problem });
+        }
+    }
+
+    fn missing<T>(&self, name: &str) -> Option<T> {
+        self.problem(name, "is required", Some(&format!("give {name} a text that is not blank")));
+        None
+    }
+
+    fn wrong<T>(&self, name: &str, found: &Value, wanted: &str) -> Option<T> {
+        let found = match found {
+            Value::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
+            Value::Number(number) => number.to_string(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Array(_) => "an array".to_owned(),
+            _ => "an object".to_owned(),
+        };
+        self.problem(name, format!("must be {wanted}, and is {found}"), None);
+        None
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+/// A text, a number or a boolean as text.
+pub(crate) fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reading<T>(value: &Value, read: impl FnOnce(&Members<'_>) -> T) -> (T, Vec<String>) {
+        let notes = Notes::on_file("f.json");
+        let read = read(&Members::new(value.as_object().unwrap(), "a", &notes));
+        (read, notes.into_problems().iter().map(Problem::to_string).collect())
+    }
+
+    #[test]
+    fn numbers_and_booleans_may_be_text() {
+        let value = json!({"N": "5", "b": "True", "t": 5, "u": true, "p": "80"});
+        let (read, problems) =
+            reading(&value, |m| (m.whole("n"), m.flag("b"), m.text("t"), m.text("u"), m.port("p")));
+        assert_eq!(read, (Some(5), Some(true), Some("5".into()), Some("true".into()), Some(80)));
+        assert_eq!(problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_wrong_kind_is_noted_and_counts_as_absent() {
+        let value = json!({"n": -1, "b": "yes", "t": [], "o": 1, "l": [{}], "p": 70000, "d": "5"});
+        let (read, problems) = reading(&value, |m| {
+            (
+                m.whole("n"),
+                m.flag("b"),
+                m.text("t"),
+                m.object("o").exists(),
+                m.texts("l"),
+                m.port("p"),
+                m.time("d"),
+            )
+        });
+        assert_eq!(read, (None, None, None, false, vec![], None, None));
+        assert_eq!(problems.len(), 7, "{problems:?}");
+        assert_eq!(problems[0], "f.json: a.n: must be a whole number from 0 up, and is -1");
+        assert_eq!(problems[1], "f.json: a.b: must be true or false, and is \"yes\"");
+    }
+
+    #[test]
+    fn required_text_is_there_and_not_blank() {
+        let value = json!({"x": " ", "z": null, "ok": "v"});
+        let (read, problems) = reading(&value, |m| {
+            (m.required_text("x"), m.required_text("y"), m.required_text("z"), m.required_text("ok"))
+        });
+        assert_eq!(read, (None, None, None, Some("v".into())));
+        assert_eq!(problems.len(), 3);
+        assert_eq!(problems[1], "f.json: a.y: is required\n  fix: give y a text that is not blank");
+    }
+
+    #[test]
+    fn texts_may_be_one_text_or_numbered_settings() {
+        let value = json!({"one": "a", "many": ["a", 1], "numbered": {"10": "k", "2": "b"}});
+        let (read, problems) = reading(&value, |m| (m.texts("one"), m.texts("many"), m.texts("numbered")));
+        assert_eq!(read, (vec!["a".into()], vec!["a".into(), "1".into()], vec!["b".into(), "k".into()]));
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! The keys of a function app: made when they are first needed, kept in a file that only its owner reads.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use bindpost_mcp_http::ApiKeys;
+
+/// The key of the extension that serves MCP, and the one that opens everything.
+pub(crate) const NAMES: [&str; 2] = ["mcp_extension", "_master"];
+/// Where a client puts its key.
+const HEADER: &str = "x-functions-key";
+/// Where a client puts it that cannot send headers.
+pub(crate) const PARAMETER: &str = "code";
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}\n  fix: make the folder writable, or serve without keys", path.display())]
+pub struct KeysError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// The keys in this folder's file `keys`, which is made if it is not there, and where it is.
+pub(crate) fn open(folder: &Path) -> Result<(ApiKeys, PathBuf), KeysError> {
+    let path = folder.join("keys");
+    let wrong = |source| KeysError { path: path.clone(), source };
+    if !path.exists() {
+        make(folder, &path).map_err(wrong)?;
+    }
+    let keys = ApiKeys::from_file(&path).map_err(wrong)?;
+    Ok((keys.header(HEADER).in_query(PARAMETER), path))
+}
+
+fn make(folder: &Path, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut text = String::from(
+        "# The keys of this function app, as Azure Functions names them. A client sends one in the header\n\
+         # x-functions-key or in the parameter `code`. Change or remove a line to take a key back.\n",
+    );
+    for name in NAMES {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(io::Error::other)?;
+        text.push_str(&format!("{name} = {}\n", URL_SAFE.encode(secret)));
+    }
+    // Whole or not at all: another process may make it at the same time.
+    let draft = folder.join(format!("keys.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&draft).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::hard_link(&draft, path).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => fs::rename(&draft, path),
+        })
+    });
+    let _ = fs::remove_file(&draft);
+    written
+}

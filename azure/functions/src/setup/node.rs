@@ -1,0 +1,52 @@
+//! Preparing a Node app: Node itself, the packages of package.json, and the build that TypeScript needs.
+
+mod build;
+mod entry_files;
+mod manifest;
+mod packages;
+
+use std::path::PathBuf;
+
+use self::manifest::Manifest;
+use super::program::{Program, VERSION_LIMIT};
+use super::{Setup, SetupError};
+
+pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    let node = find(setup).await?;
+    let Some(manifest) = Manifest::read(&setup.app)? else {
+        if !setup.has_function_json() {
+            let fix =
+                format!("npm init -y && npm install {}   (in {})", packages::PACKAGE, setup.app.display());
+            setup.notice("the app has no package.json", fix);
+        }
+        return Ok(());
+    };
+    let manager = packages::Manager::of(setup, &node);
+    packages::install(setup, &manager, &manifest).await?;
+    build::build(setup, &manager, &manifest).await
+}
+
+async fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
+    let path = match setup.named_executable(Program::Node) {
+        Some(named) => {
+            let path = named?;
+            // npm and the scripts it runs find their node on the PATH.
+            if let Some(value) = path.parent().and_then(|folder| setup.path_with(folder)) {
+                setup.prepared.environment.push(("PATH".to_owned(), value));
+            }
+            path
+        }
+        None => setup.on_path("node").ok_or_else(|| Program::Node.missing("node on the PATH".to_owned()))?,
+    };
+    let output = setup
+        .command(&path)
+        .arg("--version")
+        .run(VERSION_LIMIT, &mut |_| {})
+        .await
+        .map_err(|error| Program::Node.does_not_run(&path, &error))?;
+    let version =
+        output.last().map(|line| line.trim().trim_start_matches('v').to_owned()).unwrap_or_default();
+    Program::Node.check_version(&path, &version)?;
+    setup.found(path.clone(), version);
+    Ok(path)
+}

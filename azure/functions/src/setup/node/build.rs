@@ -1,0 +1,105 @@
+//! Building a Node app whose entry files are missing, or older than its TypeScript sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::super::{Setup, SetupError};
+use super::packages::Manager;
+use super::{Manifest, entry_files};
+
+/// The note of our last build. A build that only rewrites what has changed may leave the entry files older
+/// than a source.
+const BUILT: &str = ".bindpost-built";
+/// More sources than anyone edits by hand.
+const MOST_SOURCES: usize = 20_000;
+
+/// Runs the build script if there is something to build.
+pub(super) async fn build(
+    setup: &mut Setup<'_>,
+    manager: &Manager,
+    manifest: &Manifest,
+) -> Result<(), SetupError> {
+    let main = manifest.main();
+    let entries = entry_files::matching(&setup.app, main);
+    let note = setup.app.join("node_modules").join(BUILT);
+    let by_hand = manager.typed(setup, &["run", "build"]);
+    if !manifest.has_build_script() {
+        if entries.is_empty() && (manifest.has_main() || !setup.has_function_json()) {
+            let fix = if setup.app.join("tsconfig.json").is_file() {
+                "add \"build\": \"tsc\" to \"scripts\" of package.json, then start again"
+            } else {
+                "correct \"main\" of package.json"
+            };
+            setup.notice(format!("no file matches \"main\" of package.json: {main}"), fix.to_owned());
+        }
+        return Ok(());
+    }
+    let reason = if entries.is_empty() {
+        "its output is missing"
+    } else if is_stale(&setup.app, &entries, &note) {
+        "sources are newer than its output"
+    } else {
+        return Ok(());
+    };
+    if !setup.options.install {
+        if entries.is_empty() {
+            return Err(SetupError::NotBuilt { main: main.to_owned(), after: "", fix: by_hand });
+        }
+        setup.notice(format!("the build is not up to date: {reason}"), by_hand);
+        return Ok(());
+    }
+    let command = manager.build(setup)?;
+    setup.step(&format!("Building the app: {reason}"), &command).await?;
+    if entry_files::matching(&setup.app, main).is_empty() {
+        let fix = "let \"main\" of package.json name the files that the build writes".to_owned();
+        return Err(SetupError::NotBuilt { main: main.to_owned(), after: ", though the build ran", fix });
+    }
+    if let Some(folder) = note.parent().filter(|folder| folder.is_dir()) {
+        fs::write(&note, "").map_err(SetupError::file(folder, "written"))?;
+    }
+    Ok(())
+}
+
+/// Whether a TypeScript source is newer than every entry file and than our last build.
+fn is_stale(app: &Path, entries: &[PathBuf], note: &Path) -> bool {
+    if !app.join("tsconfig.json").is_file() {
+        return false;
+    }
+    let built = entries.iter().map(PathBuf::as_path).chain([note]).filter_map(changed).max();
+    newest_source(&app.join("src")) > built
+}
+
+fn changed(file: &Path) -> Option<SystemTime> {
+    fs::metadata(file).and_then(|file| file.modified()).ok()
+}
+
+fn newest_source(folder: &Path) -> Option<SystemTime> {
+    let mut newest = None;
+    let mut folders = vec![folder.to_path_buf()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            seen += 1;
+            if seen > MOST_SOURCES {
+                return newest;
+            }
+            // Links are not followed: they may lead in a circle.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && entry.file_name() != "node_modules" => {
+                    folders.push(entry.path())
+                }
+                Ok(kind) if kind.is_file() && is_source(&entry.path()) => {
+                    newest = newest.max(changed(&entry.path()));
+                }
+                _ => {}
+            }
+        }
+    }
+    newest
+}
+
+fn is_source(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ["ts", "mts", "cts", "tsx"].iter().any(|known| ending == *known))
+}

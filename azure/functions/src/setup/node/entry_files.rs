@@ -1,0 +1,184 @@
+//! The files that `main` of package.json names: a path, or a pattern with `*`, `?`, `**`, `[…]` and `{a,b}`.
+//!
+//! The same patterns as the Functions worker for Node takes. Only files count.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bounds what a pattern such as `{a,b}{a,b}…` grows to, and how many files are looked at.
+const MOST_PATTERNS: usize = 256;
+const MOST_ENTRIES: usize = 50_000;
+
+/// The files below `folder` that match, in no particular order.
+pub(super) fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut search = Search { found: Vec::new(), left: MOST_ENTRIES };
+    for pattern in alternatives(pattern) {
+        // A plain name may hold characters that mean something in a pattern.
+        let literal = folder.join(&pattern);
+        if literal.is_file() {
+            search.found.push(literal);
+            continue;
+        }
+        let segments: Vec<&str> =
+            pattern.split(['/', '\\']).filter(|part| !matches!(*part, "" | ".")).collect();
+        search.walk(folder, &segments);
+    }
+    search.found.sort();
+    search.found.dedup();
+    search.found
+}
+
+struct Search {
+    found: Vec<PathBuf>,
+    left: usize,
+}
+
+impl Search {
+    fn walk(&mut self, folder: &Path, segments: &[&str]) {
+        let Some((first, rest)) = segments.split_first() else { return };
+        if *first == "**" {
+            self.walk(folder, rest);
+        } else if !first.contains(['*', '?', '[']) {
+            let path = folder.join(first);
+            if !rest.is_empty() {
+                self.walk(&path, rest);
+            } else if path.is_file() {
+                self.found.push(path);
+            }
+            return;
+        }
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // As in a shell, a wildcard finds no hidden files.
+            if name.starts_with('.') && !first.starts_with('.') {
+                continue;
+            }
+            let path = entry.path();
+            if *first == "**" {
+                // Links are not followed here: they may lead in a circle.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) && name != "node_modules" {
+                    self.walk(&path, segments);
+                }
+            } else if matches(&first.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>()) {
+                if !rest.is_empty() {
+                    self.walk(&path, rest);
+                } else if path.is_file() {
+                    self.found.push(path);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a name matches one segment of a pattern.
+fn matches(pattern: &[char], name: &[char]) -> bool {
+    // Positions to return to: after the last star, and of the name's part that it took so far.
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        let step = match (pattern.get(p), name.get(n)) {
+            (None, None) => return true,
+            (Some('*'), _) => {
+                star = Some((p + 1, n));
+                p += 1;
+                continue;
+            }
+            (Some('?'), Some(_)) => Some(1),
+            (Some('['), Some(c)) => class(pattern.get(p..).unwrap_or_default(), *c),
+            (Some(expected), Some(c)) if expected == c => Some(1),
+            _ => None,
+        };
+        match (step, star) {
+            (Some(length), _) => (p, n) = (p + length, n + 1),
+            (None, Some((after, taken))) if taken < name.len() => {
+                star = Some((after, taken + 1));
+                (p, n) = (after, taken + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// The length of the class that a pattern begins with, if the character is in it.
+fn class(pattern: &[char], c: char) -> Option<usize> {
+    let end = pattern.iter().skip(2).position(|c| *c == ']')? + 2;
+    let members = pattern.get(1..end)?;
+    let (is_negated, members) = match members.split_first() {
+        Some(('!' | '^', rest)) => (true, rest),
+        _ => (false, members),
+    };
+    let in_range =
+        members.windows(3).any(|three| matches!(three, [from, '-', to] if (from..=to).contains(&&c)));
+    (is_negated != (in_range || members.contains(&c))).then_some(end + 1)
+}
+
+/// The patterns that the braces of one stand for.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let mut open = vec![pattern.to_owned()];
+    let mut plain = Vec::new();
+    while let Some(pattern) = open.pop() {
+        match first_braces(&pattern) {
+            Some((before, choices, after)) if open.len() + plain.len() < MOST_PATTERNS => {
+                open.extend(choices.iter().map(|choice| format!("{before}{choice}{after}")));
+            }
+            _ => plain.push(pattern),
+        }
+    }
+    plain
+}
+
+/// Splits at the first pair of braces: what is before, the choices between its commas, what is after.
+fn first_braces(pattern: &str) -> Option<(&str, Vec<&str>, &str)> {
+    let (before, inside) = pattern.split_once('{')?;
+    let mut depth = 0;
+    let mut choices = Vec::new();
+    let mut begin = 0;
+    for (at, c) in inside.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' if depth == 0 => {
+                choices.push(inside.get(begin..at)?);
+                begin = at + 1;
+            }
+            '}' => {
+                choices.push(inside.get(begin..at)?);
+                return Some((before, choices, inside.get(at + 1..)?));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_match(pattern: &str, name: &str) -> bool {
+        matches(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_segment_matches_as_in_a_shell() {
+        assert!(is_match("*.js", "index.js") && is_match("a*b*c", "aXbYbZc") && is_match("*", "x"));
+        assert!(is_match("?.js", "a.js") && !is_match("?.js", "ab.js") && !is_match("*.js", "a.ts"));
+        assert!(is_match("[a-c]x", "bx") && !is_match("[!a-c]x", "bx") && is_match("[!a-c]x", "dx"));
+        assert!(!is_match("a*b*c", "aXbYbZ") && !is_match("", "x") && is_match("**", "x"));
+    }
+
+    #[test]
+    fn braces_stand_for_all_their_choices() {
+        let mut all = alternatives("dist/src/{index.js,{a,b}/*.js}");
+        all.sort();
+        assert_eq!(all, ["dist/src/a/*.js", "dist/src/b/*.js", "dist/src/index.js"]);
+        assert_eq!(alternatives("open{a,b"), ["open{a,b"]);
+        assert!(alternatives(&"{a,b}".repeat(60)).len() <= 2 * MOST_PATTERNS);
+    }
+}

@@ -1,0 +1,63 @@
+//! package.json: what of it decides how an app is prepared.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::super::SetupError;
+
+/// An app's package.json.
+pub(super) struct Manifest {
+    json: Value,
+}
+
+impl Manifest {
+    /// Reads the package.json of a folder, if there is one.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, SetupError> {
+        let path = folder.join("package.json");
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(SetupError::file(&path, "read")(error)),
+        };
+        // Editors on Windows write a byte order mark, which npm accepts.
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let invalid = |reason: String| SetupError::InvalidManifest { path: path.clone(), reason };
+        let json: Value = serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))?;
+        if json.is_object() { Ok(Some(Self { json })) } else { Err(invalid("it is no JSON object".into())) }
+    }
+
+    /// The entry files: one, or a pattern such as `dist/src/{index.js,functions/*.js}`.
+    pub(super) fn main(&self) -> &str {
+        self.json.get("main").and_then(Value::as_str).filter(|main| !main.is_empty()).unwrap_or("index.js")
+    }
+
+    pub(super) fn has_main(&self) -> bool {
+        self.json.get("main").is_some()
+    }
+
+    pub(super) fn has_build_script(&self) -> bool {
+        self.json.pointer("/scripts/build").is_some_and(Value::is_string)
+    }
+
+    pub(super) fn has_workspaces(&self) -> bool {
+        self.json.get("workspaces").is_some()
+    }
+
+    /// Whether there is anything to install.
+    pub(super) fn has_dependencies(&self) -> bool {
+        ["dependencies", "devDependencies", "optionalDependencies", "workspaces"].iter().any(
+            |list| match self.json.get(list) {
+                Some(Value::Object(packages)) => !packages.is_empty(),
+                Some(Value::Array(folders)) => !folders.is_empty(),
+                _ => false,
+            },
+        )
+    }
+
+    /// Whether the app needs this package when it runs.
+    pub(super) fn depends_on(&self, package: &str) -> bool {
+        self.json.get("dependencies").is_some_and(|list| list.get(package).is_some())
+    }
+}

@@ -1,0 +1,187 @@
+//! Preparing a Python app: its interpreter, and the packages of requirements.txt.
+//!
+//! The interpreter is, in this order: the one the settings name; a virtual environment in the app folder; the
+//! active one; the system's, if the app was deployed with its packages or has no requirements.txt; else a
+//! virtual environment that is created as `.venv`. A virtual environment of the user's is left alone as long
+//! as `azure.functions` is found in it.
+
+mod interpreter;
+mod requirements;
+mod virtual_env;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use self::interpreter::Python;
+use self::requirements::Requirements;
+use self::virtual_env::VirtualEnv;
+use super::command::{CommandLine, typed};
+use super::program::Program;
+use super::stamp::Stamp;
+use super::{Setup, SetupError};
+
+const PACKAGE: &str = "azure.functions";
+const ADD_PACKAGE: &str = "add the line `azure-functions` to requirements.txt, then start again";
+const NEW_REQUIREMENTS: &str =
+    "create requirements.txt with the line `azure-functions` in the app folder, then start again";
+
+pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    let requirements = Requirements::read(&setup.app)?;
+    if let Some(named) = setup.named_executable(Program::Python) {
+        let python = interpreter::checked(setup, &named?).await?;
+        let python = with_packages(setup, python, requirements.as_ref()).await?;
+        return accept(setup, python);
+    }
+    if let Some(found) = virtual_env::find(setup) {
+        let python = match found.python(setup).await {
+            Ok(python) => python,
+            Err(broken) if found.is_ours() && setup.options.install => {
+                found.delete()?;
+                setup.notice(format!("{broken}; it was made anew"), None);
+                create(setup).await?
+            }
+            Err(broken) => return Err(broken),
+        };
+        let python = with_packages(setup, python, requirements.as_ref()).await?;
+        return accept(setup, python);
+    }
+    if let Some(packages) = deployed_packages(&setup.app) {
+        return deployed(setup, &packages).await;
+    }
+    let python = match requirements {
+        Some(_) if setup.options.install => create(setup).await?,
+        _ => interpreter::of_the_system(setup).await?,
+    };
+    let python = with_packages(setup, python, requirements.as_ref()).await?;
+    accept(setup, python)
+}
+
+/// Creates `.venv` with the system's Python.
+async fn create(setup: &Setup<'_>) -> Result<Python, SetupError> {
+    let base = interpreter::of_the_system(setup).await?;
+    VirtualEnv::create(setup, &base).await?.python(setup).await
+}
+
+/// Installs the requirements if they are not, and refuses an interpreter that has no `azure.functions`.
+async fn with_packages(
+    setup: &mut Setup<'_>,
+    python: Python,
+    requirements: Option<&Requirements>,
+) -> Result<Python, SetupError> {
+    let not_installed = |place: &str, fix: String| {
+        Err(SetupError::NotInstalled { package: PACKAGE, place: place.to_owned(), fix })
+    };
+    let place = format!(" for {}", python.path.display());
+    let Some(requirements) = requirements else {
+        if python.has_functions {
+            return Ok(python);
+        }
+        return if setup.options.install {
+            not_installed(&format!("{place}, and there is no requirements.txt"), NEW_REQUIREMENTS.to_owned())
+        } else {
+            let command = python.pip_install(setup).arg("azure-functions");
+            not_installed(&place, command.to_string())
+        };
+    };
+    let Some(folder) = python.virtual_env.clone() else {
+        // Packages of the system's Python are for its owner to change.
+        if python.has_functions {
+            return Ok(python);
+        }
+        return not_installed(&place, by_hand(setup, &python));
+    };
+    let wanted = requirements.stamp(&python.version);
+    let Some(reason) = reason_to_install(&folder, &python, requirements, &wanted) else {
+        return if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) };
+    };
+    let command = install_command(setup, &python);
+    if !setup.options.install {
+        if !python.has_functions {
+            return not_installed(&place, command.to_string());
+        }
+        setup.notice(format!("{} is not up to date: {reason}", setup.shown(&folder)), command.to_string());
+        return Ok(python);
+    }
+    if !python.has_pip {
+        let fix = format!("{} -m ensurepip --upgrade", typed(&python.path));
+        return Err(SetupError::NoModule { python: python.path, module: "pip", fix });
+    }
+    Stamp::remove(&folder)?;
+    let sentence = format!("Installing requirements.txt into {}: {reason}", setup.shown(&folder));
+    setup.step(&sentence, &command).await?;
+    wanted.write(&folder)?;
+    let python = Python { virtual_env: Some(folder), ..interpreter::checked(setup, &python.path).await? };
+    if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) }
+}
+
+/// Why the requirements have to be installed into a virtual environment, or None.
+fn reason_to_install(
+    folder: &Path,
+    python: &Python,
+    requirements: &Requirements,
+    wanted: &Stamp,
+) -> Option<&'static str> {
+    let missing = Some("azure.functions is missing");
+    match Stamp::read(folder) {
+        Some(stamp) if stamp == *wanted => {
+            // All was installed, so only a package that has been taken away is worth another try.
+            missing.filter(|_| !python.has_functions && requirements.name_functions())
+        }
+        Some(_) => Some("requirements.txt or Python has changed"),
+        None if virtual_env::is_ours(folder) => Some("first start"),
+        None => missing.filter(|_| !python.has_functions),
+    }
+}
+
+fn install_command(setup: &Setup<'_>, python: &Python) -> CommandLine {
+    python.pip_install(setup).arg("-r").arg(setup.app.join(requirements::FILE))
+}
+
+/// The commands that create a virtual environment, for who may not or does not want us to.
+fn by_hand(setup: &Setup<'_>, python: &Python) -> String {
+    let requirements = setup.app.join(requirements::FILE);
+    if setup.options.executable.is_some() {
+        return format!("{} -m pip install -r {}", typed(&python.path), typed(requirements));
+    }
+    let folder = setup.app.join(virtual_env::CREATED);
+    let inside = virtual_env::python_in(&folder);
+    let (python, folder, inside) = (typed(&python.path), typed(folder), typed(inside));
+    format!("{python} -m venv {folder} && {inside} -m pip install -r {}", typed(requirements))
+}
+
+/// The packages that a deployed app brings along.
+fn deployed_packages(app: &Path) -> Option<PathBuf> {
+    Some(app.join(".python_packages").join("lib").join("site-packages")).filter(|folder| folder.is_dir())
+}
+
+async fn deployed(setup: &mut Setup<'_>, packages: &Path) -> Result<(), SetupError> {
+    let rest = setup.variable("PYTHONPATH").unwrap_or_default();
+    let folders = std::iter::once(packages.to_path_buf())
+        .chain(std::env::split_paths(&rest).filter(|folder| !folder.as_os_str().is_empty()));
+    let python_path = std::env::join_paths(folders).unwrap_or_else(|_| packages.into());
+    let python = interpreter::of_the_system(setup).await?;
+    let python = python.with_path(setup, &python_path).await?;
+    if !python.has_functions {
+        let fix = format!(
+            "{} -m pip install --target {} azure-functions",
+            typed(&python.path),
+            typed(packages.as_os_str())
+        );
+        let place = format!(" in {}", packages.display());
+        return Err(SetupError::NotInstalled { package: PACKAGE, place, fix });
+    }
+    setup.prepared.environment.push(("PYTHONPATH".to_owned(), python_path));
+    accept(setup, python)
+}
+
+/// Notes the interpreter, and the variables that `activate` of its virtual environment would set.
+fn accept(setup: &mut Setup<'_>, python: Python) -> Result<(), SetupError> {
+    if let Some(folder) = python.virtual_env {
+        if let Some(path) = python.path.parent().and_then(|programs| setup.path_with(programs)) {
+            setup.prepared.environment.push(("PATH".to_owned(), path));
+        }
+        setup.prepared.environment.push(("VIRTUAL_ENV".to_owned(), OsString::from(folder)));
+    }
+    setup.found(python.path, python.version);
+    Ok(())
+}

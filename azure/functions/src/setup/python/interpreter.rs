@@ -1,0 +1,118 @@
+//! A Python that has been run: where it is, what version it is, what it can import.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::super::command::CommandLine;
+use super::super::program::{Program, VERSION_LIMIT};
+use super::super::{Setup, SetupError};
+
+/// The names on the PATH, best first.
+const NAMES: [&str; 2] = ["python3", "python"];
+
+/// One question for all that matters: an interpreter takes tens of milliseconds to start, and importing
+/// `azure.functions` takes hundreds, so it is only looked for. Runs on Python 2 too, to name its version.
+const QUESTION: &str = r#"
+import sys
+def found(name):
+    try:
+        import importlib.util
+        return importlib.util.find_spec(name) is not None
+    except Exception:
+        return False
+def tell(name, value):
+    print("bindpost:%s=%s" % (name, value))
+tell("version", "%d.%d.%d" % tuple(sys.version_info[:3]))
+tell("executable", sys.executable)
+if sys.prefix != getattr(sys, "base_prefix", sys.prefix):
+    tell("prefix", sys.prefix)
+tell("functions", found("azure.functions"))
+tell("pip", found("pip"))
+"#;
+
+/// An interpreter, and what it said of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Python {
+    pub(super) path: PathBuf,
+    pub(super) version: String,
+    /// The virtual environment it belongs to.
+    pub(super) virtual_env: Option<PathBuf>,
+    /// Whether `azure.functions` can be found.
+    pub(super) has_functions: bool,
+    pub(super) has_pip: bool,
+    /// What `sys.executable` says.
+    pub(super) executable: Option<PathBuf>,
+}
+
+impl Python {
+    /// `pip install`, asking nothing and not advertising newer versions of itself.
+    pub(super) fn pip_install(&self, setup: &Setup<'_>) -> CommandLine {
+        setup
+            .command(&self.path)
+            .args(&["-m", "pip", "install", "--disable-pip-version-check", "--no-input"])
+            // Who has this on for the system's Python would be refused in a virtual environment.
+            .env("PIP_USER", "0")
+    }
+
+    /// The same interpreter with more folders to import from.
+    pub(super) async fn with_path(self, setup: &Setup<'_>, python_path: &OsStr) -> Result<Self, SetupError> {
+        ask(setup, &self.path, Some(python_path)).await
+    }
+}
+
+/// The first Python on the PATH that is new enough.
+pub(super) async fn of_the_system(setup: &Setup<'_>) -> Result<Python, SetupError> {
+    let mut refused = None;
+    for path in NAMES.iter().filter_map(|name| setup.on_path(name)) {
+        match checked(setup, &path).await {
+            Ok(mut python) => {
+                // What is on the PATH may be pyenv's shim, which takes longer to start than Python itself.
+                if let Some(real) = python.executable.take().filter(|real| real.is_file()) {
+                    python.path = real;
+                }
+                return Ok(python);
+            }
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.unwrap_or_else(|| Program::Python.missing(format!("{} on the PATH", NAMES.join(" and ")))))
+}
+
+/// Asks an interpreter about itself and refuses one that is too old.
+pub(super) async fn checked(setup: &Setup<'_>, path: &Path) -> Result<Python, SetupError> {
+    let python = ask(setup, path, None).await.map_err(|error| Program::Python.does_not_run(path, &error))?;
+    Program::Python.check_version(path, &python.version)?;
+    Ok(python)
+}
+
+/// Asks an interpreter about itself.
+pub(super) async fn ask(
+    setup: &Setup<'_>,
+    path: &Path,
+    python_path: Option<&OsStr>,
+) -> Result<Python, SetupError> {
+    let mut command = setup.command(path).args(&["-c", QUESTION]).env("PYTHONIOENCODING", "utf-8");
+    if let Some(python_path) = python_path {
+        command = command.env("PYTHONPATH", python_path);
+    }
+    let mut answers: Vec<(String, String)> = Vec::new();
+    let mut keep = |line: &str| {
+        if let Some((name, value)) = line.strip_prefix("bindpost:").and_then(|line| line.split_once('=')) {
+            answers.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    let output = command.run(VERSION_LIMIT, &mut keep).await?;
+    let answer = |name: &str| answers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let Some(version) = answer("version") else {
+        let command = path.display().to_string();
+        return Err(SetupError::CommandFailed { command, status: "no version in its output".into(), output });
+    };
+    Ok(Python {
+        path: path.to_path_buf(),
+        version,
+        virtual_env: answer("prefix").map(PathBuf::from),
+        has_functions: answer("functions").is_some_and(|answer| answer == "True"),
+        has_pip: answer("pip").is_some_and(|answer| answer == "True"),
+        executable: answer("executable").map(|path| PathBuf::from(OsString::from(path))),
+    })
+}

@@ -1,0 +1,48 @@
+//! Notes of what was installed, so that it is installed again when the app asks for something else.
+
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::SetupError;
+
+/// The name of the note in a virtual environment or `node_modules`.
+pub(super) const INSTALLED: &str = ".bindpost-installed";
+
+/// What an app asks for, as one hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(String);
+
+impl Stamp {
+    pub(super) fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // The length keeps apart what would read the same joined.
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The note in `folder`, if there is one.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        fs::read_to_string(folder.join(INSTALLED)).ok().map(|text| Self(text.trim().to_owned()))
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<(), SetupError> {
+        let file = folder.join(INSTALLED);
+        fs::write(&file, format!("{}\n", self.0)).map_err(SetupError::file(&file, "written"))
+    }
+
+    /// Takes the note away before an install: one that is interrupted then leaves none.
+    pub(super) fn remove(folder: &Path) -> Result<(), SetupError> {
+        let file = folder.join(INSTALLED);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(SetupError::file(&file, "deleted")(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Language workers: processes that run the functions of an app, the stream to each of them, and their pool.
+//!
+//! Read `pool.rs` first. A worker is started (`launch.rs`, `start.rs`) as a process (`process.rs`, `console.rs`). It
+//! connects back (`grpc.rs` for public workers, `socket.rs` for our own, `arrivals.rs` for who may), and its stream
+//! becomes a channel (`channel.rs`, `calls.rs`). `supervise.rs` replaces workers that end. Wire types do not leave
+//! this module: `typed_data.rs` and `indexing.rs` are the border.
+
+mod arrivals;
+mod calls;
+mod channel;
+mod console;
+mod error;
+mod events;
+mod framing;
+mod grpc;
+mod indexing;
+mod launch;
+mod limits;
+mod message;
+mod outbox;
+mod own;
+mod pool;
+mod process;
+/// The generated message types, for tests that play the worker.
+#[doc(hidden)]
+pub mod proto;
+mod socket;
+mod start;
+mod supervise;
+mod typed_data;
+
+pub(crate) use console::Console;
+pub use error::{InvocationError, StartError, Step, Tail};
+pub use events::{
+    ConsoleLine, ConsoleSource, Events, Level, Log, LogOrigin, NoEvents, WorkerAbout, WorkerNumber,
+};
+pub use framing::Framing;
+pub use indexing::{IndexedFunction, Indexing};
+pub use launch::Launch;
+pub use limits::Limits;
+pub use own::{OwnWorker, PrivateFolder, Unpacked};
+pub use pool::{Fresh, Health, LoadResults, Workers};
+pub(crate) use process::{Exit, Process, Signal};

@@ -1,0 +1,178 @@
+//! Streams that come in: which worker is it, and did we start it?
+//!
+//! Any process of this machine can connect. Only a stream whose first `StartStream` carries an id that we minted for
+//! a process, and that no other stream has used, becomes a channel.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::channel::Channel;
+use super::events::{Events, WorkerNumber};
+use super::framing::{Framing, Inbox, Item};
+use super::limits::Limits;
+use super::outbox::{Closed, Outbox};
+use super::proto::streaming_message::Content;
+
+/// How long a stream may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(10);
+/// How large the messages of a stranger may be.
+const STRANGER: usize = 64 << 10;
+
+/// The workers we wait for.
+pub(super) struct Arrivals {
+    limits: Limits,
+    events: Arc<dyn Events>,
+    /// By the id that was minted for each.
+    expected: Mutex<HashMap<String, Waiting>>,
+}
+
+/// Somebody who started a worker and waits for its stream.
+struct Waiting {
+    worker: WorkerNumber,
+    channel: oneshot::Sender<Arc<Channel>>,
+}
+
+impl Arrivals {
+    pub(super) fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
+        Self { limits, events, expected: Mutex::default() }
+    }
+
+    /// Mints an id for a process; the answer is its channel, once it has connected.
+    pub(super) fn expect(self: &Arc<Self>, worker: WorkerNumber) -> Expected {
+        let id = uuid::Uuid::new_v4().to_string();
+        let (channel, receiver) = oneshot::channel();
+        self.expected().insert(id.clone(), Waiting { worker, channel });
+        Expected { id, receiver, arrivals: Arc::clone(self) }
+    }
+
+    pub(super) fn message_limit(&self) -> usize {
+        self.limits.message
+    }
+
+    /// Streams at the same time: ours, some that end, and a few strangers.
+    pub(super) fn max_streams(&self) -> usize {
+        64
+    }
+
+    fn expected(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker that has been started and has not connected yet.
+pub(super) struct Expected {
+    id: String,
+    receiver: oneshot::Receiver<Arc<Channel>>,
+    arrivals: Arc<Arrivals>,
+}
+
+impl Expected {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Future for Expected {
+    /// None if the host stops.
+    type Output = Option<Arc<Channel>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(context).map(Result::ok)
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.arrivals.expected().remove(&self.id);
+    }
+}
+
+/// The stream is not one of ours, or has broken.
+pub(super) struct Over;
+
+/// One stream while it lives: its first message admits it, the others go to its channel.
+pub(super) struct Reception {
+    arrivals: Arc<Arrivals>,
+    inbox: Inbox,
+    outbox: Arc<Outbox>,
+    since: Instant,
+    channel: Option<Arc<Channel>>,
+}
+
+impl Reception {
+    pub(super) fn new(arrivals: Arc<Arrivals>, framing: Framing, outbox: Arc<Outbox>) -> Self {
+        let inbox = Inbox::new(framing, STRANGER.min(arrivals.limits.message));
+        Self { arrivals, inbox, outbox, since: Instant::now(), channel: None }
+    }
+
+    pub(super) fn inbox(&mut self) -> &mut Inbox {
+        &mut self.inbox
+    }
+
+    /// How long the stream still has to say who it is; none if it has.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        match self.channel {
+            None => Some(INTRODUCTION.saturating_sub(self.since.elapsed())),
+            Some(_) => None,
+        }
+    }
+
+    /// Takes all messages that have arrived.
+    pub(super) fn drain(&mut self) -> Result<(), Over> {
+        loop {
+            match self.inbox.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(item)) => self.receive(item)?,
+                Err(broken) => {
+                    self.end(&broken.to_string());
+                    return Err(Over);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, item: Item) -> Result<(), Over> {
+        if let Some(channel) = &self.channel {
+            channel.receive(item);
+            return Ok(());
+        }
+        // Anything before StartStream is ignored.
+        let Item::Message(message) = item else { return Ok(()) };
+        let Some(Content::StartStream(start)) = message.content else { return Ok(()) };
+        let admitted = self.arrivals.expected().remove(&start.worker_id);
+        let Some(waiting) = admitted else {
+            self.outbox.close(Closed::Refused);
+            return Err(Over);
+        };
+        let channel = Arc::new(Channel::new(
+            waiting.worker,
+            Arc::clone(&self.outbox),
+            &self.arrivals.limits,
+            Arc::clone(&self.arrivals.events),
+        ));
+        self.inbox.set_limit(self.arrivals.limits.message);
+        self.channel = Some(Arc::clone(&channel));
+        // If nobody waits any more, the process is about to be ended.
+        let _ = waiting.channel.send(channel);
+        Ok(())
+    }
+
+    /// The stream has ended.
+    pub(super) fn end(&self, reason: &str) {
+        if let Some(channel) = &self.channel {
+            channel.end(reason);
+        }
+    }
+}
+
+impl Drop for Reception {
+    fn drop(&mut self) {
+        self.end("the stream to the worker has ended");
+        self.outbox.close(Closed::Done);
+    }
+}

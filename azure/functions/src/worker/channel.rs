@@ -1,0 +1,458 @@
+//! One stream to one worker, whichever framing it has: questions, answers, invocations, logs.
+//!
+//! Answers find their question by their kind and by function or invocation id. They never do by `request_id`, except
+//! for the status: the public Python worker answers most requests with the id of its command line.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+use super::calls::{Answer, Call, Calls, Next, Refused};
+use super::console::Meter;
+use super::error::InvocationError;
+use super::events::{Events, Log, WorkerNumber};
+use super::framing::Item;
+use super::indexing::{failure, load_request};
+use super::limits::Limits;
+use super::outbox::{Closed, Outbox, SendError};
+use super::proto::streaming_message::Content;
+use super::proto::{
+    FunctionLoadRequestCollection, FunctionLoadResponse, FunctionMetadataResponse, FunctionsMetadataRequest,
+    InvocationCancel, InvocationRequest, InvocationResponse, ParameterBinding, RpcTraceContext,
+    StreamingMessage, WorkerInitRequest, WorkerInitResponse, WorkerStatusRequest, WorkerTerminate,
+    status_result,
+};
+use super::typed_data;
+use crate::function::Function;
+use crate::invocation::{Invocation, Outcome};
+
+/// One stream to one worker.
+pub(super) struct Channel {
+    worker: WorkerNumber,
+    outbox: Arc<Outbox>,
+    waiting_logs: usize,
+    calls: Calls,
+    questions: Mutex<Questions>,
+    capabilities: OnceLock<HashMap<String, String>>,
+    /// Functions the worker was told to load, and why it could not. By id.
+    loaded: Mutex<HashMap<String, Result<(), String>>>,
+    ended: watch::Sender<Option<String>>,
+    events: Arc<dyn Events>,
+    meter: Meter,
+}
+
+/// Questions without an answer yet.
+#[derive(Default)]
+struct Questions {
+    init: Option<oneshot::Sender<WorkerInitResponse>>,
+    metadata: Option<oneshot::Sender<FunctionMetadataResponse>>,
+    loads: HashMap<String, oneshot::Sender<FunctionLoadResponse>>,
+    status: HashMap<String, oneshot::Sender<()>>,
+    ended: bool,
+}
+
+/// The stream ended before the answer came.
+#[derive(Debug)]
+pub(super) struct Ended;
+
+/// Why an invocation does not run.
+pub(super) enum NotStarted {
+    /// The stream has ended before it could be sent: another worker may take it.
+    Unsent(Box<Invocation>),
+    Failed(InvocationError),
+}
+
+impl From<InvocationError> for NotStarted {
+    fn from(error: InvocationError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Channel {
+    pub(super) fn new(
+        worker: WorkerNumber,
+        outbox: Arc<Outbox>,
+        limits: &Limits,
+        events: Arc<dyn Events>,
+    ) -> Self {
+        Self {
+            worker,
+            outbox,
+            waiting_logs: limits.waiting_logs,
+            calls: Calls::default(),
+            questions: Mutex::default(),
+            capabilities: OnceLock::new(),
+            loaded: Mutex::default(),
+            ended: watch::Sender::new(None),
+            events,
+            meter: Meter::new(limits.lines_per_second),
+        }
+    }
+
+    /// The first question: who are you, and what can you do?
+    pub(super) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, Ended> {
+        let answer = self.ask(Content::WorkerInitRequest(request), |questions, sender| {
+            questions.init = Some(sender);
+        })?;
+        let response = answer.await.map_err(|_| Ended)?;
+        let _ = self.capabilities.set(response.capabilities.clone());
+        Ok(response)
+    }
+
+    /// Whether the worker declared a capability. Values are free text: Java says its own name.
+    pub(super) fn can(&self, capability: &str) -> bool {
+        self.capabilities
+            .get()
+            .and_then(|capabilities| capabilities.get(capability))
+            .is_some_and(|value| !value.is_empty())
+    }
+
+    /// Asks which functions the app has. Only for workers that index: the public Java worker dies of it.
+    pub(super) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, Ended> {
+        let request = FunctionsMetadataRequest { function_app_directory: app.to_owned() };
+        let answer = self.ask(Content::FunctionsMetadataRequest(request), |questions, sender| {
+            questions.metadata = Some(sender);
+        })?;
+        answer.await.map_err(|_| Ended)
+    }
+
+    /// Lets the worker load functions. Failures are kept: invocations of those functions fail without a question.
+    pub(super) async fn load(
+        &self,
+        functions: &[Arc<Function>],
+        limit: Duration,
+    ) -> Result<Vec<Result<(), String>>, Ended> {
+        let mut answers = Vec::with_capacity(functions.len());
+        {
+            let mut questions = self.questions();
+            if questions.ended {
+                return Err(Ended);
+            }
+            for function in functions {
+                let (sender, receiver) = oneshot::channel();
+                questions.loads.insert(function.id.clone(), sender);
+                answers.push(receiver);
+            }
+        }
+        let requests = functions.iter().map(|function| load_request(function));
+        if self.can("SupportsLoadResponseCollection") {
+            let collection = FunctionLoadRequestCollection { function_load_requests: requests.collect() };
+            self.send(new_id(), Content::FunctionLoadRequestCollection(collection)).map_err(|_| Ended)?;
+        } else {
+            for request in requests {
+                self.send(new_id(), Content::FunctionLoadRequest(request)).map_err(|_| Ended)?;
+            }
+        }
+        let deadline = tokio::time::Instant::now() + limit;
+        let mut results = Vec::with_capacity(functions.len());
+        for (function, answer) in functions.iter().zip(answers) {
+            let result = match tokio::time::timeout_at(deadline, answer).await {
+                Ok(Ok(response)) => failure(response.result).map_or(Ok(()), |it| Err(it.message)),
+                Ok(Err(_)) => return Err(Ended),
+                Err(_) => Err(format!("the worker did not load it within {} s", limit.as_secs_f32())),
+            };
+            self.loaded().insert(function.id.clone(), result.clone());
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// Sends an invocation. The answer is ready to be waited for; dropping that cancels the invocation.
+    pub(super) fn invoke(self: &Arc<Self>, invocation: Invocation) -> Result<Running, NotStarted> {
+        self.check_loaded(&invocation.function)?;
+        let call = match self.calls.begin(&invocation.id, self.waiting_logs) {
+            Ok(call) => call,
+            Err(Refused::Closed) => return Err(NotStarted::Unsent(Box::new(invocation))),
+            Err(Refused::Duplicate) => {
+                let reason = format!("invocation {} is running already", invocation.id);
+                return Err(InvocationError::Message { reason }.into());
+            }
+        };
+        let id = invocation.id.clone();
+        // The Functions host leaves the request id empty here.
+        match self.send(String::new(), Content::InvocationRequest(invocation_request(invocation))) {
+            Ok(()) => Ok(Running { channel: Arc::clone(self), id, call, finished: false }),
+            Err(error) => {
+                self.calls.forget(&id);
+                let reason = error.to_string();
+                Err(NotStarted::Failed(match error {
+                    SendError::Ended => InvocationError::WorkerExited { reason },
+                    SendError::TooLarge { .. } | SendError::Stuck => InvocationError::Message { reason },
+                }))
+            }
+        }
+    }
+
+    fn check_loaded(&self, function: &Function) -> Result<(), InvocationError> {
+        let message = match self.loaded().get(&function.id) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(message)) => message.clone(),
+            None => "it is not a function of the app that is running now".to_owned(),
+        };
+        Err(InvocationError::NotLoaded { message })
+    }
+
+    /// Asks whether the worker is still there.
+    pub(super) async fn status(&self) -> Result<(), Ended> {
+        let id = new_id();
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut questions = self.questions();
+            // Questions that were given up; the worker may never answer them.
+            questions.status.retain(|_, sender| !sender.is_closed());
+            questions.status.insert(id.clone(), sender);
+        }
+        self.send(id, Content::WorkerStatusRequest(WorkerStatusRequest {})).map_err(|_| Ended)?;
+        receiver.await.map_err(|_| Ended)
+    }
+
+    /// Asks the worker to exit. Says whether it understands that.
+    pub(super) fn terminate(&self, grace: Duration) -> bool {
+        let request = WorkerTerminate { grace_period: Some(grace.into()) };
+        self.can("HandlesWorkerTerminateMessage")
+            && self.send(new_id(), Content::WorkerTerminate(request)).is_ok()
+    }
+
+    /// Invocations that somebody waits for.
+    pub(super) fn waiting(&self) -> usize {
+        self.calls.waiting()
+    }
+
+    /// Invocations that the worker has not answered, whether or not somebody waits.
+    pub(super) fn running(&self) -> usize {
+        self.calls.running()
+    }
+
+    pub(super) fn is_running(&self, invocation: &str) -> bool {
+        self.calls.is_running(invocation)
+    }
+
+    /// The stream has ended. No invocation begins any more; those that run are failed by `fail_all`, by whoever knows
+    /// why the stream ended.
+    pub(super) fn end(&self, reason: &str) {
+        self.calls.close();
+        {
+            // Whoever waits for an answer hears of the end by its sender being gone.
+            let mut questions = self.questions();
+            *questions = Questions { ended: true, ..Questions::default() };
+        }
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(reason.to_owned());
+            }
+            first
+        });
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Waits for the end of the stream; the answer is its reason.
+    pub(super) async fn ended(&self) -> String {
+        let mut ended = self.ended.subscribe();
+        match ended.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Ends the stream from our side, and every invocation with an error.
+    pub(super) fn fail_all(&self, reason: &str) {
+        self.end(reason);
+        self.calls.fail_all(reason);
+        self.outbox.close(Closed::Done);
+    }
+
+    /// Takes one message of the worker.
+    pub(super) fn receive(&self, item: Item) {
+        let message = match item {
+            Item::Message(message) => *message,
+            Item::Spoiled { invocation: Some(id), reason } => {
+                return self.calls.answer(&id, Answer::Spoiled(reason));
+            }
+            Item::Spoiled { invocation: None, reason } => return self.note(reason),
+        };
+        match message.content {
+            Some(Content::InvocationResponse(response)) => {
+                let id = response.invocation_id.clone();
+                self.calls.answer(&id, Answer::Response(Box::new(response)));
+            }
+            Some(Content::RpcLog(log)) => {
+                let id = log.invocation_id.clone();
+                if let Err(log) = self.calls.log(&id, Log::from_wire(log)) {
+                    self.log(log);
+                }
+            }
+            Some(Content::WorkerStatusResponse(_)) => {
+                answer(self.questions().status.remove(&message.request_id), ());
+            }
+            Some(Content::FunctionLoadResponse(response)) => self.answer_load(response),
+            Some(Content::FunctionLoadResponseCollection(collection)) => {
+                collection.function_load_responses.into_iter().for_each(|it| self.answer_load(it));
+            }
+            Some(Content::FunctionMetadataResponse(response)) => {
+                answer(self.questions().metadata.take(), response);
+            }
+            Some(Content::WorkerInitResponse(response)) => answer(self.questions().init.take(), response),
+            // A second StartStream, words that only a host says, and whatever we do not know.
+            _ => {}
+        }
+    }
+
+    fn answer_load(&self, response: FunctionLoadResponse) {
+        answer(self.questions().loads.remove(&response.function_id), response);
+    }
+
+    fn log(&self, log: Log) {
+        let admitted = self.meter.admit();
+        if let Some(dropped) = admitted.dropped_before {
+            self.events.dropped(self.worker, dropped);
+        }
+        if admitted.now {
+            self.events.log(self.worker, log);
+        }
+    }
+
+    /// Something the operator should see, but nobody waits for.
+    fn note(&self, reason: String) {
+        self.log(Log {
+            level: super::events::Level::Error,
+            origin: super::events::LogOrigin::System,
+            category: "bindpost".into(),
+            message: reason,
+            exception: None,
+        });
+    }
+
+    /// Nobody waits for the invocation any more.
+    fn abandon(&self, id: &str) {
+        if self.calls.abandon(id) && self.can("HandlesInvocationCancelMessage") {
+            let cancel = InvocationCancel { invocation_id: id.to_owned(), grace_period: None };
+            let _ = self.send(new_id(), Content::InvocationCancel(cancel));
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        request: Content,
+        keep: impl FnOnce(&mut Questions, oneshot::Sender<T>),
+    ) -> Result<oneshot::Receiver<T>, Ended> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut questions = self.questions();
+            if questions.ended {
+                return Err(Ended);
+            }
+            keep(&mut questions, sender);
+        }
+        self.send(new_id(), request).map_err(|_| Ended)?;
+        Ok(receiver)
+    }
+
+    fn send(&self, request_id: String, content: Content) -> Result<(), SendError> {
+        let message = StreamingMessage { request_id, content: Some(content) };
+        self.outbox.send(&message, self.calls.running())
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Result<(), String>>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer<T>(question: Option<oneshot::Sender<T>>, answer: T) {
+    if let Some(question) = question {
+        let _ = question.send(answer);
+    }
+}
+
+fn new_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// An invocation that was sent. Dropping it cancels the invocation.
+pub(super) struct Running {
+    channel: Arc<Channel>,
+    id: String,
+    call: Arc<Call>,
+    finished: bool,
+}
+
+impl Running {
+    /// Waits for the outcome. Every log record is handed on before.
+    pub(super) async fn outcome(
+        &mut self,
+        logs: &mut (impl FnMut(Log) + Send),
+    ) -> Result<Outcome, InvocationError> {
+        loop {
+            match self.call.next().await {
+                Next::Log(log) => {
+                    logs(log);
+                    // A flood of records must not keep the timeout from being seen.
+                    tokio::task::consume_budget().await;
+                }
+                Next::Answer(answer) => {
+                    self.finished = true;
+                    return match answer {
+                        Answer::Response(response) => outcome(*response),
+                        Answer::Spoiled(reason) => Err(InvocationError::Message { reason }),
+                        Answer::WorkerExited(reason) => Err(InvocationError::WorkerExited { reason }),
+                    };
+                }
+            }
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.channel.abandon(&self.id);
+        }
+    }
+}
+
+fn invocation_request(invocation: Invocation) -> InvocationRequest {
+    let input = |(name, datum)| ParameterBinding { name, data: Some(typed_data::input(datum)) };
+    InvocationRequest {
+        invocation_id: invocation.id,
+        function_id: invocation.function.id.clone(),
+        input_data: invocation.inputs.into_iter().map(input).collect(),
+        trigger_metadata: invocation
+            .metadata
+            .into_iter()
+            .map(|(name, datum)| (name, typed_data::metadata(datum)))
+            .collect(),
+        trace_context: invocation.trace_parent.map(|trace_parent| RpcTraceContext {
+            trace_parent,
+            trace_state: invocation.trace_state.unwrap_or_default(),
+            attributes: HashMap::new(),
+        }),
+    }
+}
+
+fn outcome(response: InvocationResponse) -> Result<Outcome, InvocationError> {
+    let status = response.result.as_ref().map_or(0, |result| result.status);
+    if status == status_result::Status::Cancelled as i32 {
+        return Err(InvocationError::Cancelled);
+    }
+    if let Some(failure) = failure(response.result) {
+        return Err(InvocationError::Failed { message: failure.message, stack: failure.stack });
+    }
+    let output = |it: ParameterBinding| (it.name, typed_data::output(it.data.unwrap_or_default()));
+    Ok(Outcome {
+        outputs: response.output_data.into_iter().map(output).collect(),
+        returned: typed_data::output(response.return_value.unwrap_or_default()),
+    })
+}

@@ -1,0 +1,81 @@
+//! Why a worker did not start, and why an invocation did not succeed.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Why a worker did not start. The text shows the command and the last lines of its console.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot make the address for workers to connect to: {0}")]
+    Listen(#[source] io::Error),
+    #[error("cannot start `{command}`: {source}")]
+    Spawn { command: String, source: io::Error },
+    #[error("the worker exited ({status}) before it was ready\n  command: {command}{console}")]
+    Exited { command: String, status: String, console: Tail },
+    #[error("the worker did not {step} within {} s\n  command: {command}{console}", after.as_secs_f32())]
+    TimedOut { command: String, step: Step, after: Duration, console: Tail },
+    #[error("the worker could not {step}: {message}\n  command: {command}{console}")]
+    Refused { command: String, step: Step, message: String, stack: String, console: Tail },
+    #[error("the workers are being stopped")]
+    Stopping,
+}
+
+/// A step on the way to a worker that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Connect,
+    Init,
+    Index,
+    Load,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect to the host",
+            Self::Init => "initialize",
+            Self::Index => "list its functions",
+            Self::Load => "load its functions",
+        })
+    }
+}
+
+/// The last lines of a worker's console.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail(pub Vec<String>);
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("\n  it wrote nothing to its console");
+        }
+        f.write_str("\n  the last lines of its console:")?;
+        self.0.iter().try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
+
+/// Why an invocation did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvocationError {
+    /// The function ran and failed. `stack` holds local paths: for the log only.
+    #[error("{message}")]
+    Failed { message: String, stack: String },
+    /// The worker ended while the function ran. Whether the function had an effect is not known, so nobody retries.
+    #[error("worker exited: {reason}")]
+    WorkerExited { reason: String },
+    #[error("the function did not answer within {} s", after.as_secs_f32())]
+    TimedOut { after: Duration },
+    /// The worker could not load the function; it was not asked to run it.
+    #[error("the function is not loaded: {message}")]
+    NotLoaded { message: String },
+    /// No worker was up in time.
+    #[error("no worker is running: {reason}")]
+    NoWorker { reason: String },
+    /// The worker said that the invocation was cancelled.
+    #[error("the invocation was cancelled")]
+    Cancelled,
+    /// The request or the answer is larger than a message may be, or the answer cannot be read.
+    #[error("{reason}")]
+    Message { reason: String },
+}

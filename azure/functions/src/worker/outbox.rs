@@ -1,0 +1,139 @@
+//! Bytes on their way to a worker.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use super::framing::Framing;
+use super::proto::StreamingMessage;
+use super::socket::Socket;
+
+/// Writes messages to one worker, from any task.
+///
+/// On a socket a message is written right here while nothing else waits: an invocation then needs no other task to
+/// leave the host. What the socket does not take, and everything under load, goes to the queue; whoever empties it
+/// takes all of it at once, so that many messages leave in one write.
+pub(super) struct Outbox {
+    framing: Framing,
+    limit: usize,
+    socket: Option<std::sync::Arc<Socket>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: Vec<u8>,
+    /// Bytes at the start of the queue that are written already.
+    written: usize,
+    /// Somebody writes what was in the queue before: nothing may overtake it.
+    taken: bool,
+    waker: Option<Waker>,
+    closed: Option<Closed>,
+}
+
+/// How a stream is ended by us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    Refused,
+    Done,
+}
+
+/// Why a message was not written.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SendError {
+    #[error("the stream to the worker has ended")]
+    Ended,
+    #[error("the request has {size} bytes; the limit for one message is {limit}")]
+    TooLarge { size: usize, limit: usize },
+    #[error("the worker does not read its messages")]
+    Stuck,
+}
+
+/// Messages that may wait for a worker which does not read, as a multiple of the largest one.
+const WAITING: usize = 2;
+
+/// Above this many invocations on one worker a message is queued rather than written at once.
+const BUSY: usize = 2;
+
+impl Outbox {
+    pub(super) fn new(framing: Framing, limit: usize, socket: Option<std::sync::Arc<Socket>>) -> Self {
+        Self { framing, limit, socket, state: Mutex::default() }
+    }
+
+    /// Writes or queues a message. `in_flight` is how many invocations the worker has.
+    pub(super) fn send(&self, message: &StreamingMessage, in_flight: usize) -> Result<(), SendError> {
+        let frame = self
+            .framing
+            .encode(message, self.limit)
+            .map_err(|size| SendError::TooLarge { size, limit: self.limit })?;
+        let mut state = self.state();
+        if state.closed.is_some() {
+            return Err(SendError::Ended);
+        }
+        if let Some(socket) = &self.socket
+            && in_flight <= BUSY
+            && state.queue.is_empty()
+            && !state.taken
+        {
+            match socket.try_write(&frame) {
+                Ok(written) if written == frame.len() => return Ok(()),
+                Ok(written) => state.written = written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    // The reader of the stream sees the same, and says why.
+                    state.closed = Some(Closed::Done);
+                    return Err(SendError::Ended);
+                }
+            }
+        }
+        if state.queue.is_empty() {
+            state.queue = frame;
+        } else if state.queue.len() + frame.len() > self.limit.saturating_mul(WAITING) {
+            return Err(SendError::Stuck);
+        } else {
+            state.queue.extend_from_slice(&frame);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// All that waits, for the one task that writes it. To ask again means that it is written.
+    pub(super) fn poll_take(&self, context: &Context<'_>) -> Poll<Result<Bytes, Closed>> {
+        let mut state = self.state();
+        state.taken = false;
+        if let Some(closed) = state.closed {
+            return Poll::Ready(Err(closed));
+        }
+        if state.queue.is_empty() {
+            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                state.waker = Some(context.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        state.taken = true;
+        let mut bytes = Bytes::from(std::mem::take(&mut state.queue));
+        let written = std::mem::take(&mut state.written);
+        Poll::Ready(Ok(bytes.split_off(written.min(bytes.len()))))
+    }
+
+    /// Ends the stream; what waits is not written any more.
+    pub(super) fn close(&self, how: Closed) {
+        let mut state = self.state();
+        state.closed.get_or_insert(how);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

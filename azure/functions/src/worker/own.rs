@@ -1,0 +1,100 @@
+//! Our own language workers, carried inside this program and written to a private folder when an app needs them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+// `PYTHON` and `NODE`: every file of `workers/`, found by build.rs.
+include!(concat!(env!("OUT_DIR"), "/own_workers.rs"));
+
+/// One of our own workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnWorker {
+    Python,
+    Node,
+}
+
+/// An own worker, ready to be run by its interpreter.
+#[derive(Clone, Debug)]
+pub struct Unpacked {
+    /// Where its files are, and where its socket will be.
+    pub folder: Arc<PrivateFolder>,
+    /// What the interpreter runs.
+    pub entry: PathBuf,
+}
+
+impl OwnWorker {
+    /// Writes the worker's files to a new private folder.
+    pub fn unpack(self) -> io::Result<Unpacked> {
+        let (files, entry) = match self {
+            Self::Python => (PYTHON, "worker.py"),
+            Self::Node => (NODE, "worker.cjs"),
+        };
+        if !files.iter().any(|(name, _)| *name == entry) {
+            return Err(io::Error::other(format!("this build has no {self:?} worker inside")));
+        }
+        let folder = PrivateFolder::create()?;
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, content)?;
+        }
+        Ok(Unpacked { entry: folder.path().join(entry), folder: Arc::new(folder) })
+    }
+}
+
+/// A folder that only this user can open, removed when dropped.
+#[derive(Debug)]
+pub struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    pub fn create() -> io::Result<Self> {
+        let mut name = uuid::Uuid::new_v4().simple().to_string();
+        // The path of a unix socket below it must stay short.
+        name.truncate(16);
+        let path = std::env::temp_dir().join(format!("bindpost-{name}"));
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode is for unix"))]
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path)?;
+        Ok(Self { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // Nothing more can be done about it; the folder holds no data of the user.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_private_and_goes_away() {
+        for worker in [OwnWorker::Python, OwnWorker::Node] {
+            let unpacked = worker.unpack().unwrap();
+            assert!(unpacked.entry.is_file());
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let mode = std::fs::metadata(unpacked.folder.path()).unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o700);
+            }
+            let path = unpacked.folder.path().to_owned();
+            drop(unpacked);
+            assert!(!path.exists());
+        }
+    }
+}

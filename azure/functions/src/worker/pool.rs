@@ -1,0 +1,358 @@
+//! The workers of one app: which of them runs an invocation, and what happens when one ends.
+//!
+//! `supervise.rs` watches each worker and starts others in its place; here is what the host calls.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+
+use super::channel::NotStarted;
+use super::error::{InvocationError, StartError};
+use super::events::{Events, Log, WorkerAbout, WorkerNumber};
+use super::indexing::Indexing;
+use super::launch::Launch;
+use super::limits::{Limits, MAX_PROCESSES};
+use super::process::Signal;
+use super::start::{Generation, Worker};
+use super::supervise;
+use crate::function::Function;
+use crate::invocation::{Invocation, Outcome};
+
+/// The workers of one app. Dropping this kills them.
+pub struct Workers {
+    pool: Arc<Pool>,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}
+
+/// A worker with new files or settings, which has told its functions but does not serve yet.
+pub struct Fresh {
+    worker: Arc<Worker>,
+    /// What it found in the app.
+    pub indexing: Indexing,
+}
+
+/// Whether the workers can serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// So many workers serve.
+    Serving(usize),
+    /// None serves at the moment; the reason why the last one ended.
+    Restarting(String),
+    /// Workers ended too often; there will be no further start.
+    Failed(String),
+    Stopping,
+}
+
+/// Why a function could not be loaded; in the order of the functions.
+pub type LoadResults = Vec<Result<(), String>>;
+
+impl Workers {
+    /// Starts the first worker of an app and asks it for the functions. Next comes `load`.
+    pub async fn start(
+        launch: Launch,
+        limits: Limits,
+        events: Arc<dyn Events>,
+    ) -> Result<(Self, Indexing), StartError> {
+        let workers = Self { pool: Arc::new(Pool::new(limits, events)) };
+        let fresh = workers.prepare(launch).await?;
+        let indexing = fresh.indexing.clone();
+        workers.pool.state().first = Some(fresh);
+        tokio::spawn(supervise::keep(Arc::clone(&workers.pool)));
+        Ok((workers, indexing))
+    }
+
+    /// Lets the first worker load the functions, and starts the others. Those that cannot be loaded fail every
+    /// invocation with the reason.
+    pub async fn load(&self, functions: Vec<Arc<Function>>) -> Result<LoadResults, StartError> {
+        let first = self.pool.state().first.take();
+        match first {
+            Some(fresh) => self.replace_all(fresh, functions).await,
+            None => Err(StartError::Stopping),
+        }
+    }
+
+    /// Starts a worker for changed files or settings, beside those that serve. Next comes `replace_all`.
+    pub async fn prepare(&self, launch: Launch) -> Result<Fresh, StartError> {
+        let pool = &self.pool;
+        pool.unless_stopped(async {
+            let generation = Generation::open(launch, pool.limits.clone(), Arc::clone(&pool.events)).await?;
+            pool.state().last_start = Some(Instant::now());
+            let worker = Arc::new(generation).start(pool.next_number()).await?;
+            let indexing = worker.index().await?;
+            Ok(Fresh { worker, indexing })
+        })
+        .await
+    }
+
+    /// Lets a fresh worker serve in place of all others, which finish what they run and end.
+    pub async fn replace_all(
+        &self,
+        fresh: Fresh,
+        functions: Vec<Arc<Function>>,
+    ) -> Result<LoadResults, StartError> {
+        let Fresh { worker, .. } = fresh;
+        let results = self.pool.unless_stopped(worker.load(&functions)).await?;
+        let old = {
+            let mut state = self.pool.state();
+            if state.stopping {
+                return Err(StartError::Stopping);
+            }
+            let wanted = worker.generation.launch.processes.clamp(1, MAX_PROCESSES);
+            state.generation = Some(Arc::clone(&worker.generation));
+            state.functions = functions.into();
+            state.wanted = wanted;
+            state.vacancies = (1..wanted).map(|_| Vacancy { reason: None, counted: false }).collect();
+            std::mem::take(&mut state.serving)
+        };
+        self.pool.serve(worker);
+        self.pool.vacancy.notify_one();
+        for worker in old {
+            worker.retired.send_replace(Some("the app has changed".into()));
+        }
+        Ok(results)
+    }
+
+    /// Runs a function on the least busy worker. Dropping the future cancels the invocation.
+    ///
+    /// All log records of the invocation are handed to `logs` before the outcome is there. Nothing is ever sent twice.
+    pub async fn invoke(
+        &self,
+        mut invocation: Invocation,
+        timeout: Duration,
+        mut logs: impl FnMut(Log) + Send,
+    ) -> Result<Outcome, InvocationError> {
+        let (worker, mut running) = loop {
+            let worker = self.pool.worker().await?;
+            match worker.channel.invoke(invocation) {
+                Ok(running) => break (worker, running),
+                Err(NotStarted::Unsent(unsent)) => invocation = *unsent,
+                Err(NotStarted::Failed(error)) => return Err(error),
+            }
+        };
+        match tokio::time::timeout(timeout, running.outcome(&mut logs)).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let id = running.id().to_owned();
+                // This sends the cancel.
+                drop(running);
+                tokio::spawn(supervise::retire_if_overdue(worker, id, self.pool.limits.cancel_grace));
+                Err(InvocationError::TimedOut { after: timeout })
+            }
+        }
+    }
+
+    pub fn health(&self) -> Health {
+        let state = self.pool.state();
+        if let Some(reason) = &*self.pool.failed.borrow() {
+            return Health::Failed(reason.clone());
+        }
+        if state.stopping {
+            return Health::Stopping;
+        }
+        match state.serving.len() {
+            0 => Health::Restarting(state.last_end.clone()),
+            serving => Health::Serving(serving),
+        }
+    }
+
+    /// Waits until workers ended too often; the answer is why. The host should exit then.
+    pub async fn failed(&self) -> String {
+        match self.pool.failed.subscribe().wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// What the workers that serve said about themselves.
+    pub fn about(&self) -> Vec<(WorkerNumber, WorkerAbout)> {
+        self.pool.state().serving.iter().map(|worker| (worker.number, worker.about.clone())).collect()
+    }
+
+    /// Invocations that somebody waits for.
+    pub fn in_flight(&self) -> usize {
+        let state = self.pool.state();
+        state.serving.iter().chain(&state.retiring).map(|worker| worker.channel.waiting()).sum()
+    }
+
+    /// Takes no further invocation, waits for those that run, then ends all workers. Returns how many invocations
+    /// were not finished at the limit; they have failed.
+    pub async fn drain(&self, limit: Duration) -> usize {
+        let workers = self.pool.begin_stop();
+        let deadline = Instant::now() + limit;
+        // Once per stop, so a look from time to time is enough.
+        while self.in_flight() > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let unfinished = self.in_flight();
+        let mut stops = tokio::task::JoinSet::new();
+        for worker in workers {
+            stops.spawn(async move { worker.stop().await });
+        }
+        while stops.join_next().await.is_some() {}
+        self.pool.stopped.send_replace(true);
+        unfinished
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in self.pool.begin_stop() {
+            worker.process.signal(Signal::Kill);
+        }
+        self.pool.stopped.send_replace(true);
+    }
+}
+
+/// What the tasks around the workers share.
+pub(super) struct Pool {
+    pub(super) limits: Limits,
+    pub(super) events: Arc<dyn Events>,
+    state: Mutex<State>,
+    numbers: AtomicU64,
+    /// A worker came, or none will come.
+    changed: Notify,
+    /// There is a vacancy, or no more need to fill any.
+    pub(super) vacancy: Notify,
+    pub(super) failed: watch::Sender<Option<String>>,
+    stopped: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The worker that was started to index, until it serves.
+    first: Option<Fresh>,
+    pub(super) generation: Option<Arc<Generation>>,
+    pub(super) functions: Arc<[Arc<Function>]>,
+    pub(super) serving: Vec<Arc<Worker>>,
+    /// Workers that finish what they run.
+    pub(super) retiring: Vec<Arc<Worker>>,
+    pub(super) wanted: usize,
+    pub(super) vacancies: VecDeque<Vacancy>,
+    /// When workers were started again after a crash.
+    pub(super) restarts: VecDeque<Instant>,
+    pub(super) last_start: Option<Instant>,
+    pub(super) last_end: String,
+    pub(super) stopping: bool,
+}
+
+/// A place for a worker to be started.
+pub(super) struct Vacancy {
+    /// Why the worker that was there is gone.
+    pub(super) reason: Option<String>,
+    /// Whether its start uses up the budget.
+    pub(super) counted: bool,
+}
+
+impl Pool {
+    fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
+        Self {
+            limits,
+            events,
+            state: Mutex::default(),
+            numbers: AtomicU64::new(0),
+            changed: Notify::new(),
+            vacancy: Notify::new(),
+            failed: watch::Sender::new(None),
+            stopped: watch::Sender::new(false),
+        }
+    }
+
+    pub(super) fn next_number(&self) -> WorkerNumber {
+        WorkerNumber(self.numbers.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// The least busy worker; waits for one if there is none.
+    async fn worker(&self) -> Result<Arc<Worker>, InvocationError> {
+        if let Some(worker) = self.pick()? {
+            return Ok(worker);
+        }
+        let deadline = tokio::time::Instant::now() + self.limits.wait_for_worker;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(worker) = self.pick()? {
+                return Ok(worker);
+            }
+            if tokio::time::timeout_at(deadline, changed).await.is_err() {
+                let reason = format!("the last one ended: {}", self.state().last_end);
+                return Err(InvocationError::NoWorker { reason });
+            }
+        }
+    }
+
+    fn pick(&self) -> Result<Option<Arc<Worker>>, InvocationError> {
+        let state = self.state();
+        if state.stopping {
+            return Err(InvocationError::NoWorker { reason: "the host is stopping".into() });
+        }
+        let open = state.serving.iter().filter(|worker| !worker.channel.has_ended());
+        let best = open.min_by_key(|worker| worker.channel.running()).map(Arc::clone);
+        if best.is_none()
+            && let Some(reason) = &*self.failed.borrow()
+        {
+            return Err(InvocationError::NoWorker { reason: reason.clone() });
+        }
+        Ok(best)
+    }
+
+    /// Gives a worker its place among those that serve, unless it is not wanted any more.
+    pub(super) fn serve(self: &Arc<Self>, worker: Arc<Worker>) {
+        {
+            let mut state = self.state();
+            let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
+            if state.stopping || !current {
+                worker.process.signal(Signal::Kill);
+                return;
+            }
+            state.serving.push(Arc::clone(&worker));
+        }
+        self.events.worker_started(worker.number, &worker.about);
+        tokio::spawn(supervise::supervise(Arc::clone(self), worker));
+        self.changed.notify_waiters();
+    }
+
+    /// No worker will come any more: those who wait should not.
+    pub(super) fn fail(&self, reason: String) {
+        self.events.workers_failed(&reason);
+        self.failed.send_replace(Some(reason));
+        self.changed.notify_waiters();
+    }
+
+    /// Marks the pool as stopping and returns all workers.
+    fn begin_stop(&self) -> Vec<Arc<Worker>> {
+        let workers = {
+            let mut state = self.state();
+            state.stopping = true;
+            state.vacancies.clear();
+            state.first = None;
+            state.serving.iter().chain(&state.retiring).map(Arc::clone).collect()
+        };
+        self.vacancy.notify_one();
+        self.changed.notify_waiters();
+        workers
+    }
+
+    /// Runs the future, but not beyond the end of the pool.
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        future: impl Future<Output = Result<T, StartError>>,
+    ) -> Result<T, StartError> {
+        let mut stopped = self.stopped.subscribe();
+        tokio::select! {
+            result = future => result,
+            _ = stopped.wait_for(|stopped| *stopped) => Err(StartError::Stopping),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

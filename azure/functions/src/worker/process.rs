@@ -1,0 +1,195 @@
+//! A worker as a process: start it, read its console, signal it with all its children, learn how it ended.
+
+use std::fmt;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::console::Console;
+
+/// How long the console of a process that ended may take to be read to its end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// A running or ended process. Dropping it kills the process and its children.
+pub(crate) struct Process {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    kill: watch::Sender<bool>,
+}
+
+/// How hard a process is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Terminate,
+    Kill,
+}
+
+impl Process {
+    /// Starts the command in a process group of its own, so that its whole tree can be ended.
+    pub(crate) async fn start(mut command: Command, console: Arc<Console>) -> io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = spawn(command).await?;
+        let pid = child.id().ok_or_else(|| io::Error::other("the process has no id"))?;
+        let stdout = child.stdout.take().map(|pipe| tokio::spawn(Arc::clone(&console).read(pipe, false)));
+        let stderr = child.stderr.take().map(|pipe| tokio::spawn(console.read(pipe, true)));
+        let (sender, exit) = watch::channel(None);
+        let (kill, kill_wanted) = watch::channel(false);
+        tokio::spawn(reap(child, pid, [stdout, stderr], kill_wanted, sender));
+        Ok(Self { pid, exit, kill })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    /// Waits for the end of the process and of its console.
+    pub(crate) async fn exited(&self) -> Exit {
+        match self.exit.clone().wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or_default(),
+            Err(_) => Exit::default(),
+        }
+    }
+
+    /// Signals the process and its children, unless it has ended. A stopped process obeys only `Kill`.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.exit().is_none() {
+            #[cfg(unix)]
+            signal_group(self.pid, signal);
+            if !cfg!(unix) || signal == Signal::Kill {
+                self.kill.send_replace(true);
+            }
+        }
+    }
+
+    /// Waits for the end, for so long; says whether it came.
+    pub(crate) async fn ends_within(&self, limit: Duration) -> bool {
+        tokio::time::timeout(limit, self.exited()).await.is_ok()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::Kill);
+    }
+}
+
+async fn reap(
+    mut child: Child,
+    pid: u32,
+    console: [Option<JoinHandle<()>>; 2],
+    mut kill: watch::Receiver<bool>,
+    exit: watch::Sender<Option<Exit>>,
+) {
+    let wanted = async { kill.wait_for(|wanted| *wanted).await.is_ok() };
+    let status = tokio::select! {
+        status = child.wait() => status,
+        true = wanted => {
+            let _ = child.start_kill();
+            child.wait().await
+        }
+    };
+    // What the process started must not outlive it, nor keep its console open.
+    #[cfg(unix)]
+    signal_group(pid, Signal::Kill);
+    let _ = pid;
+    let last_words = async {
+        for reader in console.into_iter().flatten() {
+            let _ = reader.await;
+        }
+    };
+    let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
+    exit.send_replace(Some(status.map(Exit::from).unwrap_or_default()));
+}
+
+#[cfg(unix)]
+fn signal_group(pid: u32, signal: Signal) {
+    use rustix::process::{Pid, Signal as Posix, kill_process_group};
+    let signal = match signal {
+        Signal::Terminate => Posix::TERM,
+        Signal::Kill => Posix::KILL,
+    };
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // The group is gone, most likely; there is nothing left to end.
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exit {
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+/// With this code a public worker says that it wants to be started again.
+const RESTART: i32 = 200;
+
+impl Exit {
+    pub(super) fn wants_restart(self) -> bool {
+        self.code == Some(RESTART)
+    }
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        #[cfg(unix)]
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        #[cfg(not(unix))]
+        let signal = None;
+        Self { code: status.code(), signal }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "exit code {code}"),
+            (None, Some(9)) => f.write_str("signal 9, SIGKILL"),
+            (None, Some(11)) => f.write_str("signal 11, SIGSEGV"),
+            (None, Some(15)) => f.write_str("signal 15, SIGTERM"),
+            (None, Some(signal)) => write!(f, "signal {signal}"),
+            (None, None) => f.write_str("exit code unknown"),
+        }
+    }
+}
+
+struct Order {
+    command: Command,
+    runtime: Handle,
+    reply: oneshot::Sender<io::Result<Child>>,
+}
+
+/// Starts the command from one thread that lives as long as this program.
+///
+/// A launcher may ask the kernel to signal the worker when its parent dies. The parent, to the kernel, is the thread
+/// that made the process: a thread of the runtime may end before the program does.
+async fn spawn(command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, received) = mpsc::channel::<Order>();
+        // Without the thread the channel is closed, which the sender below reports.
+        let _ = std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            for mut order in received {
+                let _guard = order.runtime.enter();
+                let _ = order.reply.send(order.command.spawn());
+            }
+        });
+        orders
+    });
+    let gone = || io::Error::other("the thread that starts processes is gone");
+    let (reply, child) = oneshot::channel();
+    spawner.send(Order { command, runtime: Handle::current(), reply }).map_err(|_| gone())?;
+    child.await.map_err(|_| gone())?
+}

@@ -1,0 +1,233 @@
+//! From a command line to a worker that is ready: process, stream, init, index.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::arrivals::Arrivals;
+use super::channel::{Channel, Ended};
+use super::console::Console;
+use super::error::{StartError, Step};
+use super::events::{Events, WorkerAbout, WorkerNumber};
+use super::framing::Framing;
+use super::grpc::GrpcListener;
+use super::indexing::{Failure, IndexedFunction, Indexing, failure};
+use super::launch::{Address, Launch};
+use super::limits::Limits;
+use super::own::PrivateFolder;
+use super::process::{Process, Signal};
+use super::proto::WorkerInitRequest;
+use super::socket::SocketListener;
+
+/// Workers that run the same files with the same settings.
+pub(super) struct Generation {
+    pub(super) launch: Launch,
+    limits: Limits,
+    events: Arc<dyn Events>,
+    address: Address,
+    arrivals: Arc<Arrivals>,
+    listening: AbortHandle,
+}
+
+/// A process that speaks our protocol.
+pub(super) struct Worker {
+    pub(super) number: WorkerNumber,
+    pub(super) process: Process,
+    pub(super) channel: Arc<Channel>,
+    pub(super) console: Arc<Console>,
+    pub(super) about: WorkerAbout,
+    pub(super) since: Instant,
+    /// Set once the worker gets no further invocations: why.
+    pub(super) retired: watch::Sender<Option<String>>,
+    /// Keeps the address open that this worker is connected to.
+    pub(super) generation: Arc<Generation>,
+}
+
+impl Generation {
+    /// Makes the address that the workers connect to.
+    pub(super) async fn open(
+        mut launch: Launch,
+        limits: Limits,
+        events: Arc<dyn Events>,
+    ) -> Result<Self, StartError> {
+        let arrivals = Arc::new(Arrivals::new(limits.clone(), Arc::clone(&events)));
+        let (address, listening) = match launch.framing {
+            Framing::Grpc => {
+                let (listener, address) = GrpcListener::bind().await.map_err(StartError::Listen)?;
+                let address: SocketAddr = address;
+                (Address::Grpc(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
+            }
+            Framing::Frames => {
+                let folder = match &launch.folder {
+                    Some(folder) => Arc::clone(folder),
+                    None => Arc::new(PrivateFolder::create().map_err(StartError::Listen)?),
+                };
+                let (listener, address) =
+                    SocketListener::bind(folder.path()).await.map_err(StartError::Listen)?;
+                launch.folder = Some(folder);
+                (Address::Frames(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
+            }
+        };
+        Ok(Self { launch, limits, events, address, arrivals, listening: listening.abort_handle() })
+    }
+
+    /// Starts one process and waits until it is initialized. A process that does not get there is killed.
+    pub(super) async fn start(self: &Arc<Self>, number: WorkerNumber) -> Result<Arc<Worker>, StartError> {
+        let console = Arc::new(Console::new(number, Arc::clone(&self.events), self.limits.lines_per_second));
+        let expected = self.arrivals.expect(number);
+        let request_id = uuid::Uuid::new_v4().to_string();
+        let command = self.launch.command(&self.address, expected.id(), &request_id);
+        let process = Process::start(command, Arc::clone(&console))
+            .await
+            .map_err(|source| StartError::Spawn { command: self.launch.shown(), source })?;
+        let starting = Starting { generation: self, process: &process, console: &console };
+
+        let channel =
+            starting.step(Step::Connect, self.limits.connect, async { expected.await.ok_or(Ended) }).await?;
+        let request = WorkerInitRequest {
+            host_version: self.launch.host_version.clone(),
+            capabilities: HashMap::from([("MultiStream".to_owned(), "10".to_owned())]),
+            worker_directory: text(&self.launch.worker_directory),
+            function_app_directory: text(&self.launch.app_directory),
+        };
+        let response = starting.step(Step::Init, self.limits.init, channel.init(request)).await?;
+        if let Some(failure) = failure(response.result) {
+            return Err(starting.refused(Step::Init, failure));
+        }
+        let metadata = response.worker_metadata.unwrap_or_default();
+        let about = WorkerAbout {
+            pid: process.pid(),
+            runtime: metadata.runtime_name,
+            runtime_version: metadata.runtime_version,
+            worker_version: [metadata.worker_version, response.worker_version]
+                .into_iter()
+                .find(|version| !version.is_empty())
+                .unwrap_or_default(),
+            capabilities: response.capabilities,
+        };
+        Ok(Arc::new(Worker {
+            number,
+            process,
+            channel,
+            console,
+            about,
+            since: Instant::now(),
+            retired: watch::Sender::new(None),
+            generation: Arc::clone(self),
+        }))
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Worker {
+    /// Asks for the functions of the app, if this kind of worker can tell.
+    pub(super) async fn index(&self) -> Result<Indexing, StartError> {
+        let default = || Indexing::UseFunctionJson { console: self.console.tail().0 };
+        let launch = &self.generation.launch;
+        if !launch.indexes {
+            return Ok(default());
+        }
+        let starting = self.starting();
+        let app = text(&launch.app_directory);
+        let limit = self.generation.limits.index;
+        let response = starting.step(Step::Index, limit, self.channel.index(&app)).await?;
+        if let Some(failure) = failure(response.result) {
+            return Err(starting.refused(Step::Index, failure));
+        }
+        if response.use_default_metadata_indexing {
+            return Ok(default());
+        }
+        let functions = response.function_metadata_results.into_iter().map(IndexedFunction::from_wire);
+        Ok(Indexing::Functions(functions.collect()))
+    }
+
+    /// Lets the worker load functions; the results are in their order.
+    pub(super) async fn load(
+        &self,
+        functions: &[Arc<crate::function::Function>],
+    ) -> Result<Vec<Result<(), String>>, StartError> {
+        let limit = self.generation.limits.load;
+        // The channel keeps to the limit itself: one function that hangs must not fail the others.
+        let load = self.channel.load(functions, limit);
+        self.starting().step(Step::Load, limit + Duration::from_secs(1), load).await
+    }
+
+    /// Asks the worker to end, then tells it, then makes it.
+    pub(super) async fn stop(&self) {
+        let limits = &self.generation.limits;
+        if self.channel.terminate(limits.terminate) && self.process.ends_within(limits.terminate).await {
+            return;
+        }
+        self.process.signal(Signal::Terminate);
+        if self.process.ends_within(limits.sigterm).await {
+            return;
+        }
+        self.process.signal(Signal::Kill);
+        self.process.exited().await;
+    }
+
+    fn starting(&self) -> Starting<'_> {
+        Starting { generation: &self.generation, process: &self.process, console: &self.console }
+    }
+}
+
+/// A worker on its way, and what is needed to explain why it did not arrive.
+struct Starting<'a> {
+    generation: &'a Generation,
+    process: &'a Process,
+    console: &'a Console,
+}
+
+impl Starting<'_> {
+    /// One step, which ends with its answer, with the process, or at the time limit.
+    async fn step<T>(
+        &self,
+        step: Step,
+        limit: Duration,
+        answer: impl Future<Output = Result<T, Ended>>,
+    ) -> Result<T, StartError> {
+        let answer = async {
+            match answer.await {
+                Ok(answer) => answer,
+                // The process has ended too, most likely, and then its end says more.
+                Err(Ended) => std::future::pending().await,
+            }
+        };
+        let command = || self.generation.launch.shown();
+        tokio::select! {
+            biased;
+            answer = answer => Ok(answer),
+            exit = self.process.exited() => Err(StartError::Exited {
+                command: command(),
+                status: exit.to_string(),
+                console: self.console.tail(),
+            }),
+            () = tokio::time::sleep(limit) => Err(StartError::TimedOut {
+                command: command(),
+                step,
+                after: limit,
+                console: self.console.tail(),
+            }),
+        }
+    }
+
+    fn refused(&self, step: Step, failure: Failure) -> StartError {
+        let Failure { message, stack } = failure;
+        let command = self.generation.launch.shown();
+        StartError::Refused { command, step, message, stack, console: self.console.tail() }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,246 @@
+//! Watches each worker, and fills the places of those that end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::channel::Ended;
+use super::pool::{Pool, Vacancy};
+use super::process::{Exit, Signal};
+use super::start::Worker;
+
+/// How long a process may outlive its stream before it is killed. Usually both end at once, and the exit says more.
+const AFTER_STREAM: Duration = Duration::from_millis(250);
+/// A worker that asks for a restart sooner than this after its start has crashed, whatever it says.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// How a worker stopped serving.
+enum End {
+    Exited(Exit),
+    Stream(String),
+    Unresponsive,
+    Retired(String),
+}
+
+/// Watches a worker that serves until it has ended.
+pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
+    let mut retired = worker.retired.subscribe();
+    let retired = async {
+        match retired.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    };
+    let end = tokio::select! {
+        exit = worker.process.exited() => End::Exited(exit),
+        reason = worker.channel.ended() => End::Stream(reason),
+        () = unresponsive(&pool, &worker) => End::Unresponsive,
+        reason = retired => End::Retired(reason),
+    };
+    {
+        let mut state = pool.state();
+        state.serving.retain(|it| !Arc::ptr_eq(it, &worker));
+        state.retiring.push(Arc::clone(&worker));
+    }
+    let reason = match end {
+        End::Exited(exit) => ended(&pool, &worker, exit),
+        End::Stream(reason) => {
+            if worker.process.ends_within(AFTER_STREAM).await {
+                ended(&pool, &worker, worker.process.exit().unwrap_or_default())
+            } else {
+                let reason = format!("{reason}; its process was killed");
+                worker.process.signal(Signal::Kill);
+                pool.vacate(&worker, &reason, true);
+                reason
+            }
+        }
+        End::Unresponsive => {
+            let misses = pool.limits.health_misses;
+            let reason = format!("it left {misses} health questions unanswered and was killed");
+            worker.process.signal(Signal::Kill);
+            pool.vacate(&worker, &reason, false);
+            reason
+        }
+        End::Retired(reason) => {
+            pool.vacate(&worker, &reason, false);
+            finish(&pool, &worker).await;
+            // The others of its invocations had their time.
+            worker.channel.fail_all(&format!("it was replaced: {reason}"));
+            worker.stop().await;
+            reason
+        }
+    };
+    worker.channel.fail_all(&reason);
+    worker.process.exited().await;
+    pool.state().retiring.retain(|it| !Arc::ptr_eq(it, &worker));
+    pool.events.worker_exited(worker.number, &reason);
+}
+
+/// The process is gone. Its console says why, but may hold local paths: it is not part of the reason.
+fn ended(pool: &Arc<Pool>, worker: &Arc<Worker>, exit: Exit) -> String {
+    let reason = exit.to_string();
+    // What was read from the stream before its end still counts; the rest has no answer any more.
+    worker.channel.fail_all(&reason);
+    let wanted = exit.wants_restart() && worker.since.elapsed() > SETTLED;
+    pool.vacate(worker, &reason, !wanted);
+    reason
+}
+
+/// Waits until a worker has nothing to do, has ended, or has used up its time.
+async fn finish(pool: &Pool, worker: &Worker) {
+    let idle = async {
+        while worker.channel.waiting() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = idle => {}
+        _ = worker.process.exited() => {}
+        _ = worker.channel.ended() => {}
+        () = tokio::time::sleep(pool.limits.drain) => {}
+    }
+}
+
+/// Asks after the worker's health from time to time; returns when it does not answer although it has work.
+async fn unresponsive(pool: &Pool, worker: &Worker) {
+    let limits = &pool.limits;
+    if !worker.channel.can("WorkerStatus") {
+        return std::future::pending().await;
+    }
+    let mut misses = 0;
+    loop {
+        match tokio::time::timeout(limits.health_interval, worker.channel.status()).await {
+            Ok(Ok(())) => {
+                misses = 0;
+                tokio::time::sleep(limits.health_interval).await;
+            }
+            Ok(Err(Ended)) => return std::future::pending().await,
+            Err(_) => misses += 1,
+        }
+        if misses >= limits.health_misses && worker.channel.running() > 0 {
+            return;
+        }
+    }
+}
+
+/// Replaces the worker if it has not answered a cancelled invocation after the grace.
+pub(super) async fn retire_if_overdue(worker: Arc<Worker>, invocation: String, grace: Duration) {
+    tokio::time::sleep(grace).await;
+    if worker.channel.is_running(&invocation) {
+        let reason = "a function did not end after its timeout".to_owned();
+        worker.retired.send_if_modified(|retired| {
+            let first = retired.is_none();
+            retired.get_or_insert(reason);
+            first
+        });
+    }
+}
+
+impl Pool {
+    /// A worker's place is free.
+    fn vacate(&self, worker: &Worker, reason: &str, counted: bool) {
+        let mut state = self.state();
+        let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
+        if current && !state.stopping {
+            state.last_end = reason.to_owned();
+            state.vacancies.push_back(Vacancy { reason: Some(reason.to_owned()), counted });
+            self.vacancy.notify_one();
+        }
+    }
+}
+
+/// Fills vacancies until the pool stops or fails: the first at once, then slower, and not for ever.
+pub(super) async fn keep(pool: Arc<Pool>) {
+    loop {
+        let vacancy = {
+            let mut state = pool.state();
+            if state.stopping {
+                return;
+            }
+            state.vacancies.pop_front()
+        };
+        let Some(vacancy) = vacancy else {
+            pool.vacancy.notified().await;
+            continue;
+        };
+        let delay = match delay(&pool, &vacancy) {
+            Ok(delay) => delay,
+            Err(reason) => return pool.fail(reason),
+        };
+        if let Some(reason) = &vacancy.reason {
+            pool.events.worker_restarting(reason, delay);
+        }
+        let stopping = async {
+            while !pool.state().stopping {
+                pool.vacancy.notified().await;
+            }
+        };
+        // A vacancy that comes meanwhile is found in the next round.
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = stopping => return,
+        }
+        pool.state().last_start = Some(Instant::now());
+        tokio::spawn(fill(Arc::clone(&pool)));
+    }
+}
+
+/// How long to wait before a start, or why there is none.
+fn delay(pool: &Pool, vacancy: &Vacancy) -> Result<Duration, String> {
+    let limits = &pool.limits;
+    let mut state = pool.state();
+    let now = Instant::now();
+    let mut delay = Duration::ZERO;
+    if vacancy.counted {
+        while state.restarts.front().is_some_and(|at| now.duration_since(*at) > limits.restart_window) {
+            state.restarts.pop_front();
+        }
+        let processes = state.wanted.max(1);
+        let before = state.restarts.len();
+        if before >= limits.restarts_per_process.saturating_mul(processes) {
+            return Err(format!(
+                "workers were restarted {before} times within {} min and keep ending; the last end: {}",
+                limits.restart_window.as_secs() / 60,
+                vacancy.reason.as_deref().unwrap_or("unknown"),
+            ));
+        }
+        state.restarts.push_back(now);
+        // Each process has its first restart at once.
+        if let Some(doublings) = (before / processes).checked_sub(1) {
+            let factor = 1_u32.checked_shl(u32::try_from(doublings).unwrap_or(u32::MAX)).unwrap_or(u32::MAX);
+            delay = limits.restart_delay.saturating_mul(factor).min(limits.restart_delay_max);
+        }
+    }
+    let spacing = state
+        .last_start
+        .map_or(Duration::ZERO, |at| limits.start_spacing.saturating_sub(now.duration_since(at)));
+    Ok(delay.max(spacing))
+}
+
+/// Starts one worker of the current generation and lets it load the functions.
+async fn fill(pool: Arc<Pool>) {
+    let (generation, functions) = {
+        let state = pool.state();
+        (state.generation.clone(), Arc::clone(&state.functions))
+    };
+    let Some(generation) = generation else { return };
+    let started = pool
+        .unless_stopped(async {
+            let worker = generation.start(pool.next_number()).await?;
+            worker.load(&functions).await?;
+            Ok(worker)
+        })
+        .await;
+    match started {
+        Ok(worker) => pool.serve(worker),
+        Err(error) => {
+            let mut state = pool.state();
+            let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &generation));
+            if current && !state.stopping {
+                let reason = error.to_string();
+                state.last_end = reason.clone();
+                state.vacancies.push_back(Vacancy { reason: Some(reason), counted: true });
+                pool.vacancy.notify_one();
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Blob stores: one contract for all of them, and what each does when things go wrong.
+
+mod azurite;
+mod contract;
+mod fake;
+mod faults;
+mod identity;
+mod local;
+mod opening;
+mod proxy;
+
+use std::time::Duration;
+
+use bindpost_azure_functions::blobs::{
+    Account, AzureStore, BlobPath, BlobSettings, BlobStore, Connection, Credential, Endpoint, SharedKey,
+};
+
+/// The key of every emulator, and a name no error may show.
+const ACCOUNT: &str = "devstoreaccount1";
+const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+fn path(text: &str) -> BlobPath {
+    BlobPath::parse(text).unwrap()
+}
+
+/// An account at this address, with the emulator's key.
+fn keyed(address: &str, settings: &BlobSettings) -> BlobStore {
+    let key = SharedKey::new(ACCOUNT, KEY).unwrap();
+    let account = Account::new(Endpoint::parse(address).unwrap(), Credential::SharedKey(key)).unwrap();
+    BlobStore::Azure(AzureStore::new(account, settings).unwrap())
+}
+
+/// What a connection string leads to, without any other setting.
+fn from_connection_string(text: &str) -> Connection {
+    let lookup = |name: &str| (name == "AzureWebJobsStorage").then(|| text.to_owned());
+    Connection::resolve("", &lookup).unwrap()
+}
+
+fn quick() -> BlobSettings {
+    BlobSettings { time_limit: Duration::from_secs(1), ..BlobSettings::default() }
+}

@@ -1,0 +1,13 @@
+//! All tests of the crate, in one binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
+mod app;
+mod blobs;
+mod folder;
+mod packages;
+mod scratch;
+// Stub programs are shell scripts.
+#[cfg(unix)]
+mod setup;
+mod worker_config;

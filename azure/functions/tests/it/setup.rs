@@ -1,0 +1,200 @@
+//! Making apps ready, with the machine's real Python, pip, Node and npm, and with stubs on a private PATH where
+//! a version, a failure or a choice matters.
+
+mod interrupted;
+mod java;
+mod node;
+mod packages;
+mod python;
+mod virtual_env;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bindpost_azure_functions::setup::{Options, Prepared, Progress, Runtime, SetupError, prepare};
+
+/// A folder of a test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // The space shows whether paths stay in one piece.
+        let path = std::env::temp_dir().join(format!("bindpost setup {}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Writes a program. The copy is made by another process: a file that this one had open for writing may
+    /// still be open in a child that another test just started, and then it cannot be run.
+    fn stub(&self, name: &str, script: &str) -> PathBuf {
+        let source = self.write(&format!("{name}.source"), &format!("#!/bin/sh\n{script}\n"));
+        let path = self.path(name);
+        run("cp", &[source.as_ref(), path.as_ref()]);
+        run("chmod", &["755".as_ref(), path.as_ref()]);
+        path
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(program: &str, arguments: &[&Path]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}: {status}");
+}
+
+async fn until_exists(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    started: Mutex<Vec<String>>,
+    output: Mutex<Vec<String>>,
+    done: Mutex<Vec<String>>,
+}
+
+impl Progress for Kept {
+    fn started(&self, step: &str) {
+        self.started.lock().unwrap().push(step.to_owned());
+    }
+    fn output(&self, line: &str) {
+        self.output.lock().unwrap().push(line.to_owned());
+    }
+    fn done(&self, step: &str, _took: Duration) {
+        self.done.lock().unwrap().push(step.to_owned());
+    }
+}
+
+/// One call of `prepare`, with an environment that holds a PATH and nothing else.
+struct Preparation {
+    runtime: Runtime,
+    app: PathBuf,
+    install: bool,
+    executable: Option<PathBuf>,
+    time_limit: Duration,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+struct Outcome {
+    result: Result<Prepared, SetupError>,
+    /// The steps that ran to their end.
+    steps: Vec<String>,
+    output: Vec<String>,
+}
+
+impl Preparation {
+    fn of(runtime: Runtime, app: &Folder) -> Self {
+        let path = std::env::var_os("PATH").unwrap();
+        let (install, executable, time_limit) = (true, None, Duration::from_secs(300));
+        Self {
+            runtime,
+            app: app.0.clone(),
+            install,
+            executable,
+            time_limit,
+            environment: vec![("PATH", path)],
+        }
+    }
+
+    fn no_install(mut self) -> Self {
+        self.install = false;
+        self
+    }
+
+    fn executable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.executable = Some(path.into());
+        self
+    }
+
+    fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.retain(|(known, _)| *known != name);
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    async fn run(self) -> Outcome {
+        let kept = Kept::default();
+        let lookup = |name: &str| {
+            self.environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        };
+        let mut options = Options::new(&lookup);
+        options.install = self.install;
+        options.executable = self.executable.clone();
+        options.time_limit = self.time_limit;
+        let result = prepare(self.runtime, &self.app, &options, &kept).await;
+        let steps = kept.done.into_inner().unwrap();
+        if result.is_ok() {
+            assert_eq!(kept.started.into_inner().unwrap(), steps);
+        }
+        Outcome { result, steps, output: kept.output.into_inner().unwrap() }
+    }
+
+    /// Runs, expecting success.
+    async fn ready(self) -> (Prepared, Vec<String>) {
+        let outcome = self.run().await;
+        match outcome.result {
+            Ok(prepared) => (prepared, outcome.steps),
+            Err(error) => panic!("{error}\nfix: {:?}", error.fix()),
+        }
+    }
+
+    /// Runs, expecting an error; also gives its fix.
+    async fn refused(self) -> (SetupError, String) {
+        let error = self.run().await.result.unwrap_err();
+        let fix = error.fix().unwrap_or_default().into_owned();
+        (error, fix)
+    }
+}
+
+fn variable<'a>(prepared: &'a Prepared, name: &str) -> Option<&'a OsString> {
+    prepared.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+#[tokio::test]
+async fn a_custom_handler_needs_nothing() {
+    let app = Folder::new();
+    let (prepared, steps) = Preparation::of(Runtime::Custom, &app).variable("PATH", "").ready().await;
+    assert!(prepared.interpreter.is_none() && prepared.environment.is_empty() && steps.is_empty());
+}
+
+#[test]
+fn an_app_can_be_prepared_on_any_thread() {
+    fn is_send(_: impl Send) {}
+    let options = Options::new(&|_| None);
+    assert_eq!(options.time_limit, Duration::from_secs(900));
+    is_send(prepare(Runtime::Python, Path::new("app"), &options, &Kept::default()));
+}

@@ -1,0 +1,112 @@
+//! `bindpost run`: an Azure Functions app as an MCP server.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _};
+use std::net::IpAddr;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow, bail};
+use bindpost::http::{self, Bound};
+use bindpost::protocol::Revision;
+use bindpost_azure_functions::app::{App, settings::process_environment};
+use bindpost_azure_functions::{Door, Host, HostOptions, Report};
+use serde_json::json;
+
+use super::say;
+use crate::flags::Run;
+use crate::progress::Printer;
+use crate::screen::{self, Facts};
+
+/// Where Core Tools serves.
+const PORT: u16 = 7071;
+
+pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let app = App::open(&flags.app, process_environment())?;
+    let door = door(&flags, &app)?;
+    // Bound before anything is started: a port that is taken shows at once and costs nothing.
+    let bound = match flags.stdio {
+        true => None,
+        false => Some(bind(&flags, &app).await?),
+    };
+    let options = HostOptions {
+        install: !flags.no_install,
+        workers: flags.workers.clone(),
+        processes: flags.processes.map(usize::from),
+        detailed_errors: flags.detailed_errors,
+        watch: !flags.no_watch,
+        launcher: launcher(),
+    };
+    let host = Host::start(app, options, &Printer::new()).await?;
+    match bound {
+        None => Ok(host.serve_stdio().await?),
+        Some(bound) => {
+            greet(&flags, &host.report(), &bound, &door, begin)?;
+            Ok(host.serve(bound, door).await?)
+        }
+    }
+}
+
+async fn bind(flags: &Run, app: &App) -> anyhow::Result<Bound> {
+    let port = flags.port.or(app.local.port).unwrap_or(PORT);
+    http::bind((flags.host.as_str(), port))
+        .await
+        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
+}
+
+/// Who may come in: this machine without a key, others with one, unless told otherwise.
+fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
+    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let anonymous = flags.without_auth || app.host.mcp.is_anonymous();
+    for origin in &flags.allow_origin {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if host.is_none_or(|host| host.is_empty() || host.contains(['/', ' '])) {
+            bail!(
+                "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
+            );
+        }
+    }
+    Ok(Door {
+        requires_key: flags.require_key || (!loopback && !anonymous),
+        allowed_hosts: flags.allow_host.clone(),
+        allowed_origins: flags.allow_origin.iter().chain(&app.local.cors).cloned().collect(),
+    })
+}
+
+/// Workers are started by way of this very program, so that they end with it even if it is killed.
+fn launcher() -> Vec<OsString> {
+    if !cfg!(target_os = "linux") {
+        return Vec::new();
+    }
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let parent = std::process::id().to_string();
+    vec![program.into(), "exec".into(), "--parent".into(), parent.into(), "--".into()]
+}
+
+fn greet(flags: &Run, report: &Report, bound: &Bound, door: &Door, begin: Instant) -> anyhow::Result<()> {
+    let base = format!("http://{}", bound.local_addr());
+    let ready_ms = begin.elapsed().as_millis();
+    let revisions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
+    if flags.json {
+        let mut line = serde_json::to_value(report)?;
+        line["event"] = json!("ready");
+        line["readyMs"] = json!(ready_ms);
+        line["mcp"] = json!(format!("{base}/runtime/webhooks/mcp"));
+        line["sse"] = json!(format!("{base}/runtime/webhooks/mcp/sse"));
+        line["requiresKey"] = json!(door.requires_key);
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{line}").and_then(|()| out.flush()).context("cannot write to stdout")?;
+        return Ok(());
+    }
+    let auth = match door.requires_key {
+        true => "a key in the header x-functions-key; the keys are in .bindpost/keys of the app",
+        false => "open: no key is asked for",
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
+    let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
+    let revisions = revisions.join(", ");
+    let facts = Facts { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
+    say(format_args!("{}", screen::draw(&facts)));
+    Ok(())
+}

@@ -1,0 +1,154 @@
+'use strict';
+
+// One run of one function. The programming model (the library's, or ours for function.json) turns the request into
+// arguments and the result into an answer; this file runs the hooks around it.
+
+const { SUCCESS, CANCELLED, failed } = require('./failure.cjs');
+
+const MAX_QUOTED = 1024;
+const MAY_BE_JSON = /^\s*(?:[{["]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$|(?:true|false|null)\s*$)/;
+
+/** What a programming model calls the core context; `log`, `request`, `metadata` and `state` are its business. */
+class Invocation {
+  invocationId;
+  request;
+  metadata;
+  state = undefined;
+  /** Shared by the hooks of this invocation. */
+  hookData = {};
+  /** The context that the handler sees, once there is one. */
+  userContext = undefined;
+  isCancelled = false;
+  #app;
+
+  constructor(app, metadata, request) {
+    this.#app = app;
+    this.invocationId = request.invocationId;
+    this.request = request;
+    this.metadata = metadata;
+  }
+
+  log(level, category, message) {
+    this.#app.log(level, category, message, this);
+  }
+
+  /** The `invocationResponse`. Never throws: whatever goes wrong is the answer. */
+  async run(model, callback) {
+    const { invocationId } = this;
+    let response;
+    try {
+      decodeRequest(this.request);
+      const { outputData, returnValue } = await this.#respond(model.getInvocationModel(this), callback);
+      response = {
+        invocationId,
+        outputData: outputData?.map(encodeOutput),
+        returnValue: encodeData(returnValue),
+        result: SUCCESS,
+      };
+    } catch (error) {
+      response = { invocationId, result: failed(error) };
+    }
+    // The library's weak maps may keep this object for a while; the inputs need not live that long.
+    this.request = undefined;
+    return this.isCancelled ? { invocationId, result: CANCELLED } : response;
+  }
+
+  async #respond(model, callback) {
+    const { context, inputs } = await model.getArguments();
+    this.userContext = context;
+    completeMetadata(context.triggerMetadata, inputs[0], this.metadata);
+    const { preInvocation, postInvocation } = this.#app.hooks;
+    if (preInvocation.length === 0 && postInvocation.length === 0) {
+      return model.getResponse(context, await model.invokeFunction(context, inputs, callback));
+    }
+    return model.getResponse(context, await this.#invokeWithHooks(model, context, inputs, callback));
+  }
+
+  async #invokeWithHooks(model, invocationContext, inputs, functionCallback) {
+    const before = { hookData: this.hookData, invocationContext, inputs, functionCallback };
+    this.state = 'preInvocationHooks';
+    await this.#app.runHooks('preInvocation', before);
+
+    const after = { hookData: this.hookData, invocationContext, inputs: before.inputs, result: null, error: null };
+    this.state = 'invocation';
+    try {
+      after.result = await model.invokeFunction(invocationContext, before.inputs, before.functionCallback);
+    } catch (error) {
+      after.error = error ?? new Error(`The function threw ${error}.`);
+    }
+    // A hook may replace the result, and give or take away the error.
+    this.state = 'postInvocationHooks';
+    await this.#app.runHooks('postInvocation', after);
+    this.state = undefined;
+    if (after.error != null) throw after.error;
+    return after.result;
+  }
+}
+
+const CONTEXT_NAMES = {
+  mcpToolTrigger: 'mcptoolcontext',
+  mcpResourceTrigger: 'mcpresourcecontext',
+  mcpPromptTrigger: 'mcppromptcontext',
+};
+const CONTEXT_MEMBERS = ['name', 'uri', 'arguments', 'sessionid', 'clientinfo', 'transport'];
+const mcpTriggers = new WeakMap();
+
+/**
+ * The host sends the context of an MCP trigger once, as its value. On the platform it is in the metadata too, whole and
+ * in parts, and a function may look for it there.
+ */
+function completeMetadata(triggerMetadata, call, metadata) {
+  if (typeof call !== 'object' || call === null || typeof triggerMetadata !== 'object' || triggerMetadata === null) return;
+  let trigger = mcpTriggers.get(metadata);
+  if (trigger === undefined) {
+    const names = Object.keys(metadata.bindings ?? {});
+    const name = names.find((name) => metadata.bindings[name].type in CONTEXT_NAMES);
+    trigger = name === undefined ? null : { name, contextName: CONTEXT_NAMES[metadata.bindings[name].type] };
+    mcpTriggers.set(metadata, trigger);
+  }
+  if (trigger === null) return;
+  for (const member of CONTEXT_MEMBERS) {
+    if (call[member] !== undefined) triggerMetadata[member] ??= call[member];
+  }
+  triggerMetadata[trigger.contextName] ??= call;
+  triggerMetadata[trigger.name] ??= call;
+}
+
+// Bytes are base64 on the wire and Buffers in the models.
+
+function decodeRequest(request) {
+  request.inputData ??= [];
+  for (const input of request.inputData) decodeData(input.data);
+  for (const key in request.triggerMetadata) decodeData(request.triggerMetadata[key]);
+}
+
+function decodeData(data) {
+  if (data === undefined) return;
+  const { string } = data;
+  if (string !== undefined) {
+    // Models try to parse every string as JSON. A short one that is none is cheaper quoted than thrown and caught.
+    if (string.length < MAX_QUOTED && !MAY_BE_JSON.test(string)) {
+      data.json = JSON.stringify(string);
+      data.string = undefined;
+    }
+  } else if (data.bytes !== undefined) data.bytes = Buffer.from(data.bytes, 'base64');
+  else if (data.stream !== undefined) data.stream = Buffer.from(data.stream, 'base64');
+}
+
+function encodeOutput({ name, data }) {
+  return { name, data: encodeData(data) };
+}
+
+function encodeData(data) {
+  if (data == null) return undefined;
+  if (data.bytes !== undefined) {
+    const { buffer, byteOffset, byteLength } = data.bytes;
+    return { bytes: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
+  }
+  // Models call 1e300 an integer, and JSON has no NaN.
+  if (data.int !== undefined && !Number.isSafeInteger(data.int)) return { double: data.int };
+  if (data.double !== undefined && !Number.isFinite(data.double)) return { string: String(data.double) };
+  return data;
+}
+
+module.exports = { Invocation };

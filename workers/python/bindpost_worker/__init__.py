@@ -1,0 +1,1 @@
+"""The Python language worker. `worker.py` is where to begin."""

@@ -1,0 +1,178 @@
+"""Functions: everything about parameters and results is decided when a function is loaded."""
+
+import base64
+import collections
+import inspect
+import json
+import typing
+
+from .failures import LoadError
+
+Binding = collections.namedtuple("Binding", "name type is_out is_trigger")
+
+
+class Function:
+    """A loaded function: how its parameters are filled and how what it gives becomes an answer."""
+
+    def __init__(self, library, name, directory, function, bindings):
+        self.library = library
+        self.name = name
+        self.directory = directory
+        self.call = function
+        signature = inspect.signature(function)
+        try:
+            hints = typing.get_type_hints(function)
+        except Exception:
+            hints = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+
+        returned = bindings.pop("$return", None)
+        self.check(signature, bindings)
+        self.wants_context = "context" in signature.parameters and "context" not in bindings
+        self.inputs = [(b.name, self.reader(b, hints.get(b.name))) for b in bindings.values() if not b.is_out]
+        self.outputs = [(b.name, self.writer(b, hints.get(b.name))) for b in bindings.values() if b.is_out]
+        trigger = next((b for b in bindings.values() if b.is_trigger), None)
+        if returned is not None:
+            write = self.writer(returned, None)
+            self.write_result = lambda value: None if value is None else write(value)
+        else:
+            self.write_result = self.writer(trigger, None)
+
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        if self.is_coroutine and hides_ordinary_function(function):
+            # The library's wrapper is a coroutine function that calls the user's ordinary one. On the event loop a
+            # sleeping tool would hold up all others.
+            self.is_coroutine = False
+            self.call = lambda **arguments: finish_without_loop(function(**arguments))
+
+    def check(self, signature, bindings):
+        """Refuses what could only fail later, one invocation after the other."""
+        users = self.call.__wrapped__ if is_librarys(self.call) and hasattr(self.call, "__wrapped__") else self.call
+        if inspect.isgeneratorfunction(users) or inspect.isasyncgenfunction(users):
+            raise LoadError(f"Function '{self.name}' is a generator; it must give its result with return, not yield.")
+        parameters = signature.parameters.values()
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            extra = [name for name in bindings if name not in signature.parameters]
+            if extra:
+                raise LoadError(f"Function '{self.name}' has no parameter for the binding {quoted(extra)}.")
+        optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+        unbound = [name for name in needed if name not in bindings and name != "context"]
+        if unbound:
+            raise LoadError(f"Function '{self.name}' has no binding for the parameter {quoted(unbound)}.")
+
+    def reader(self, binding, hint):
+        """How an input becomes an argument: a function of the typed data and the invocation request."""
+        converter = self.library.get_binding_registry().get(binding.type)
+        datum_of, hint = self.datum_of, plain_type(hint)
+        if not binding.is_trigger and hint in (str, bytes):
+            return lambda data, request: convert(datum_of(data), hint)
+        if converter is None or not hasattr(converter, "decode"):
+            return lambda data, request: datum_of(data).value
+        decode = converter.decode
+        if not binding.is_trigger or binding.type.startswith("mcp"):
+            return lambda data, request: decode(datum_of(data), trigger_metadata=None)
+
+        def read(data, request):
+            metadata = {name: datum_of(value) for name, value in request.get("triggerMetadata", {}).items()}
+            return decode(datum_of(data), trigger_metadata=metadata)
+
+        return read
+
+    def writer(self, binding, hint):
+        """How a value becomes typed data: a pair of kind and text, or None for no value."""
+        converter = self.library.get_binding_registry().get(binding.type) if binding else None
+        if converter is None or not hasattr(converter, "encode"):
+            return typed_data
+        encode, expected = converter.encode, (typing.get_args(hint) or (None,))[0]
+
+        def write(value):
+            try:
+                datum = encode(value, expected_type=expected)
+            except NotImplementedError:
+                kind = f"the {binding.type} binding '{binding.name}'"
+                raise TypeError(f"{kind} cannot take a value of type {type(value).__name__}") from None
+            return None if datum is None else typed_data_of(datum)
+
+        return write
+
+    def datum_of(self, data):
+        """The library's form of one typed data; an empty one means there is no value."""
+        for kind, value in data.items():
+            if kind in ("bytes", "stream"):
+                return self.library.meta.Datum(base64.b64decode(value), "bytes")
+            if kind == "int":
+                value = int(value)
+            return self.library.meta.Datum(value, kind)
+        return self.library.meta.Datum(None, None)
+
+
+def quoted(names):
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def is_librarys(function):
+    return getattr(function, "__globals__", {}).get("__name__", "").startswith("azure.functions")
+
+
+def hides_ordinary_function(function):
+    inner = getattr(function, "__wrapped__", None)
+    if inner is None or not is_librarys(function):
+        return False
+    while inner is not None:
+        if inspect.iscoroutinefunction(inner):
+            return False
+        inner = getattr(inner, "__wrapped__", None)
+    return True
+
+
+def finish_without_loop(coroutine):
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    raise RuntimeError("an ordinary function returned something to await; declare it with async def")
+
+
+def plain_type(hint):
+    """`str` for `Optional[str]` and for an annotation left as text, else the type as it is."""
+    arguments = set(typing.get_args(hint))
+    for kind in (str, bytes):
+        if arguments == {kind, type(None)} or hint == kind.__name__:
+            return kind
+    return hint
+
+
+def convert(datum, kind):
+    value = datum.value
+    if kind is str and isinstance(value, bytes):
+        return value.decode("utf-8")
+    if kind is bytes and isinstance(value, str):
+        return value.encode("utf-8")
+    return value
+
+
+def typed_data(value):
+    """A value of a binding the library does not know."""
+    if value is None:
+        return "string", ""
+    if isinstance(value, str):
+        return "string", value
+    if isinstance(value, (bytes, bytearray)):
+        return "bytes", base64.b64encode(value).decode("ascii")
+    try:
+        return "json", json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        pass
+    return "string", str(value)
+
+
+def typed_data_of(datum):
+    kind, value = datum.type, datum.value
+    if kind in ("string", "json") and isinstance(value, str):
+        return kind, value
+    if kind is None or value is None:
+        return None
+    if kind in ("string", "bytes", "json", "dict", "list", "bool", "int", "double"):
+        return typed_data(value)
+    raise TypeError(f"a value of kind '{kind}' cannot be sent to the host")
