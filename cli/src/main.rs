@@ -2,6 +2,7 @@
 
 mod commands;
 mod flags;
+mod log;
 mod progress;
 mod screen;
 
@@ -13,7 +14,10 @@ use flags::{Command, Flags};
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    start_log(&flags.command);
+    match flags.command {
+        Command::Run(_) => log::start_for_functions(),
+        Command::Demo(_) | Command::Exec(_) => log::start(),
+    }
     match run(flags.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -36,16 +40,4 @@ fn run(command: Command) -> anyhow::Result<()> {
             Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
         }
     })
-}
-
-/// Logs go to stderr: stdout belongs to the stdio transport.
-fn start_log(command: &Command) {
-    use tracing_subscriber::EnvFilter;
-    let usual = match command {
-        // What functions say belongs on the console.
-        Command::Run(_) => "warn,function=info,worker=info,host=info",
-        Command::Demo(_) | Command::Exec(_) => "warn",
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
 }

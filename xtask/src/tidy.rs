@@ -21,8 +21,12 @@ use crate::workspace;
 const KNOWN_COMMANDS: &[&str] = &[
     "cargo build",
     "cargo run --release -- demo",
+    "cargo run --release -- run examples/custom-handler",
+    "cargo run --release -- run examples/snippets-node",
+    "cargo run --release -- run examples/snippets-python",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
+    "cargo xtask bench functions",
     "cargo xtask compare",
     "cargo xtask compare --measure",
     "cargo xtask conformance --scenario server-stateless",

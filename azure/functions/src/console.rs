@@ -1,20 +1,64 @@
 //! What workers tell, as log events: `worker` for their processes, `function` for what functions say.
+//!
+//! `logging.logLevel` of `host.json` decides how much of it.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::worker::{ConsoleLine, ConsoleSource, Events, Level, Log, WorkerAbout, WorkerNumber};
+use crate::app::{LogLevel, LogLevels};
+use crate::worker::{ConsoleLine, ConsoleSource, Events, Level, Log, LogOrigin, WorkerAbout, WorkerNumber};
 
 /// Passes on what workers tell, and remembers the last thing they do.
 #[derive(Debug)]
 pub(crate) struct Told {
     failed: watch::Sender<Option<String>>,
+    levels: LogLevels,
 }
 
 impl Told {
-    pub(crate) fn new(failed: watch::Sender<Option<String>>) -> Told {
-        Told { failed }
+    pub(crate) fn new(failed: watch::Sender<Option<String>>, levels: LogLevels) -> Told {
+        Told { failed, levels }
+    }
+}
+
+/// Writes what a function says, or, outside of any, its worker.
+pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &Log) {
+    let Log { level, origin, category, message, exception } = log;
+    let least = match function {
+        Some(function) => levels.level(&format!("Function.{function}.User")),
+        None => levels.level(category),
+    };
+    if severity(*level) < least {
+        return;
+    }
+    let name = function.unwrap_or_default();
+    let exception = exception.as_deref().map(|text| format!("\n{text}")).unwrap_or_default();
+    macro_rules! say {
+        ($($said:tt)*) => {
+            match origin {
+                LogOrigin::User => tracing::event!(target: "function", $($said)*),
+                LogOrigin::System | LogOrigin::Metric => tracing::event!(target: "worker", $($said)*),
+            }
+        };
+    }
+    match level {
+        Level::Trace => say!(tracing::Level::TRACE, name, "{message}{exception}"),
+        Level::Debug => say!(tracing::Level::DEBUG, name, "{message}{exception}"),
+        Level::Information => say!(tracing::Level::INFO, name, "{message}{exception}"),
+        Level::Warning => say!(tracing::Level::WARN, name, "{message}{exception}"),
+        Level::Error | Level::Critical => say!(tracing::Level::ERROR, name, "{message}{exception}"),
+    }
+}
+
+fn severity(level: Level) -> LogLevel {
+    match level {
+        Level::Trace => LogLevel::Trace,
+        Level::Debug => LogLevel::Debug,
+        Level::Information => LogLevel::Information,
+        Level::Warning => LogLevel::Warning,
+        Level::Error => LogLevel::Error,
+        Level::Critical => LogLevel::Critical,
     }
 }
 
@@ -45,19 +89,8 @@ impl Events for Told {
         }
     }
 
-    fn log(&self, worker: WorkerNumber, log: Log) {
-        let Log { level, category, message, exception, .. } = log;
-        let exception = exception.unwrap_or_default();
-        match level {
-            Level::Trace | Level::Debug => {
-                tracing::debug!(target: "worker", %worker, category, "{message}{exception}")
-            }
-            Level::Information => tracing::info!(target: "worker", %worker, category, "{message}{exception}"),
-            Level::Warning => tracing::warn!(target: "worker", %worker, category, "{message}{exception}"),
-            Level::Error | Level::Critical => {
-                tracing::error!(target: "worker", %worker, category, "{message}{exception}");
-            }
-        }
+    fn log(&self, _worker: WorkerNumber, log: Log) {
+        write(&self.levels, None, &log);
     }
 
     fn dropped(&self, worker: WorkerNumber, lines: u64) {

@@ -11,10 +11,12 @@ use bindpost_mcp_server::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::app::LogLevels;
 use crate::bindings::arguments::Arguments;
 use crate::bindings::context::{Request, Subject};
 use crate::bindings::progress::{self, Progress};
 use crate::bindings::results::{self, ResultError, Returned};
+use crate::console;
 use crate::datum::Datum;
 use crate::front_door::SSE_PATHS;
 use crate::function::{Address, Function, PromptTrigger, ResourceTrigger, ToolTrigger, Trigger};
@@ -205,11 +207,14 @@ impl Served {
                 state: round.state.as_ref(),
                 ..request.clone()
             };
-            let returned =
-                match self.runner.run(&self.function, &again, trace(context), &Client(context)).await {
-                    Ok(returned) => returned,
-                    Err(failure) => return Ok(Err(self.noted(failure))),
-                };
+            let returned = match self
+                .runner
+                .run(&self.function, &again, trace(context), &Client { context, served: self })
+                .await
+            {
+                Ok(returned) => returned,
+                Err(failure) => return Ok(Err(self.noted(failure))),
+            };
             match shape(returned) {
                 Ok(Returned::Done(result)) => return Ok(Ok(result)),
                 Err(error) => return Ok(Err(self.noted(error.into()))),
@@ -272,30 +277,24 @@ fn trace(context: &Context) -> Trace {
 
 /// Passes on what a function says: progress to the client, everything else to the console and, if the client
 /// asked for it, to the client.
-struct Client<'a>(&'a Context);
+struct Client<'a> {
+    context: &'a Context,
+    served: &'a Served,
+}
 
 impl Listener for Client<'_> {
     async fn hear(&self, log: Log) {
-        tell(self.0, log).await;
+        let Served { runner, function, .. } = self.served;
+        tell(self.context, &runner.log_levels, &function.name, log).await;
     }
 }
 
-async fn tell(context: &Context, log: Log) {
+async fn tell(context: &Context, levels: &LogLevels, function: &str, log: Log) {
     if let Some(Progress { progress, total, message }) = progress::parse(&log.message) {
         return context.progress(progress, total, message).await;
     }
-    let name = context.name();
-    let Log { level, origin, category, message, exception } = log;
-    let exception = exception.as_deref().unwrap_or_default();
-    match level {
-        Level::Trace => tracing::trace!(target: "function", name, category, "{message}{exception}"),
-        Level::Debug => tracing::debug!(target: "function", name, category, "{message}{exception}"),
-        Level::Information => tracing::info!(target: "function", name, category, "{message}{exception}"),
-        Level::Warning => tracing::warn!(target: "function", name, category, "{message}{exception}"),
-        Level::Error | Level::Critical => {
-            tracing::error!(target: "function", name, category, "{message}{exception}");
-        }
-    }
+    console::write(levels, Some(function), &log);
+    let Log { level, origin, category, message, .. } = log;
     if origin != LogOrigin::User {
         return;
     }

@@ -105,7 +105,8 @@ impl Generation {
             return Err(HostError::NothingToServe { reasons });
         }
         served.iter().for_each(|function| report.add(function));
-        let runner = Runner { engine, stores, timeout: app.host.function_timeout };
+        let log_levels = app.host.log_levels.clone();
+        let runner = Runner { engine, stores, timeout: app.host.function_timeout, log_levels };
         Ok(Generation { runner: Arc::new(runner), functions: served, report })
     }
 

@@ -166,7 +166,7 @@ impl Host {
     /// Makes the app ready, starts its workers and finds out what it offers.
     pub async fn start(app: App, options: HostOptions, progress: &dyn Progress) -> Result<Host, HostError> {
         let failed = watch::Sender::new(None);
-        let events = Arc::new(Told::new(failed.clone()));
+        let events = Arc::new(Told::new(failed.clone(), app.host.log_levels.clone()));
         let generation = Generation::start(&app, &options, events, progress).await?;
         let mcp = &app.host.mcp;
         let manner = Manner {
@@ -178,7 +178,7 @@ impl Host {
             .ignore_case()
             .word_unknown(entries::word_unknown)
             .offer_all()
-            .limits(CallLimits { call_timeout: None, ..CallLimits::default() })
+            .limits(CallLimits { call_timeout: None, calls_per_session: 100, ..CallLimits::default() })
             .add(entries_of(&generation, manner));
         if let Some(instructions) = &mcp.instructions {
             builder = builder.instructions(instructions);
@@ -339,7 +339,7 @@ impl Shared {
 
     async fn renew(self: &Arc<Self>) -> Result<(), HostError> {
         let app = App::open(&self.app.folder, self.app.settings.environment())?;
-        let events = Arc::new(Told::new(self.failed.clone()));
+        let events = Arc::new(Told::new(self.failed.clone(), app.host.log_levels.clone()));
         let generation = Generation::start(&app, &self.options, events, &Quiet).await?;
         let replaced = self.server.catalog().replace(entries_of(&generation, self.manner));
         if let Err(error) = replaced {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use tokio::sync::mpsc;
 
+use crate::app::LogLevels;
 use crate::bindings::binding_data::BindingData;
 use crate::bindings::context::Request;
 use crate::bindings::results::ResultError;
@@ -146,6 +147,8 @@ pub(crate) struct Runner {
     pub(crate) stores: HashMap<String, BlobStore>,
     /// How long a function may run.
     pub(crate) timeout: Option<Duration>,
+    /// How much of what functions say goes to the console.
+    pub(crate) log_levels: LogLevels,
 }
 
 impl Runner {

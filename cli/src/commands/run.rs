@@ -37,7 +37,12 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
         watch: !flags.no_watch,
         launcher: launcher(),
     };
-    let host = Host::start(app, options, &Printer::new()).await?;
+    let printer = Printer::new();
+    // What set-up runs is in process groups of its own; it is dropped, and ended, when somebody has had enough.
+    let host = tokio::select! {
+        host = Host::start(app, options, &printer) => host?,
+        () = until_interrupted() => bail!("stopped while starting"),
+    };
     match bound {
         None => Ok(host.serve_stdio().await?),
         Some(bound) => {
@@ -109,4 +114,21 @@ fn greet(flags: &Run, report: &Report, bound: &Bound, door: &Door, begin: Instan
     let facts = Facts { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
     say(format_args!("{}", screen::draw(&facts)));
     Ok(())
+}
+
+async fn until_interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
 }
