@@ -2,8 +2,8 @@
 //!
 //! Read `pool.rs` first. A worker is started (`launch.rs`, `start.rs`) as a process (`process.rs`, `console.rs`). It
 //! connects back (`grpc.rs` for public workers, `socket.rs` for our own, `arrivals.rs` for who may), and its stream
-//! becomes a channel (`channel.rs`, `calls.rs`). `supervise.rs` replaces workers that end. Wire types do not leave
-//! this module: `typed_data.rs` and `indexing.rs` are the border.
+//! becomes a channel (`channel.rs`, `calls.rs`, `invoke.rs`). `supervise.rs` replaces workers that end. Wire types do
+//! not leave this module: `typed_data.rs` and `indexing.rs` are the border.
 
 mod arrivals;
 mod calls;
@@ -14,6 +14,7 @@ mod events;
 mod framing;
 mod grpc;
 mod indexing;
+mod invoke;
 mod launch;
 mod limits;
 mod message;

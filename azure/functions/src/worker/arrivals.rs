@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::outbox::{Closed, Outbox};
 use super::proto::streaming_message::Content;
 
 /// How long a stream may take to say who it is.
-const INTRODUCTION: Duration = Duration::from_secs(10);
+pub(super) const INTRODUCTION: Duration = Duration::from_secs(10);
 /// How large the messages of a stranger may be.
 const STRANGER: usize = 64 << 10;
 
@@ -102,12 +103,20 @@ pub(super) struct Reception {
     outbox: Arc<Outbox>,
     since: Instant,
     channel: Option<Arc<Channel>>,
+    /// Set when the stream is admitted.
+    admitted: Arc<AtomicBool>,
 }
 
 impl Reception {
     pub(super) fn new(arrivals: Arc<Arrivals>, framing: Framing, outbox: Arc<Outbox>) -> Self {
         let inbox = Inbox::new(framing, STRANGER.min(arrivals.limits.message));
-        Self { arrivals, inbox, outbox, since: Instant::now(), channel: None }
+        Self { arrivals, inbox, outbox, since: Instant::now(), channel: None, admitted: Arc::default() }
+    }
+
+    /// Lets a connection know that one of its streams is admitted.
+    pub(super) fn telling(mut self, admitted: Arc<AtomicBool>) -> Self {
+        self.admitted = admitted;
+        self
     }
 
     pub(super) fn inbox(&mut self) -> &mut Inbox {
@@ -157,6 +166,7 @@ impl Reception {
         ));
         self.inbox.set_limit(self.arrivals.limits.message);
         self.channel = Some(Arc::clone(&channel));
+        self.admitted.store(true, Ordering::Relaxed);
         // If nobody waits any more, the process is about to be ended.
         let _ = waiting.channel.send(channel);
         Ok(())

@@ -9,24 +9,23 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::calls::{Answer, Call, Calls, Next, Refused};
+use super::calls::{Answer, Calls, Refused};
 use super::console::Meter;
 use super::error::InvocationError;
 use super::events::{Events, Log, WorkerNumber};
 use super::framing::Item;
 use super::indexing::{failure, load_request};
+use super::invoke::{Running, wire_request};
 use super::limits::Limits;
 use super::outbox::{Closed, Outbox, SendError};
 use super::proto::streaming_message::Content;
 use super::proto::{
     FunctionLoadRequestCollection, FunctionLoadResponse, FunctionMetadataResponse, FunctionsMetadataRequest,
-    InvocationCancel, InvocationRequest, InvocationResponse, ParameterBinding, RpcTraceContext,
-    StreamingMessage, WorkerInitRequest, WorkerInitResponse, WorkerStatusRequest, WorkerTerminate,
-    status_result,
+    InvocationCancel, StreamingMessage, WorkerInitRequest, WorkerInitResponse, WorkerStatusRequest,
+    WorkerTerminate,
 };
-use super::typed_data;
 use crate::function::Function;
-use crate::invocation::{Invocation, Outcome};
+use crate::invocation::Invocation;
 
 /// One stream to one worker.
 pub(super) struct Channel {
@@ -172,8 +171,8 @@ impl Channel {
         };
         let id = invocation.id.clone();
         // The Functions host leaves the request id empty here.
-        match self.send(String::new(), Content::InvocationRequest(invocation_request(invocation))) {
-            Ok(()) => Ok(Running { channel: Arc::clone(self), id, call, finished: false }),
+        match self.send(String::new(), Content::InvocationRequest(wire_request(invocation))) {
+            Ok(()) => Ok(Running::new(Arc::clone(self), id, call)),
             Err(error) => {
                 self.calls.forget(&id);
                 let reason = error.to_string();
@@ -227,6 +226,11 @@ impl Channel {
 
     pub(super) fn is_running(&self, invocation: &str) -> bool {
         self.calls.is_running(invocation)
+    }
+
+    /// No invocation begins here any more; those that run go on.
+    pub(super) fn retire(&self) {
+        self.calls.close();
     }
 
     /// The stream has ended. No invocation begins any more; those that run are failed by `fail_all`, by whoever knows
@@ -307,11 +311,20 @@ impl Channel {
         answer(self.questions().loads.remove(&response.function_id), response);
     }
 
-    fn log(&self, log: Log) {
-        let admitted = self.meter.admit();
-        if let Some(dropped) = admitted.dropped_before {
+    /// Reports log records that were dropped, for when no further record comes.
+    pub(super) fn report_dropped(&self) {
+        self.report(self.meter.dropped());
+    }
+
+    fn report(&self, dropped: Option<u64>) {
+        if let Some(dropped) = dropped {
             self.events.dropped(self.worker, dropped);
         }
+    }
+
+    fn log(&self, log: Log) {
+        let admitted = self.meter.admit();
+        self.report(admitted.dropped_before);
         if admitted.now {
             self.events.log(self.worker, log);
         }
@@ -329,7 +342,7 @@ impl Channel {
     }
 
     /// Nobody waits for the invocation any more.
-    fn abandon(&self, id: &str) {
+    pub(super) fn abandon(&self, id: &str) {
         if self.calls.abandon(id) && self.can("HandlesInvocationCancelMessage") {
             let cancel = InvocationCancel { invocation_id: id.to_owned(), grace_period: None };
             let _ = self.send(new_id(), Content::InvocationCancel(cancel));
@@ -375,84 +388,4 @@ fn answer<T>(question: Option<oneshot::Sender<T>>, answer: T) {
 
 fn new_id() -> String {
     uuid::Uuid::new_v4().to_string()
-}
-
-/// An invocation that was sent. Dropping it cancels the invocation.
-pub(super) struct Running {
-    channel: Arc<Channel>,
-    id: String,
-    call: Arc<Call>,
-    finished: bool,
-}
-
-impl Running {
-    /// Waits for the outcome. Every log record is handed on before.
-    pub(super) async fn outcome(
-        &mut self,
-        logs: &mut (impl FnMut(Log) + Send),
-    ) -> Result<Outcome, InvocationError> {
-        loop {
-            match self.call.next().await {
-                Next::Log(log) => {
-                    logs(log);
-                    // A flood of records must not keep the timeout from being seen.
-                    tokio::task::consume_budget().await;
-                }
-                Next::Answer(answer) => {
-                    self.finished = true;
-                    return match answer {
-                        Answer::Response(response) => outcome(*response),
-                        Answer::Spoiled(reason) => Err(InvocationError::Message { reason }),
-                        Answer::WorkerExited(reason) => Err(InvocationError::WorkerExited { reason }),
-                    };
-                }
-            }
-        }
-    }
-
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.channel.abandon(&self.id);
-        }
-    }
-}
-
-fn invocation_request(invocation: Invocation) -> InvocationRequest {
-    let input = |(name, datum)| ParameterBinding { name, data: Some(typed_data::input(datum)) };
-    InvocationRequest {
-        invocation_id: invocation.id,
-        function_id: invocation.function.id.clone(),
-        input_data: invocation.inputs.into_iter().map(input).collect(),
-        trigger_metadata: invocation
-            .metadata
-            .into_iter()
-            .map(|(name, datum)| (name, typed_data::metadata(datum)))
-            .collect(),
-        trace_context: invocation.trace_parent.map(|trace_parent| RpcTraceContext {
-            trace_parent,
-            trace_state: invocation.trace_state.unwrap_or_default(),
-            attributes: HashMap::new(),
-        }),
-    }
-}
-
-fn outcome(response: InvocationResponse) -> Result<Outcome, InvocationError> {
-    let status = response.result.as_ref().map_or(0, |result| result.status);
-    if status == status_result::Status::Cancelled as i32 {
-        return Err(InvocationError::Cancelled);
-    }
-    if let Some(failure) = failure(response.result) {
-        return Err(InvocationError::Failed { message: failure.message, stack: failure.stack });
-    }
-    let output = |it: ParameterBinding| (it.name, typed_data::output(it.data.unwrap_or_default()));
-    Ok(Outcome {
-        outputs: response.output_data.into_iter().map(output).collect(),
-        returned: typed_data::output(response.return_value.unwrap_or_default()),
-    })
 }

@@ -171,7 +171,7 @@ impl Meter {
     }
 
     /// What was dropped since the last report, for when no further line comes.
-    fn dropped(&self) -> Option<u64> {
+    pub(super) fn dropped(&self) -> Option<u64> {
         let mut second = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Some(std::mem::take(&mut second.dropped)).filter(|dropped| *dropped > 0)
     }

@@ -21,6 +21,22 @@ pub enum StartError {
     Stopping,
 }
 
+impl StartError {
+    /// The reason without commands, paths and console lines, for those who only call the app.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Listen(_) => "it has no address to connect to".into(),
+            Self::Spawn { source, .. } => format!("it cannot be started: {}", source.kind()),
+            Self::Exited { status, .. } => format!("{status}, before it was ready"),
+            Self::TimedOut { step, after, .. } => {
+                format!("it did not {step} within {} s", after.as_secs_f32())
+            }
+            Self::Refused { step, .. } => format!("it could not {step}"),
+            Self::Stopping => "the workers are being stopped".into(),
+        }
+    }
+}
+
 /// A step on the way to a worker that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

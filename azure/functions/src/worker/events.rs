@@ -35,7 +35,8 @@ pub trait Events: Send + Sync + 'static {
     fn log(&self, worker: WorkerNumber, log: Log) {
         let _ = (worker, log);
     }
-    /// Console lines or log records above the rate were dropped: at most one such call a second for each worker.
+    /// Console lines, or log records outside invocations, above the rate were dropped. Both are counted apart, and
+    /// reported once a second.
     fn dropped(&self, worker: WorkerNumber, lines: u64) {
         let _ = (worker, lines);
     }

@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::arrivals::{Arrivals, Reception};
+use super::arrivals::{Arrivals, INTRODUCTION, Reception};
 use super::framing::Framing;
 use super::outbox::{Closed, Outbox};
 
@@ -74,22 +75,37 @@ impl GrpcListener {
 async fn serve_connection(stream: TcpStream, arrivals: Arc<Arrivals>) {
     // Without it small messages may wait for an acknowledgement; a failure costs only time.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let response = answer(request, &arrivals);
+    let admitted = Arc::new(AtomicBool::new(false));
+    let service = service_fn(|request| {
+        let response = answer(request, &arrivals, &admitted);
         async move { Ok::<_, Infallible>(response) }
     });
-    // An error here is the end of the connection, which the readers of its streams see too.
-    let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME)
         .max_concurrent_streams(8)
         .max_send_buf_size(1 << 20)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+        .serve_connection(TokioIo::new(stream), service);
+    // A stranger must not keep a place that a worker may need.
+    let stranger = async {
+        tokio::time::sleep(INTRODUCTION).await;
+        if admitted.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        // An error is the end of the connection, which the readers of its streams see too.
+        _ = connection => {}
+        () = stranger => {}
+    }
 }
 
-fn answer(request: Request<Incoming>, arrivals: &Arc<Arrivals>) -> Response<Outgoing> {
+fn answer(
+    request: Request<Incoming>,
+    arrivals: &Arc<Arrivals>,
+    admitted: &Arc<AtomicBool>,
+) -> Response<Outgoing> {
     let is_grpc = request
         .headers()
         .get(http::header::CONTENT_TYPE)
@@ -105,7 +121,8 @@ fn answer(request: Request<Incoming>, arrivals: &Arc<Arrivals>) -> Response<Outg
         return response;
     }
     let outbox = Arc::new(Outbox::new(Framing::Grpc, arrivals.message_limit(), None));
-    let reception = Reception::new(Arc::clone(arrivals), Framing::Grpc, Arc::clone(&outbox));
+    let reception = Reception::new(Arc::clone(arrivals), Framing::Grpc, Arc::clone(&outbox))
+        .telling(Arc::clone(admitted));
     tokio::spawn(read(request.into_body(), reception));
     grpc_response(Outgoing(Some(outbox)))
 }

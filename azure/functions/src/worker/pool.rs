@@ -109,9 +109,12 @@ impl Workers {
             state.generation = Some(Arc::clone(&worker.generation));
             state.functions = functions.into();
             state.wanted = wanted;
+            // Other files deserve another try.
+            state.restarts.clear();
             state.vacancies = (1..wanted).map(|_| Vacancy { reason: None, counted: false }).collect();
             std::mem::take(&mut state.serving)
         };
+        self.pool.failed.send_replace(None);
         self.pool.serve(worker);
         self.pool.vacancy.notify_one();
         for worker in old {
@@ -158,6 +161,7 @@ impl Workers {
             return Health::Stopping;
         }
         match state.serving.len() {
+            0 if state.generation.is_none() => Health::Restarting("the first one is starting".into()),
             0 => Health::Restarting(state.last_end.clone()),
             serving => Health::Serving(serving),
         }
@@ -174,6 +178,13 @@ impl Workers {
     /// What the workers that serve said about themselves.
     pub fn about(&self) -> Vec<(WorkerNumber, WorkerAbout)> {
         self.pool.state().serving.iter().map(|worker| (worker.number, worker.about.clone())).collect()
+    }
+
+    /// The last lines of the consoles, for when an app has no functions and nobody knows why.
+    pub fn last_lines(&self) -> Vec<String> {
+        let state = self.pool.state();
+        let first = state.first.iter().map(|fresh| &fresh.worker);
+        first.chain(&state.serving).flat_map(|worker| worker.console.tail().0).collect()
     }
 
     /// Invocations that somebody waits for.
@@ -239,6 +250,7 @@ pub(super) struct State {
     /// When workers were started again after a crash.
     pub(super) restarts: VecDeque<Instant>,
     pub(super) last_start: Option<Instant>,
+    /// Why the last worker ended, without paths.
     pub(super) last_end: String,
     pub(super) stopping: bool,
 }
@@ -252,7 +264,7 @@ pub(super) struct Vacancy {
 }
 
 impl Pool {
-    fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
+    pub(super) fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
         Self {
             limits,
             events,
@@ -295,10 +307,9 @@ impl Pool {
         }
         let open = state.serving.iter().filter(|worker| !worker.channel.has_ended());
         let best = open.min_by_key(|worker| worker.channel.running()).map(Arc::clone);
-        if best.is_none()
-            && let Some(reason) = &*self.failed.borrow()
-        {
-            return Err(InvocationError::NoWorker { reason: reason.clone() });
+        if best.is_none() && self.failed.borrow().is_some() {
+            let reason = format!("workers keep ending; the last one: {}", state.last_end);
+            return Err(InvocationError::NoWorker { reason });
         }
         Ok(best)
     }
@@ -308,7 +319,7 @@ impl Pool {
         {
             let mut state = self.state();
             let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
-            if state.stopping || !current {
+            if state.stopping || !current || state.serving.len() >= state.wanted {
                 worker.process.signal(Signal::Kill);
                 return;
             }

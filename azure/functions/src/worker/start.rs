@@ -55,6 +55,10 @@ impl Generation {
         limits: Limits,
         events: Arc<dyn Events>,
     ) -> Result<Self, StartError> {
+        // The worker's working directory is the app: a relative path would mean another folder there.
+        for directory in [&mut launch.app_directory, &mut launch.worker_directory] {
+            *directory = std::path::absolute(&*directory).map_err(StartError::Listen)?;
+        }
         let arrivals = Arc::new(Arrivals::new(limits.clone(), Arc::clone(&events)));
         let (address, listening) = match launch.framing {
             Framing::Grpc => {

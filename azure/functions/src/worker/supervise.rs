@@ -10,6 +10,8 @@ use super::start::Worker;
 
 /// How long a process may outlive its stream before it is killed. Usually both end at once, and the exit says more.
 const AFTER_STREAM: Duration = Duration::from_millis(250);
+/// How long the last messages of a process that ended may take to be read.
+const AFTER_PROCESS: Duration = Duration::from_millis(250);
 /// A worker that asks for a restart sooner than this after its start has crashed, whatever it says.
 const SETTLED: Duration = Duration::from_secs(10);
 
@@ -42,7 +44,11 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
         state.retiring.push(Arc::clone(&worker));
     }
     let reason = match end {
-        End::Exited(exit) => ended(&pool, &worker, exit),
+        End::Exited(exit) => {
+            // What it said before its end still counts.
+            let _ = tokio::time::timeout(AFTER_PROCESS, worker.channel.ended()).await;
+            ended(&pool, &worker, exit)
+        }
         End::Stream(reason) => {
             if worker.process.ends_within(AFTER_STREAM).await {
                 ended(&pool, &worker, worker.process.exit().unwrap_or_default())
@@ -61,6 +67,7 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
             reason
         }
         End::Retired(reason) => {
+            worker.channel.retire();
             pool.vacate(&worker, &reason, false);
             finish(&pool, &worker).await;
             // The others of its invocations had their time.
@@ -70,6 +77,7 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
         }
     };
     worker.channel.fail_all(&reason);
+    worker.channel.report_dropped();
     worker.process.exited().await;
     pool.state().retiring.retain(|it| !Arc::ptr_eq(it, &worker));
     pool.events.worker_exited(worker.number, &reason);
@@ -78,7 +86,6 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
 /// The process is gone. Its console says why, but may hold local paths: it is not part of the reason.
 fn ended(pool: &Arc<Pool>, worker: &Arc<Worker>, exit: Exit) -> String {
     let reason = exit.to_string();
-    // What was read from the stream before its end still counts; the rest has no answer any more.
     worker.channel.fail_all(&reason);
     let wanted = exit.wants_restart() && worker.since.elapsed() > SETTLED;
     pool.vacate(worker, &reason, !wanted);
@@ -108,6 +115,7 @@ async fn unresponsive(pool: &Pool, worker: &Worker) {
     }
     let mut misses = 0;
     loop {
+        worker.channel.report_dropped();
         match tokio::time::timeout(limits.health_interval, worker.channel.status()).await {
             Ok(Ok(())) => {
                 misses = 0;
@@ -164,7 +172,11 @@ pub(super) async fn keep(pool: Arc<Pool>) {
         };
         let delay = match delay(&pool, &vacancy) {
             Ok(delay) => delay,
-            Err(reason) => return pool.fail(reason),
+            Err(reason) => {
+                pool.state().vacancies.clear();
+                pool.fail(reason);
+                continue;
+            }
         };
         if let Some(reason) = &vacancy.reason {
             pool.events.worker_restarting(reason, delay);
@@ -179,7 +191,14 @@ pub(super) async fn keep(pool: Arc<Pool>) {
             () = tokio::time::sleep(delay) => {}
             () = stopping => return,
         }
-        pool.state().last_start = Some(Instant::now());
+        {
+            let mut state = pool.state();
+            // The app may have changed meanwhile, and has its own vacancies then.
+            if state.serving.len() >= state.wanted {
+                continue;
+            }
+            state.last_start = Some(Instant::now());
+        }
         tokio::spawn(fill(Arc::clone(&pool)));
     }
 }
@@ -236,11 +255,43 @@ async fn fill(pool: Arc<Pool>) {
             let mut state = pool.state();
             let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &generation));
             if current && !state.stopping {
-                let reason = error.to_string();
-                state.last_end = reason.clone();
-                state.vacancies.push_back(Vacancy { reason: Some(reason), counted: true });
+                state.last_end = error.brief();
+                state.vacancies.push_back(Vacancy { reason: Some(error.to_string()), counted: true });
                 pool.vacancy.notify_one();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::events::NoEvents;
+    use super::super::limits::Limits;
+    use super::*;
+
+    fn crash() -> Vacancy {
+        Vacancy { reason: Some("exit code 1".into()), counted: true }
+    }
+
+    #[test]
+    fn each_process_has_one_restart_at_once_then_they_slow_down_then_end() {
+        let limits = Limits { restarts_per_process: 5, ..Limits::default() };
+        let pool = Pool::new(limits, Arc::new(NoEvents));
+        pool.state().wanted = 2;
+        let delays: Vec<_> = (0..10).map(|_| delay(&pool, &crash()).unwrap().as_secs()).collect();
+        assert_eq!(delays, [0, 0, 2, 2, 4, 4, 8, 8, 10, 10]);
+        let reason = delay(&pool, &crash()).unwrap_err();
+        assert!(reason.contains("restarted 10 times within 30 min"), "{reason}");
+        // A worker that is only replaced costs nothing.
+        let replaced = Vacancy { reason: None, counted: false };
+        assert_eq!(delay(&pool, &replaced), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn starts_keep_their_distance() {
+        let pool = Pool::new(Limits::default(), Arc::new(NoEvents));
+        pool.state().last_start = Some(Instant::now());
+        let delay = delay(&pool, &crash()).unwrap();
+        assert!(delay > Duration::from_millis(900) && delay <= Duration::from_secs(1), "{delay:?}");
     }
 }

@@ -11,3 +11,16 @@ mod scratch;
 #[cfg(unix)]
 mod setup;
 mod worker_config;
+// Real processes, real signals.
+#[cfg(target_os = "linux")]
+mod worker_calls;
+#[cfg(target_os = "linux")]
+mod worker_faults;
+#[cfg(target_os = "linux")]
+mod worker_harness;
+#[cfg(target_os = "linux")]
+mod worker_pool;
+#[cfg(target_os = "linux")]
+mod worker_recorded;
+#[cfg(target_os = "linux")]
+mod worker_scripted;
