@@ -156,7 +156,7 @@ async fn a_start_that_fails_says_why() {
 
     let failed = start(|it| it.index_failure = Some("ImportError: x".into()), quick()).await;
     assert!(failed.contains("could not list its functions: ImportError: x"), "{failed}");
-    assert!(!failed.contains("/home/user"), "{failed}");
+    assert!(!failed.contains("/some/place"), "{failed}");
 
     let scratch = Scratch::new();
     let mut launch = launch(Framing::Frames, &scratch, script(&[]));

@@ -226,7 +226,7 @@ fn success() -> Option<StatusResult> {
 fn failure(message: &str) -> Option<StatusResult> {
     let exception = RpcException {
         message: message.into(),
-        stack_trace: "  at /home/user/app.py line 1".into(),
+        stack_trace: "  at /some/place/app.py line 1".into(),
         ..RpcException::default()
     };
     Some(StatusResult { exception: Some(exception), ..StatusResult::default() })
