@@ -1,4 +1,5 @@
-//! `cargo xtask interop`: real clients, each from its package, against `examples/conformance` and `examples/orders`.
+//! `cargo xtask interop`: real clients, each from its package, against `examples/conformance`, `examples/orders` and the
+//! function apps `examples/snippets-python` and `examples/snippets-node`.
 //!
 //! A client is a program in `interop/` that prints one line per check: `ok`, `skip` or `FAIL`. This chore installs
 //! the packages below `target/interop`, starts the clients one after another and adds up their lines.
@@ -28,18 +29,43 @@ const ORDERS: [&str; 13] = [
     "no-key", "open",
 ];
 
+const SNIPPETS: [&str; 18] = [
+    "connect",
+    "list",
+    "save",
+    "count",
+    "badge",
+    "read",
+    "prompt",
+    "missing",
+    "unknown",
+    "node-connect",
+    "node-list",
+    "node-save",
+    "node-count",
+    "node-badge",
+    "node-read",
+    "node-prompt",
+    "node-missing",
+    "node-unknown",
+];
+
 pub(crate) fn run() -> Result<()> {
     let folder = workspace::target().join("interop");
     fs::create_dir_all(&folder)?;
-    workspace::run(&mut cargo(&["build", "--package", "conformance", "--package", "orders"]))?;
+    let packages = ["--package", "conformance", "--package", "orders", "--package", "bindpost-cli"];
+    workspace::run(cargo(&["build"]).args(packages))?;
     let programs = Programs::install(&folder)?;
 
     let conformance = against_conformance(&programs, &folder)?;
     let orders = against_orders(&programs, &folder)?;
+    let snippets = against_snippets(&programs, &folder)?;
 
     print("conformance", &CONFORMANCE, &conformance);
     print("orders", &ORDERS, &orders);
-    let count = |verdict| [&conformance, &orders].into_iter().flatten().map(|it| it.count(verdict)).sum();
+    print("snippets", &SNIPPETS, &snippets);
+    let all = [&conformance, &orders, &snippets];
+    let count = |verdict| all.into_iter().flatten().map(|it| it.count(verdict)).sum();
     let (passed, failed, skipped): (usize, usize, usize) =
         (count(Verdict::Passed), count(Verdict::Failed), count(Verdict::Skipped));
     println!("\n{passed} passed, {failed} failed, {skipped} skipped");
@@ -49,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn against_conformance(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
     let server = Server::start("conformance", &[], folder.join("conformance.log"))?;
-    each_client("conformance", &[&server], |client| {
+    each_client("conformance", &CLIENTS, &[&server], |client| {
         let proxy = Proxy::start(server.address()?)?;
         let task = Task {
             what: "conformance".into(),
@@ -70,17 +96,41 @@ fn against_orders(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
         program: Server::program("orders"),
         urls: [open.url.clone(), keys.url.clone()],
     };
-    each_client("orders", &[&open, &keys], |client| client.run(programs, &task, folder))
+    each_client("orders", &CLIENTS, &[&open, &keys], |client| client.run(programs, &task, folder))
+}
+
+/// Function apps, one of them behind its key. A client on stdio can only start a program without arguments.
+fn against_snippets(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
+    let app = |name: &str| -> Result<String> {
+        let copy = folder.join(name);
+        workspace::copy(&workspace::root().join("examples").join(name), &copy)?;
+        fs::create_dir_all(copy.join(".bindpost"))?;
+        fs::write(copy.join(".bindpost/keys"), "mcp_extension = interop\n")?;
+        Ok(copy.display().to_string())
+    };
+    let (python, node) = (app("snippets-python")?, app("snippets-node")?);
+    let open =
+        Server::start("bindpost", &["run", &python, "--no-watch"], folder.join("snippets-python.log"))?;
+    let keys = ["run", &node, "--no-watch", "--require-key"];
+    let keys = Server::start("bindpost", &keys, folder.join("snippets-node.log"))?;
+    let task = Task {
+        what: client::sources().join("snippets.json"),
+        program: Server::program("bindpost"),
+        urls: [open.url.clone(), keys.url.clone()],
+    };
+    let clients = CLIENTS.iter().filter(|client| client.is_on_http());
+    each_client("snippets", clients, &[&open, &keys], |client| client.run(programs, &task, folder))
 }
 
 /// One report per client; where a check fails, the logs of both sides are shown.
-fn each_client(
+fn each_client<'a>(
     name: &str,
+    clients: impl IntoIterator<Item = &'a Client>,
     servers: &[&Server],
     run: impl Fn(&Client) -> Result<Report>,
 ) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
-    for client in &CLIENTS {
+    for client in clients {
         println!("\n{name}: {}", client.name);
         let before = servers.iter().map(|server| Ok(server.log()?.len())).collect::<Result<Vec<_>>>()?;
         let report = run(client)?;

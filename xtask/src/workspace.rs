@@ -48,3 +48,16 @@ fn line(command: &Command) -> String {
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
+
+/// Copies a folder of the repository over another one: what git knows of it, and no more.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut git = Command::new("git");
+    let listed =
+        output(git.current_dir(from).args(["ls-files", "--cached", "--others", "--exclude-standard"]))?;
+    for file in listed.lines() {
+        let target = to.join(file);
+        std::fs::create_dir_all(target.parent().unwrap_or(to))?;
+        std::fs::copy(from.join(file), target)?;
+    }
+    Ok(())
+}

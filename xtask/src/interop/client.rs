@@ -77,6 +77,10 @@ pub(super) struct Task {
 }
 
 impl Client {
+    pub(super) fn is_on_http(&self) -> bool {
+        matches!(self.transport, Transport::Http)
+    }
+
     /// Runs the client to its end; what it printed is shown and understood.
     pub(super) fn run(&self, programs: &Programs, task: &Task, folder: &Path) -> Result<Report> {
         let mut command = programs.command(self.package);

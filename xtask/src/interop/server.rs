@@ -29,12 +29,16 @@ impl Server {
         let mut command = Command::new(Self::program(example));
         // A failure is explained by what the server saw, so it should say what it sees.
         command.env("RUST_LOG", "info").env("NO_COLOR", "1").current_dir(workspace::root());
-        command.args(["--port", "0"]).args(args);
+        command.args(args).args(["--port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let child = command.spawn().with_context(|| format!("could not start examples/{example}"))?;
         let mut server = Self { child, url: String::new(), log };
-        for _ in 0..100 {
+        // A function app installs its packages first.
+        for _ in 0..1800 {
             thread::sleep(Duration::from_millis(100));
+            if let Some(status) = server.child.try_wait()? {
+                bail!("{example} ended, {status}, before it said where it listens:\n{}", server.log()?);
+            }
             if let Some(url) = server.log()?.lines().find_map(url) {
                 server.url = url.to_owned();
                 return Ok(server);
@@ -44,7 +48,7 @@ impl Server {
     }
 
     pub(super) fn address(&self) -> Result<SocketAddr> {
-        let address = self.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        let address = self.url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
         address.and_then(|address| address.parse().ok()).with_context(|| format!("{} is not ours", self.url))
     }
 
