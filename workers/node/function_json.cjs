@@ -177,4 +177,4 @@ function isPlainObject(value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
-module.exports = { loadFunctionJson };
+module.exports = { loadFunctionJson, lowerKeys };

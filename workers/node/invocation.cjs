@@ -4,6 +4,7 @@
 // arguments and the result into an answer; this file runs the hooks around it.
 
 const { SUCCESS, CANCELLED, failed } = require('./failure.cjs');
+const { lowerKeys } = require('./function_json.cjs');
 
 const MAX_QUOTED = 1024;
 const MAY_BE_JSON = /^\s*(?:[{["]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$|(?:true|false|null)\s*$)/;
@@ -56,6 +57,7 @@ class Invocation {
   async #respond(model, callback) {
     const { context, inputs } = await model.getArguments();
     this.userContext = context;
+    completeCall(inputs[0], this.metadata, this.request);
     completeMetadata(context.triggerMetadata, inputs[0], this.metadata);
     const { preInvocation, postInvocation } = this.#app.hooks;
     if (preInvocation.length === 0 && postInvocation.length === 0) {
@@ -90,15 +92,20 @@ const CONTEXT_NAMES = {
   mcpResourceTrigger: 'mcpresourcecontext',
   mcpPromptTrigger: 'mcppromptcontext',
 };
-const CONTEXT_MEMBERS = ['name', 'uri', 'arguments', 'sessionid', 'clientinfo', 'transport'];
+const CONTEXT_MEMBERS = [
+  'name',
+  'uri',
+  'arguments',
+  'sessionid',
+  'clientinfo',
+  'transport',
+  'inputResponses',
+  'state',
+];
 const mcpTriggers = new WeakMap();
 
-/**
- * The host sends the context of an MCP trigger once, as its value. On the platform it is in the metadata too, whole and
- * in parts, and a function may look for it there.
- */
-function completeMetadata(triggerMetadata, call, metadata) {
-  if (typeof call !== 'object' || call === null || typeof triggerMetadata !== 'object' || triggerMetadata === null) return;
+/** The MCP trigger of a function and what its context is called in the metadata; null if it has none. */
+function mcpTriggerOf(metadata) {
   let trigger = mcpTriggers.get(metadata);
   if (trigger === undefined) {
     const names = Object.keys(metadata.bindings ?? {});
@@ -106,12 +113,43 @@ function completeMetadata(triggerMetadata, call, metadata) {
     trigger = name === undefined ? null : { name, contextName: CONTEXT_NAMES[metadata.bindings[name].type] };
     mcpTriggers.set(metadata, trigger);
   }
+  return trigger;
+}
+
+/**
+ * What the library hands to a prompt has name, arguments, session and transport only. A prompt that has asked the client
+ * needs the answers, so whatever else the context has is added.
+ */
+function completeCall(call, metadata, request) {
+  if (typeof call !== 'object' || call === null) return;
+  const trigger = mcpTriggerOf(metadata);
+  if (trigger?.contextName !== CONTEXT_NAMES.mcpPromptTrigger) return;
+  const whole = request.inputData.find((input) => input.name === trigger.name)?.data?.string;
+  if (whole === undefined) return;
+  for (const [member, value] of Object.entries(JSON.parse(whole))) call[member] ??= value;
+}
+
+/**
+ * The host sends the context of an MCP trigger once, as its value. On the platform it is in the metadata too, whole and
+ * in parts, and a function may look for it there.
+ */
+function completeMetadata(triggerMetadata, call, metadata) {
+  if (typeof call !== 'object' || call === null || typeof triggerMetadata !== 'object' || triggerMetadata === null) return;
+  const trigger = mcpTriggerOf(metadata);
   if (trigger === null) return;
+  // The models make first letters small at every depth of the metadata; few functions look, so only when one does.
+  let lowered;
+  const small = () => (lowered ??= lowerKeys(call));
+  const offer = (name, read) => {
+    if (triggerMetadata[name] != null) return;
+    const set = (value) => Object.defineProperty(triggerMetadata, name, { value, writable: true, enumerable: true, configurable: true });
+    Object.defineProperty(triggerMetadata, name, { get: read, set, enumerable: true, configurable: true });
+  };
   for (const member of CONTEXT_MEMBERS) {
-    if (call[member] !== undefined) triggerMetadata[member] ??= call[member];
+    if (call[member] !== undefined) offer(member, () => small()[member]);
   }
-  triggerMetadata[trigger.contextName] ??= call;
-  triggerMetadata[trigger.name] ??= call;
+  offer(trigger.contextName, small);
+  offer(trigger.name, small);
 }
 
 // Bytes are base64 on the wire and Buffers in the models.

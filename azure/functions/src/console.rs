@@ -32,6 +32,11 @@ pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &Log) {
     if severity(*level) < least {
         return;
     }
+    // Public workers tell of every request they get, at the level of what users read.
+    let level = match (origin, level) {
+        (LogOrigin::System | LogOrigin::Metric, Level::Information) => &Level::Debug,
+        _ => level,
+    };
     let name = function.unwrap_or_default();
     let exception = exception.as_deref().map(|text| format!("\n{text}")).unwrap_or_default();
     macro_rules! say {
@@ -73,7 +78,7 @@ impl Events for Told {
     }
 
     fn worker_restarting(&self, reason: &str, delay: Duration) {
-        tracing::warn!(target: "worker", "{reason}; starting again in {} s", delay.as_secs_f32());
+        tracing::warn!(target: "worker", "{reason}; starting again in {:.1} s", delay.as_secs_f32());
     }
 
     fn workers_failed(&self, reason: &str) {
@@ -85,7 +90,12 @@ impl Events for Told {
         let text = line.text;
         match line.from {
             ConsoleSource::User => tracing::info!(target: "function", "{text}"),
-            ConsoleSource::Worker => tracing::debug!(target: "worker", %worker, "{text}"),
+            // Node's public worker says with `[error]` why it ends, and nowhere else.
+            ConsoleSource::Worker => match text.split_once(']') {
+                Some(("[error", text)) => tracing::error!(target: "worker", %worker, "{}", text.trim_start()),
+                Some(("[warn", text)) => tracing::warn!(target: "worker", %worker, "{}", text.trim_start()),
+                _ => tracing::debug!(target: "worker", %worker, "{text}"),
+            },
         }
     }
 

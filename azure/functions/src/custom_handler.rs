@@ -59,6 +59,8 @@ struct Shared {
 struct Serving {
     process: Arc<Process>,
     base: Arc<str>,
+    /// Set when it is to be replaced.
+    retired: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for CustomHandler {
@@ -99,12 +101,21 @@ impl CustomHandler {
         logs: impl FnMut(Log),
     ) -> Result<Outcome, InvocationError> {
         let serving = self.shared.serving().await?;
-        let asked = self.shared.ask(&serving, &invocation);
+        let (shared, retired) = (Arc::clone(&self.shared), serving.retired.clone());
+        let mut asked = Box::pin(async move { shared.ask(&serving, &invocation).await });
         let answered = match timeout {
             None => asked.await,
-            Some(after) => match tokio::time::timeout(after, asked).await {
+            Some(after) => match tokio::time::timeout(after, &mut asked).await {
                 Ok(answered) => answered,
-                Err(_) => return Err(InvocationError::TimedOut { after }),
+                Err(_) => {
+                    let grace = self.shared.limits.cancel_grace;
+                    tokio::spawn(async move {
+                        if tokio::time::timeout(grace, asked).await.is_err() {
+                            retired.send_replace(true);
+                        }
+                    });
+                    return Err(InvocationError::TimedOut { after });
+                }
             },
         };
         let wire::Answer { outcome, logs: said } = answered?;
@@ -121,12 +132,36 @@ impl CustomHandler {
     pub(crate) async fn stop(&self) {
         self.shared.stopping.send_replace(true);
         let serving = self.shared.serving.send_replace(None);
-        let Some(serving) = serving else { return };
-        serving.process.signal(Signal::Terminate);
-        if !serving.process.ends_within(self.shared.limits.sigterm).await {
-            serving.process.signal(Signal::Kill);
-            serving.process.exited().await;
+        if let Some(serving) = serving {
+            serving.end(&self.shared.limits).await;
         }
+    }
+
+    /// Ends the process at once, whatever it runs.
+    pub(crate) fn kill(&self) {
+        self.shared.stopping.send_replace(true);
+        if let Some(serving) = self.shared.serving.send_replace(None) {
+            serving.process.signal(Signal::Kill);
+        }
+    }
+}
+
+impl Serving {
+    async fn end(&self, limits: &Limits) {
+        self.process.signal(Signal::Terminate);
+        if !self.process.ends_within(limits.sigterm).await {
+            self.process.signal(Signal::Kill);
+            self.process.exited().await;
+        }
+    }
+
+    /// Lets its invocations end, each of which holds the process, and then ends it.
+    async fn finish(self, limits: Limits) {
+        let deadline = Instant::now() + limits.drain;
+        while Arc::strong_count(&self.process) > 1 && Instant::now() < deadline {
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        self.end(&limits).await;
     }
 }
 
@@ -175,7 +210,7 @@ impl Shared {
                 return Err(StartError::TimedOut { command: shown, step, after, console: console.tail() });
             }
         }
-        Ok(Serving { process: Arc::new(process), base: base.into() })
+        Ok(Serving { process: Arc::new(process), base: base.into(), retired: watch::Sender::new(false) })
     }
 
     /// The process that serves; waits a while for one that is being started.
@@ -252,33 +287,56 @@ async fn keep(shared: Arc<Shared>) {
     let mut stopping = shared.stopping.subscribe();
     loop {
         let Some(serving) = shared.serving.borrow().clone() else { return };
+        let mut retired = serving.retired.subscribe();
         let exit = tokio::select! {
-            exit = serving.process.exited() => exit,
+            exit = serving.process.exited() => Some(exit),
+            _ = retired.wait_for(|retired| *retired) => None,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        shared.serving.send_replace(None);
-        let mut reason = format!("the custom handler ended: {exit}");
+        if shared.serving.send_replace(None).is_none() {
+            return;
+        }
+        let mut reason = match exit {
+            Some(exit) => format!("the custom handler ended: {exit}"),
+            None => "a function of the custom handler did not end after its timeout".to_owned(),
+        };
         shared.events.worker_exited(WorkerNumber(number), &reason);
+        let mut counted = exit.is_some();
+        if !counted {
+            match shared.launch.port {
+                // The next one needs its port.
+                Some(_) => serving.end(&shared.limits).await,
+                None => drop(tokio::spawn(serving.finish(shared.limits.clone()))),
+            }
+        }
         loop {
             restarts.retain(|at| at.elapsed() < shared.limits.restart_window);
-            if restarts.len() >= shared.limits.restarts_per_process {
+            if counted && restarts.len() >= shared.limits.restarts_per_process {
                 let reason = format!("{reason}; it was started {} times in vain", restarts.len());
                 shared.events.workers_failed(&reason);
                 return;
             }
             let delay = match restarts.len() {
-                0 => Duration::ZERO,
-                more => (shared.limits.restart_delay * (1 << (more - 1).min(8)) as u32)
+                more if more > 0 && counted => (shared.limits.restart_delay
+                    * (1 << (more - 1).min(8)) as u32)
                     .min(shared.limits.restart_delay_max),
+                _ => Duration::ZERO,
             };
-            restarts.push(Instant::now());
-            shared.events.worker_restarting(&reason, delay);
-            tokio::select! {
-                () = tokio::time::sleep(delay) => {}
-                _ = stopping.wait_for(|stopping| *stopping) => return,
+            if counted {
+                restarts.push(Instant::now());
             }
+            counted = true;
+            shared.events.worker_restarting(&reason, delay);
             number += 1;
-            match shared.start_process(number).await {
+            let started = async {
+                tokio::time::sleep(delay).await;
+                shared.start_process(number).await
+            };
+            let started = tokio::select! {
+                started = started => started,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            };
+            match started {
                 Ok(serving) => {
                     shared.serving.send_replace(Some(serving));
                     break;

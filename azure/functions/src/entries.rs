@@ -305,5 +305,5 @@ async fn tell(context: &Context, levels: &LogLevels, function: &str, log: Log) {
         Level::Error => LogLevel::Error,
         Level::Critical => LogLevel::Critical,
     };
-    context.log(level, Some(&category), message).await;
+    context.log(level, Some(category.as_str()).filter(|it| !it.is_empty()), message).await;
 }

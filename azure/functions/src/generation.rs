@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::app::{App, CustomHandler as HandlerConfig, Runtime, WorkerConfig};
 use crate::blobs::{BlobSettings, BlobStore, Chosen, Connection, Place};
@@ -14,6 +15,7 @@ use crate::invocation::{Engine, Runner};
 use crate::problem::Problem;
 use crate::report::{Report, Warning};
 use crate::setup::{self, Prepared, Progress};
+use crate::watch::Watch;
 use crate::worker::{Events, Framing, IndexedFunction, Indexing, Launch, Limits, OwnWorker, Workers};
 
 /// What the Functions host calls itself; public workers look at it.
@@ -27,6 +29,8 @@ pub(crate) struct Generation {
     pub(crate) runner: Arc<Runner>,
     pub(crate) functions: Vec<Arc<Function>>,
     pub(crate) report: Report,
+    /// The files as they were before the workers read them, if somebody wants to know of changes.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// The functions of an app, and why others are not served.
@@ -47,6 +51,8 @@ impl Generation {
     ) -> Result<Generation, HostError> {
         let worker_config = worker_config(app, options)?;
         let prepared = prepare(app, options, worker_config.as_ref(), progress).await?;
+        // What a build has made is no change; what comes from here on may have been read too early.
+        let watch = options.watch.then(|| Watch::new(&app.folder));
         let mut report = Report {
             app: app.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             runtime: match &prepared.interpreter {
@@ -101,17 +107,35 @@ impl Generation {
         }
         functions.explain(&mut report);
         if served.is_empty() {
-            let reasons = report.warnings.iter().map(|warning| warning.message.clone()).collect();
-            return Err(HostError::NothingToServe { reasons });
+            engine.kill();
+            let reasons = report.warnings.iter().map(|Warning { message, fix }| match fix {
+                Some(fix) => format!("{message}\n    fix: {fix}"),
+                None => message.clone(),
+            });
+            return Err(HostError::NothingToServe { reasons: reasons.collect() });
         }
         served.iter().for_each(|function| report.add(function));
         let log_levels = app.host.log_levels.clone();
         let runner = Runner { engine, stores, timeout: app.host.function_timeout, log_levels };
-        Ok(Generation { runner: Arc::new(runner), functions: served, report })
+        Ok(Generation { runner: Arc::new(runner), functions: served, report, watch })
+    }
+
+    /// Waits until no call needs it any more, for so long. What a call runs holds the runner, even while the
+    /// call waits for its turn, for a blob or for its client's answer.
+    pub(crate) async fn released(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while Arc::strong_count(&self.runner) > 1 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Ends the workers at once.
+    pub(crate) fn kill(&self) {
+        self.runner.engine.kill();
     }
 
     /// Lets running invocations end, then ends the workers.
-    pub(crate) async fn stop(&self, limit: std::time::Duration) {
+    pub(crate) async fn stop(&self, limit: Duration) {
         match &self.runner.engine {
             Engine::Workers { workers, .. } => drop(workers.drain(limit).await),
             Engine::CustomHandler(handler) => handler.stop().await,
@@ -135,6 +159,8 @@ impl Functions {
                 continue;
             }
             let properties = function.properties;
+            // Node's public worker leaves it out.
+            let language = if language.is_empty() { app.runtime.as_str().to_owned() } else { language };
             let source =
                 Source { directory, script_file, entry_point, language, properties, ..Source::default() };
             match Function::from_raw_bindings(

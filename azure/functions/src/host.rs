@@ -1,10 +1,12 @@
 //! The host: start an app, serve it, take up changes of its files, drain, stop. Read this first.
 
 use std::ffi::OsString;
+use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_http::listener::{Drain, DrainTrigger, until_signal};
@@ -83,7 +85,7 @@ pub enum HostError {
     #[error(transparent)]
     App(#[from] AppError),
     /// It could not be made ready.
-    #[error(transparent)]
+    #[error("{}", with_fix(.0))]
     Setup(#[from] SetupError),
     /// Its worker did not start.
     #[error(transparent)]
@@ -140,9 +142,17 @@ fn said(console: &[String]) -> String {
     }
 }
 
+fn with_fix(error: &SetupError) -> String {
+    match error.fix() {
+        Some(fix) => format!("{error}\n  fix: {fix}"),
+        None => error.to_string(),
+    }
+}
+
 /// An app that runs.
 pub struct Host {
     shared: Arc<Shared>,
+    watch: Option<Watch>,
 }
 
 struct Shared {
@@ -167,7 +177,8 @@ impl Host {
     pub async fn start(app: App, options: HostOptions, progress: &dyn Progress) -> Result<Host, HostError> {
         let failed = watch::Sender::new(None);
         let events = Arc::new(Told::new(failed.clone(), app.host.log_levels.clone()));
-        let generation = Generation::start(&app, &options, events, progress).await?;
+        let mut generation = Generation::start(&app, &options, events, progress).await?;
+        let watch = generation.watch.take();
         let mcp = &app.host.mcp;
         let manner = Manner {
             validates: mcp.validate_arguments,
@@ -186,7 +197,8 @@ impl Host {
         let server = builder.build().map_err(|error| HostError::Server(error.to_string()))?;
         let current = RwLock::new(Arc::new(generation));
         let draining = AtomicBool::new(false);
-        Ok(Host { shared: Arc::new(Shared { app, options, manner, server, current, failed, draining }) })
+        let shared = Shared { app, options, manner, server, current, failed, draining };
+        Ok(Host { shared: Arc::new(shared), watch })
     }
 
     /// What the app offers, and what is wrong with it.
@@ -200,11 +212,24 @@ impl Host {
     }
 
     /// Serves HTTP until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
-    /// ends at once.
-    pub async fn serve(self, bound: Bound, door: Door) -> Result<(), HostError> {
+    /// ends at once. `ready` is called when nothing can go wrong any more: there are keys if they are asked
+    /// for, and signals are heard.
+    pub async fn serve(
+        self,
+        bound: Bound,
+        door: Door,
+        ready: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), HostError> {
+        let endpoint = self.endpoint(&door)?;
         let (trigger, drain) = Drain::new();
-        let signals = tokio::spawn(until_signal(trigger.clone()));
-        let served = self.serve_until(bound, door, trigger, drain).await;
+        let mut signals = Box::pin(until_signal(trigger.clone()));
+        // Polled once, the handlers are in place.
+        if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
+            return Ok(failed?);
+        }
+        let signals = tokio::spawn(signals);
+        ready()?;
+        let served = self.serve_endpoint(bound, endpoint, trigger, drain).await;
         signals.abort();
         served
     }
@@ -217,7 +242,21 @@ impl Host {
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {
-        let endpoint = Endpoint::new(self.shared.server.clone(), self.shared.settings(&door)?);
+        let endpoint = self.endpoint(&door)?;
+        self.serve_endpoint(bound, endpoint, trigger, drain).await
+    }
+
+    fn endpoint(&self, door: &Door) -> Result<Arc<Endpoint>, HostError> {
+        Ok(Endpoint::new(self.shared.server.clone(), self.shared.settings(door)?))
+    }
+
+    async fn serve_endpoint(
+        self,
+        bound: Bound,
+        endpoint: Arc<Endpoint>,
+        trigger: DrainTrigger,
+        drain: Drain,
+    ) -> Result<(), HostError> {
         let front_door = Arc::new(FrontDoor::new(endpoint.clone(), self.shared.clone()));
         let draining = {
             let (shared, begun) = (self.shared.clone(), drain.begun());
@@ -226,7 +265,7 @@ impl Host {
                 shared.draining.store(true, Ordering::SeqCst);
             })
         };
-        let watching = self.shared.options.watch.then(|| tokio::spawn(self.shared.clone().keep_up()));
+        let watching = self.watch.map(|watch| tokio::spawn(self.shared.clone().keep_up(watch)));
         let failing = {
             let mut failed = self.shared.failed.subscribe();
             tokio::spawn(async move {
@@ -239,13 +278,19 @@ impl Host {
             let front_door = front_door.clone();
             service_fn(move |request| front_door.clone().answer(request, peer))
         };
+        let ended = drain.ended();
         let served = bound.serve_behind(&endpoint, make, drain).await;
         draining.abort();
         failing.abort();
         if let Some(watching) = watching {
             watching.abort();
         }
-        self.shared.generation().stop(Duration::ZERO).await;
+        let generation = self.shared.generation();
+        tokio::select! {
+            () = generation.stop(Duration::ZERO) => {}
+            // Whoever asks twice does not wait for a worker that is busy.
+            () = ended => generation.kill(),
+        }
         served?;
         match self.shared.failed.borrow().clone() {
             Some(reason) => Err(HostError::Failed(reason)),
@@ -306,8 +351,7 @@ impl Shared {
     }
 
     /// Starts the app again when its files change: the new workers first, then the old ones go.
-    async fn keep_up(self: Arc<Self>) {
-        let mut watch = Watch::new(&self.app.folder);
+    async fn keep_up(self: Arc<Self>, mut watch: Watch) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let mut changed = watch.changes();
@@ -326,7 +370,8 @@ impl Shared {
             let names: Vec<String> = changed.iter().take(3).map(|path| path.display().to_string()).collect();
             let names = names.join(", ");
             match self.renew().await {
-                Ok(()) => {
+                Ok(newer) => {
+                    watch = newer.unwrap_or(watch);
                     let ms = begin.elapsed().as_millis();
                     tracing::info!(target: "host", "{names} changed: started again in {ms} ms");
                 }
@@ -337,10 +382,12 @@ impl Shared {
         }
     }
 
-    async fn renew(self: &Arc<Self>) -> Result<(), HostError> {
+    /// Starts the app again; the answer is what its files were like.
+    async fn renew(self: &Arc<Self>) -> Result<Option<Watch>, HostError> {
         let app = App::open(&self.app.folder, self.app.settings.environment())?;
         let events = Arc::new(Told::new(self.failed.clone(), app.host.log_levels.clone()));
-        let generation = Generation::start(&app, &self.options, events, &Quiet).await?;
+        let mut generation = Generation::start(&app, &self.options, events, &Quiet).await?;
+        let watch = generation.watch.take();
         let replaced = self.server.catalog().replace(entries_of(&generation, self.manner));
         if let Err(error) = replaced {
             generation.stop(Duration::ZERO).await;
@@ -353,8 +400,11 @@ impl Shared {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *current, Arc::new(generation))
         };
-        tokio::spawn(async move { old.stop(DRAIN).await });
-        Ok(())
+        tokio::spawn(async move {
+            old.released(DRAIN).await;
+            old.stop(Duration::ZERO).await;
+        });
+        Ok(watch)
     }
 }
 

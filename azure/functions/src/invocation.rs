@@ -88,7 +88,7 @@ impl Failure {
                 "What the function gets or returns is too large.".to_owned()
             }
             Failure::Worker(_) | Failure::Result(_) | Failure::NoStore { .. } => return None,
-            Failure::Path { binding, source } => format!("Binding {binding:?}: {source}."),
+            Failure::Path { binding, source } => format!("Binding {binding:?}: {source}"),
             Failure::Place { binding, source } => format!("Binding {binding:?}: {source}."),
             Failure::Read { binding, source } => {
                 format!("Binding {binding:?} could not be read: {}.", source.shown())
@@ -132,6 +132,14 @@ impl Engine {
                 workers.invoke(invocation, timeout.unwrap_or(FOREVER), logs).await
             }
             Engine::CustomHandler(handler) => handler.invoke(invocation, timeout, logs).await,
+        }
+    }
+
+    /// Ends all processes at once.
+    pub(crate) fn kill(&self) {
+        match self {
+            Engine::Workers { workers, .. } => workers.kill(),
+            Engine::CustomHandler(handler) => handler.kill(),
         }
     }
 }

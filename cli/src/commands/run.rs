@@ -1,11 +1,11 @@
 //! `bindpost run`: an Azure Functions app as an MCP server.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
-use std::net::IpAddr;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use bindpost::http::{self, Bound};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
@@ -46,8 +46,9 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
     match bound {
         None => Ok(host.serve_stdio().await?),
         Some(bound) => {
-            greet(&flags, &host.report(), &bound, &door, begin)?;
-            Ok(host.serve(bound, door).await?)
+            let (report, address, requires_key) = (host.report(), bound.local_addr(), door.requires_key);
+            let ready = || greet(&flags, &report, address, requires_key, begin);
+            Ok(host.serve(bound, door, ready).await?)
         }
     }
 }
@@ -88,8 +89,14 @@ fn launcher() -> Vec<OsString> {
     vec![program.into(), "exec".into(), "--parent".into(), parent.into(), "--".into()]
 }
 
-fn greet(flags: &Run, report: &Report, bound: &Bound, door: &Door, begin: Instant) -> anyhow::Result<()> {
-    let base = format!("http://{}", bound.local_addr());
+fn greet(
+    flags: &Run,
+    report: &Report,
+    address: SocketAddr,
+    requires_key: bool,
+    begin: Instant,
+) -> io::Result<()> {
+    let base = format!("http://{address}");
     let ready_ms = begin.elapsed().as_millis();
     let revisions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
     if flags.json {
@@ -98,16 +105,15 @@ fn greet(flags: &Run, report: &Report, bound: &Bound, door: &Door, begin: Instan
         line["readyMs"] = json!(ready_ms);
         line["mcp"] = json!(format!("{base}/runtime/webhooks/mcp"));
         line["sse"] = json!(format!("{base}/runtime/webhooks/mcp/sse"));
-        line["requiresKey"] = json!(door.requires_key);
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{line}").and_then(|()| out.flush()).context("cannot write to stdout")?;
-        return Ok(());
+        line["requiresKey"] = json!(requires_key);
+        let mut out = io::stdout().lock();
+        return writeln!(out, "{line}").and_then(|()| out.flush());
     }
-    let auth = match door.requires_key {
+    let auth = match requires_key {
         true => "a key in the header x-functions-key; the keys are in .bindpost/keys of the app",
         false => "open: no key is asked for",
     };
-    let is_terminal = std::io::stderr().is_terminal();
+    let is_terminal = io::stderr().is_terminal();
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
     let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
     let revisions = revisions.join(", ");

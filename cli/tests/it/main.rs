@@ -1,6 +1,9 @@
 //! The program as a user meets it.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why")]
 
+#[cfg(unix)]
+mod run;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};

@@ -84,6 +84,9 @@ class Function:
         if converter is None or not hasattr(converter, "encode"):
             return typed_data
         encode, expected = converter.encode, (typing.get_args(hint) or (None,))[0]
+        if expected in (str, bytes):
+            # As in the public worker, which writes numbers and JSON too if the hint is plain.
+            return lambda value: None if value is None else typed_data(value)
 
         def write(value):
             try:

@@ -72,6 +72,10 @@ impl Launch {
         if self.language == "python" {
             // A worker's thread for each function that blocks; and lines as they are printed, not by the block.
             command.env("PYTHON_THREADPOOL_THREAD_COUNT", "1000").env("PYTHONUNBUFFERED", "1");
+            if self.framing == Framing::Grpc {
+                // The library of the app's environment, not the older one that a public worker brings along.
+                command.env("PYTHON_ISOLATE_WORKER_DEPENDENCIES", "1");
+            }
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command

@@ -211,14 +211,19 @@ impl Workers {
         self.pool.stopped.send_replace(true);
         unfinished
     }
-}
 
-impl Drop for Workers {
-    fn drop(&mut self) {
+    /// Ends all workers at once, whatever they run.
+    pub fn kill(&self) {
         for worker in self.pool.begin_stop() {
             worker.process.signal(Signal::Kill);
         }
         self.pool.stopped.send_replace(true);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

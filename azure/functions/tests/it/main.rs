@@ -4,9 +4,20 @@
 
 mod app;
 mod blobs;
+// Apps that are served find their packages through links.
+#[cfg(unix)]
+mod client;
+#[cfg(unix)]
+mod examples;
 mod folder;
+#[cfg(unix)]
+mod libraries;
 mod packages;
+#[cfg(unix)]
+mod scenarios;
 mod scratch;
+#[cfg(unix)]
+mod served;
 // Stub programs are shell scripts.
 #[cfg(unix)]
 mod setup;

@@ -11,22 +11,47 @@ fn folder() -> PathBuf {
 
 /// The folder of an npm package, with what it depends on installed around it.
 pub(crate) fn npm(name: &str, version: &str) -> PathBuf {
-    let prefix = folder().join(format!("{name}-{version}"));
-    let package = prefix.join("node_modules").join(name);
+    let prefix = installed(&format!("{name}-{version}"), |prefix| {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix"])
+            .arg(prefix)
+            .arg(format!("{name}@{version}"));
+        run(&mut npm);
+    });
+    prefix.join("node_modules").join(name)
+}
+
+/// The interpreter of a virtual environment that has a package from PyPI.
+pub(crate) fn pip(name: &str, version: &str) -> PathBuf {
+    let prefix = installed(&format!("{name}-{version}"), |prefix| {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(prefix.join("venv")));
+        let mut pip = Command::new(python_in(prefix));
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]);
+        run(pip.env("PIP_USER", "0").arg(format!("{name}=={version}")));
+    });
+    python_in(&prefix)
+}
+
+fn python_in(prefix: &Path) -> PathBuf {
+    prefix.join("venv").join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+}
+
+/// A folder that `install` has filled, in this run or in an earlier one.
+fn installed(name: &str, install: impl FnOnce(&Path)) -> PathBuf {
+    let prefix = folder().join(name);
     let done = prefix.join("installed");
     fs::create_dir_all(&prefix).unwrap();
     // Test processes that run side by side install it once.
     let lock = File::create(prefix.join("lock")).unwrap();
     lock.lock().unwrap();
     if !done.exists() {
-        let installed = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix"])
-            .arg(&prefix)
-            .arg(format!("{name}@{version}"))
-            .output()
-            .expect("npm has to be installed");
-        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        install(&prefix);
         File::create(done).unwrap();
     }
-    package
+    prefix
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -4,9 +4,11 @@ const { app, arg, input, output } = require('@azure/functions');
 
 const path = 'snippets/{mcptoolargs.snippetname}.json';
 const connection = 'AzureWebJobsStorage';
+// The library parses texts that are JSON; bytes stay what they are.
+const dataType = 'binary';
 const saved = output.storageBlob({ connection, path });
-const kept = input.storageBlob({ connection, path });
-const named = input.storageBlob({ connection, path: 'snippets/{name}.json' });
+const kept = input.storageBlob({ connection, path, dataType });
+const named = input.storageBlob({ connection, path: 'snippets/{name}.json', dataType });
 
 app.mcpTool('saveSnippet', {
     toolName: 'save_snippet',
@@ -30,7 +32,7 @@ app.mcpTool('getSnippet', {
     toolProperties: { snippetname: arg.string().describe('The name of the snippet.') },
     extraInputs: [kept],
     handler: (_call, context) => {
-        const snippet = context.extraInputs.get(kept);
+        const snippet = context.extraInputs.get(kept)?.toString();
         return snippet ?? `There is no snippet ${context.triggerMetadata.mcptoolargs.snippetname}.`;
     },
 });
@@ -50,5 +52,5 @@ app.mcpResource('snippet', {
     description: 'A snippet by its name.',
     mimeType: 'text/plain',
     extraInputs: [named],
-    handler: (_call, context) => context.extraInputs.get(named) ?? '',
+    handler: (_call, context) => context.extraInputs.get(named)?.toString() ?? '',
 });

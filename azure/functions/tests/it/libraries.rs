@@ -1,0 +1,115 @@
+//! Every version of the language libraries that brought something for MCP: what an app can declare with it,
+//! clients can list and use.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Way};
+use crate::served::{Launch, Served};
+
+fn python(version: &str) -> Served {
+    Launch::copy_of(&format!("tests/apps/libraries/python-{version}")).python(version).serve()
+}
+
+fn node(version: &str) -> Served {
+    Launch::copy_of(&format!("tests/apps/libraries/node-{version}")).node(version).serve()
+}
+
+/// What all these apps have in common, whatever their library made of it.
+async fn offers_and_runs_everything(host: &Served) -> Client {
+    let mut client = host.client(Way::LATEST).await;
+    let tools = client.list("tools/list", "tools").await;
+    let greet = tools.iter().find(|tool| tool["name"] == "greet").unwrap();
+    assert_eq!(greet["description"], "Greets.");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "Whom."},
+            "times": {"type": "integer", "description": "How often."},
+        },
+        "required": ["name"],
+    });
+    assert_eq!(greet["inputSchema"], schema);
+    let about = json!({"uri": "info://about", "name": "about", "mimeType": "text/plain"});
+    assert_eq!(client.list("resources/list", "resources").await, [about]);
+    let item = json!({"uriTemplate": "item://{id}", "name": "item"});
+    assert_eq!(client.list("resources/templates/list", "resourceTemplates").await, [item]);
+    let code = json!({"name": "code", "description": "What.", "required": true});
+    let review = json!({"name": "review", "arguments": [code]});
+    assert_eq!(client.list("prompts/list", "prompts").await, [review]);
+
+    assert_eq!(client.text("greet", json!({"name": "Ada"})).await, "Hello Ada!");
+    assert_eq!(client.text("greet", json!({"name": "Ada", "times": 2})).await, "Hello Ada! Hello Ada!");
+    let about = json!({"uri": "info://about", "mimeType": "text/plain", "text": "About this app."});
+    assert_eq!(client.read("info://about").await, about);
+    assert_eq!(client.read("item://7").await["text"], "The item item://7.");
+    let review = client.prompt("review", json!({"code": "x = 1"})).await;
+    assert_eq!(review, [("user".to_owned(), "Review x = 1".to_owned())]);
+    client
+}
+
+/// The schema's types of the arguments of `every_type`, by name, and what is required.
+async fn every_type(client: &mut Client) -> (Vec<(String, Value)>, Value) {
+    let tools = client.list("tools/list", "tools").await;
+    let schema = &tools.iter().find(|tool| tool["name"] == "every_type").unwrap()["inputSchema"];
+    let types = schema["properties"].as_object().unwrap().iter();
+    let types = types.map(|(name, property)| {
+        let items = &property["items"]["type"];
+        (name.clone(), if items.is_null() { property["type"].clone() } else { json!([items]) })
+    });
+    let mut types: Vec<(String, Value)> = types.collect();
+    types.sort_by(|one, other| one.0.cmp(&other.0));
+    (types, schema["required"].clone())
+}
+
+fn expected_types() -> Vec<(String, Value)> {
+    [
+        ("flag", json!("boolean")),
+        ("maybe", json!("string")),
+        ("part", json!("number")),
+        ("several", json!(["integer"])),
+        ("text", json!("string")),
+        ("whole", json!("integer")),
+    ]
+    .map(|(name, kind)| (name.to_owned(), kind))
+    .to_vec()
+}
+
+fn arguments() -> Value {
+    json!({"text": "a", "whole": 1, "part": 0.5, "flag": true, "several": [1, 2]})
+}
+
+#[tokio::test]
+async fn python_1_24() {
+    offers_and_runs_everything(&python("1.24.0")).await;
+}
+
+#[tokio::test]
+async fn python_1_25() {
+    let host = python("1.25.0");
+    let mut client = offers_and_runs_everything(&host).await;
+    let (types, required) = every_type(&mut client).await;
+    assert_eq!(types, expected_types());
+    assert_eq!(required, json!(["text", "whole", "part", "flag", "several"]));
+    assert_eq!(client.text("every_type", arguments()).await, "every_type a 1 0.5 True [1, 2] ");
+}
+
+#[tokio::test]
+async fn node_4_8() {
+    offers_and_runs_everything(&node("4.8.0")).await;
+}
+
+#[tokio::test]
+async fn node_4_12() {
+    offers_and_runs_everything(&node("4.12.0")).await;
+}
+
+#[tokio::test]
+async fn node_4_16() {
+    let host = node("4.16.5");
+    let mut client = offers_and_runs_everything(&host).await;
+    let (types, required) = every_type(&mut client).await;
+    assert_eq!(types, expected_types());
+    assert_eq!(required, json!(["text", "whole", "part", "flag", "several"]));
+    assert_eq!(client.text("every_type", arguments()).await, "every_type a 1 0.5 true 1,2 ");
+    assert_eq!(client.text("generic", json!({})).await, "generic");
+}

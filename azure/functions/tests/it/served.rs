@@ -1,0 +1,202 @@
+//! Function apps, each served by a host in this process.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bindpost_azure_functions::app::App;
+use bindpost_azure_functions::setup::Progress;
+use bindpost_azure_functions::{Door, Host, HostOptions, Report};
+use bindpost_mcp_http::bind;
+use bindpost_mcp_http::listener::{Drain, DrainTrigger};
+
+use crate::client::{Client, Way};
+use crate::packages;
+use crate::scratch::Scratch;
+
+/// The libraries that the fixture apps and the examples use.
+const PYTHON_LIBRARY: &str = "1.25.0";
+const NODE_LIBRARY: &str = "4.16.5";
+
+/// The language of a fixture app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Python,
+    Node,
+}
+
+/// An app that is about to be served: a copy of its folder, and what the environment says.
+pub(crate) struct Launch {
+    folder: Scratch,
+    environment: Vec<(String, String)>,
+    options: HostOptions,
+    door: Door,
+}
+
+/// An app that is served until this is dropped.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) report: Report,
+    folder: Scratch,
+    end: DrainTrigger,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Language {
+    /// The fixture app in this language, not served yet.
+    pub(crate) fn launch(self) -> Launch {
+        let launch = Launch::copy_of(match self {
+            Language::Python => "tests/apps/python",
+            Language::Node => "tests/apps/node",
+        });
+        match self {
+            Language::Python => launch.python(PYTHON_LIBRARY),
+            Language::Node => launch.node(NODE_LIBRARY),
+        }
+    }
+
+    /// The fixture app, served for all tests that run at the same time.
+    pub(crate) fn shared(self) -> Arc<Served> {
+        static PYTHON: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+        static NODE: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+        let shared = match self {
+            Language::Python => &PYTHON,
+            Language::Node => &NODE,
+        };
+        let mut shared = shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        shared.upgrade().unwrap_or_else(|| {
+            let served = Arc::new(self.launch().serve());
+            *shared = Arc::downgrade(&served);
+            served
+        })
+    }
+}
+
+impl Launch {
+    /// A copy of a folder that is named from this crate's.
+    pub(crate) fn copy_of(app: &str) -> Launch {
+        let folder = Scratch::new();
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(app), folder.path());
+        let path = std::env::var("PATH").unwrap();
+        Launch {
+            folder,
+            environment: vec![("PATH".to_owned(), path)],
+            options: HostOptions { install: false, ..HostOptions::default() },
+            door: Door::default(),
+        }
+    }
+
+    /// Runs it with this version of `azure-functions`.
+    pub(crate) fn python(self, version: &str) -> Launch {
+        let python = packages::pip("azure-functions", version);
+        self.setting("languageWorkers__python__defaultExecutablePath", python.to_str().unwrap())
+    }
+
+    /// Runs it with this version of `@azure/functions`.
+    pub(crate) fn node(self, version: &str) -> Launch {
+        let package = packages::npm("@azure/functions", version);
+        let modules = package.ancestors().nth(2).unwrap();
+        symlink(modules, self.folder.path().join("node_modules")).unwrap();
+        self
+    }
+
+    pub(crate) fn setting(mut self, name: &str, value: &str) -> Launch {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn options(mut self, change: impl FnOnce(&mut HostOptions)) -> Launch {
+        change(&mut self.options);
+        self
+    }
+
+    pub(crate) fn with_keys(mut self) -> Launch {
+        self.door.requires_key = true;
+        self
+    }
+
+    /// Starts a host for it, on a thread of its own: it outlives the runtime of the test that wanted it first.
+    pub(crate) fn serve(self) -> Served {
+        let Launch { folder, environment, options, door } = self;
+        let (tell, told) = mpsc::channel();
+        let app = App::open(folder.path(), environment).unwrap_or_else(|error| panic!("{error}"));
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+            runtime.unwrap().block_on(async {
+                let host = Host::start(app, options, &Silent).await;
+                let host = host.unwrap_or_else(|error| panic!("the app does not start: {error}"));
+                let bound = bind("127.0.0.1:0").await.unwrap();
+                let (trigger, drain) = Drain::new();
+                tell.send((bound.local_addr(), host.report(), trigger.clone())).unwrap();
+                host.serve_until(bound, door, trigger, drain).await.unwrap();
+            });
+        });
+        let (address, report, end) = told.recv().expect("the host starts");
+        Served { address, report, folder, end, thread: Some(thread) }
+    }
+}
+
+impl Served {
+    /// A file in the app's folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) async fn client(&self, way: Way) -> Client {
+        Client::connect(self.address, way).await
+    }
+
+    /// One client for each way to talk to a server.
+    pub(crate) async fn clients(&self) -> Vec<Client> {
+        self.clients_by(&Way::ALL).await
+    }
+
+    pub(crate) async fn clients_by(&self, ways: &[Way]) -> Vec<Client> {
+        let mut clients = Vec::new();
+        for way in ways {
+            clients.push(self.client(*way).await);
+        }
+        clients
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.end.pull();
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join)
+            && !thread::panicking()
+        {
+            panic!("the host failed");
+        }
+    }
+}
+
+/// Copies what belongs to an app, but not what running it has left behind.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if [".venv", "node_modules", ".bindpost", "__pycache__"].iter().any(|left| name == *left) {
+            continue;
+        }
+        let target = to.join(name);
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn started(&self, _step: &str) {}
+    fn output(&self, _line: &str) {}
+    fn done(&self, _step: &str, _took: Duration) {}
+}

@@ -1,0 +1,41 @@
+//! `bindpost run` as its users meet it: real processes, real signals, small apps that need no packages.
+
+mod app;
+mod changes;
+mod client;
+mod console;
+mod crashes;
+mod exec;
+mod hangs;
+mod host;
+mod keys;
+mod mistakes;
+mod processes;
+mod start;
+mod stdio;
+mod stopping;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks again and again until there is an answer, and fails when it does not come in time.
+fn eventually<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Runs parts of a test that mostly wait at the same time.
+fn side_by_side<const N: usize>(parts: [&(dyn Fn() + Sync); N]) {
+    thread::scope(|scope| {
+        parts.map(|part| scope.spawn(part)).map(|part| part.join().expect("each part holds"))
+    });
+}
+
+/// For what takes a moment on an idle machine, and longer on a busy one.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,141 @@
+//! Apps that do not start: what is said, and that nothing is left behind.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::app::{App, PID, tool};
+use super::host::{command, run_to_end};
+
+/// Runs an app that must not start: what it says on stderr.
+fn refusal(command: Command) -> String {
+    let output = run_to_end(command);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "it must fail, and said:\n{stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "what is wrong belongs on stderr");
+    stderr
+}
+
+fn assert_says(stderr: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(stderr.contains(part), "{part:?} is not in:\n{stderr}");
+    }
+}
+
+fn on_any_port(app: &App) -> Command {
+    let mut command = command(app.path());
+    command.args(["--port", "0"]);
+    command
+}
+
+#[test]
+fn a_mistake_in_host_json_names_the_file_the_member_and_the_fix() {
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            r#"{"version": "2.0", "functionTimeout": "soon"}"#,
+            &["host.json: functionTimeout: \"soon\"", "fix: write it as hh:mm:ss"],
+        ),
+        (r#"{"version": "1.0"}"#, &["host.json: version:", "fix: write \"version\": \"2.0\""]),
+        (r#"{"version": "2.0","#, &["host.json: is no JSON: line 1"]),
+        (
+            r#"{"version": "2.0", "extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Nobody"}}}}"#,
+            &["host.json: extensions.mcp.system.webhookAuthorizationLevel", "fix:"],
+        ),
+    ];
+    for (host, says) in cases {
+        let app = App::node().tool("pid", PID).with("host.json", host);
+        assert_says(&refusal(on_any_port(&app)), says);
+    }
+}
+
+#[test]
+fn a_mistake_in_the_only_function_names_the_file_the_function_the_member_and_the_fix() {
+    let trigger = tool("a b");
+    let app = App::node().tool("pid", PID).with("pid/function.json", &trigger);
+    let stderr = refusal(on_any_port(&app));
+    assert_says(
+        &stderr,
+        &[
+            "pid/function.json: function pid: mcpToolTrigger.toolName: \"a b\"",
+            "fix: use 1 to 128 of the characters",
+        ],
+    );
+}
+
+#[test]
+fn a_script_that_does_not_load_is_shown_with_its_error() {
+    let app = App::node().tool("pid", "module.exports = async () => {");
+    assert_says(
+        &refusal(on_any_port(&app)),
+        &["function pid", "the worker cannot load it: pid/index.js:1: "],
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let app = App::node();
+    let stderr = refusal(command(app.path().join("nowhere")));
+    assert_says(&stderr, &["nowhere", "fix: give the folder that holds the app's host.json"]);
+}
+
+#[test]
+fn a_folder_without_host_json_is_no_app() {
+    let app = App::node();
+    std::fs::create_dir(app.path().join("empty")).expect("creates");
+    assert_says(
+        &refusal(command(app.path().join("empty"))),
+        &["host.json", "this folder is no function app", "fix:"],
+    );
+}
+
+#[test]
+fn an_interpreter_that_is_missing_comes_with_how_to_install_it() {
+    let app = App::node().tool("pid", PID);
+    let mut command = on_any_port(&app);
+    command.env("PATH", app.path());
+    let stderr = refusal(command);
+    assert_says(&stderr, &["Node was not found: looked for node on the PATH", "\n  fix: "]);
+}
+
+#[test]
+fn a_custom_handler_that_is_missing_is_named() {
+    let app = App::handler(&["pid"], "", "").with(
+        "host.json",
+        r#"{"version": "2.0", "customHandler": {"description": {"defaultExecutablePath": "no-such-handler"}}}"#,
+    );
+    assert_says(&refusal(on_any_port(&app)), &["no-such-handler"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_at_once_and_starts_no_worker() {
+    let app = App::node().tool("pid", &format!("require('node:fs').writeFileSync('started.txt', '');{PID}"));
+    let taken = TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = taken.local_addr().expect("bound");
+    let mut command = command(app.path());
+    command.args(["--port", &address.port().to_string()]);
+    let begin = Instant::now();
+    let stderr = refusal(command);
+    // The promise is one second on an idle machine.
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_says(&stderr, &[&address.to_string(), "fix: choose another port with --port N"]);
+    assert_eq!(app.read("started.txt"), None, "a worker was started");
+}
+
+#[test]
+fn a_worker_that_ends_while_it_starts_is_not_started_again() {
+    let crash =
+        "require('node:fs').appendFileSync('starts.txt', '.'); console.error('no licence'); process.exit(3);";
+    let app =
+        App::node().tool("pid", PID).with("package.json", r#"{"main": "crash.js"}"#).with("crash.js", crash);
+    let mut command = on_any_port(&app);
+    command.arg("--no-install");
+    let stderr = refusal(command);
+    assert_says(&stderr, &["exit code 3", "no licence"]);
+    assert_eq!(app.read("starts.txt").as_deref(), Some("."));
+
+    let more = "open('starts.txt', 'a').write('.'); print('no licence', file=sys.stderr); sys.exit(3)";
+    let app = App::handler(&["pid"], "", more);
+    let stderr = refusal(on_any_port(&app));
+    assert_says(&stderr, &["exit code 3", "no licence", "handler.py"]);
+    assert_eq!(app.read("starts.txt").as_deref(), Some("."));
+}
