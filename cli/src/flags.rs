@@ -55,6 +55,9 @@ pub(crate) struct Run {
     /// An origin whose pages may call, such as https://example.com (repeat for more)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+    /// Believe the headers by which App Service or Container Apps in front names the user (X-MS-CLIENT-PRINCIPAL…)
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) platform_identity: bool,
     /// A folder of language workers to use instead of the built-in ones, such as Core Tools' `workers`
     #[arg(long, value_name = "DIR")]
     pub(crate) workers: Option<PathBuf>,

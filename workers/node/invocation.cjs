@@ -61,9 +61,15 @@ class Invocation {
     completeMetadata(context.triggerMetadata, inputs[0], this.metadata);
     const { preInvocation, postInvocation } = this.#app.hooks;
     if (preInvocation.length === 0 && postInvocation.length === 0) {
-      return model.getResponse(context, await model.invokeFunction(context, inputs, callback));
+      return this.#answer(model, context, await model.invokeFunction(context, inputs, callback));
     }
-    return model.getResponse(context, await this.#invokeWithHooks(model, context, inputs, callback));
+    return this.#answer(model, context, await this.#invokeWithHooks(model, context, inputs, callback));
+  }
+
+  async #answer(model, context, result) {
+    const response = await model.getResponse(context, result);
+    if (result?.isError === true) keepError(response);
+    return response;
   }
 
   async #invokeWithHooks(model, invocationContext, inputs, functionCallback) {
@@ -150,6 +156,26 @@ function completeMetadata(triggerMetadata, call, metadata) {
   }
   offer(trigger.contextName, small);
   offer(trigger.name, small);
+}
+
+/** The library's `McpToolResponse` takes `isError` and forgets it on the way; only a whole result can say it. */
+function keepError(response) {
+  const envelope = parsed(response.returnValue?.string);
+  if (typeof envelope?.type !== 'string' || typeof envelope.content !== 'string') return;
+  if (envelope.type === 'call_tool_result') return;
+  const content = parsed(envelope.content);
+  if (content === undefined) return;
+  const whole = { content: Array.isArray(content) ? content : [content], isError: true };
+  if (typeof envelope.structuredContent === 'string') whole.structuredContent = parsed(envelope.structuredContent);
+  response.returnValue = { string: JSON.stringify({ type: 'call_tool_result', content: JSON.stringify(whole) }) };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 // Bytes are base64 on the wire and Buffers in the models.

@@ -295,7 +295,9 @@ async fn tell(context: &Context, levels: &LogLevels, function: &str, log: Log) {
     }
     console::write(levels, Some(function), &log);
     let Log { level, origin, category, message, .. } = log;
-    if origin != LogOrigin::User {
+    // Java's worker says this of every call, as if the function had.
+    let is_workers_own = message.starts_with("Function \"") && message.ends_with("invoked by Java Worker");
+    if origin != LogOrigin::User || is_workers_own {
         return;
     }
     let level = match level {

@@ -9,8 +9,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_http::listener::{Drain, DrainTrigger, until_signal};
+use bindpost_mcp_http::listener::{Drain, DrainTrigger, Limits as Connections, until_signal};
 use bindpost_mcp_http::{Auth, Bound, Endpoint, SessionMode, Settings, SseOptions};
+use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{Entry, Limits as CallLimits, Server, stdio};
 use hyper::service::service_fn;
 use tokio::sync::watch;
@@ -33,6 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LIE_STILL: Duration = Duration::from_millis(300);
 /// How long invocations of the old workers may go on when there are new ones, or when the host stops.
 const DRAIN: Duration = Duration::from_secs(25);
+/// How long before the end of a drain calls that still run are given up.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How often HTTP+SSE clients are pinged, as on the platform.
 const PING: Duration = Duration::from_secs(25);
 
@@ -75,6 +78,8 @@ pub struct Door {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call.
     pub allowed_origins: Vec<String>,
+    /// Believes the headers by which a platform in front names the user; otherwise functions do not see them.
+    pub trusts_platform: bool,
 }
 
 /// Why an app does not run.
@@ -263,15 +268,17 @@ impl Host {
             tokio::spawn(async move {
                 begun.await;
                 shared.draining.store(true, Ordering::SeqCst);
+                // Calls that take longer get an error while there is still somebody to send it.
+                tokio::time::sleep(DRAIN.saturating_sub(LAST_ANSWERS)).await;
+                shared.generation().kill();
             })
         };
         let watching = self.watch.map(|watch| tokio::spawn(self.shared.clone().keep_up(watch)));
         let failing = {
-            let mut failed = self.shared.failed.subscribe();
+            let failed = self.shared.clone().until_failed();
             tokio::spawn(async move {
-                if failed.wait_for(Option::is_some).await.is_ok() {
-                    trigger.pull();
-                }
+                failed.await;
+                trigger.pull();
             })
         };
         let make = |peer| {
@@ -292,17 +299,22 @@ impl Host {
             () = ended => generation.kill(),
         }
         served?;
-        match self.shared.failed.borrow().clone() {
-            Some(reason) => Err(HostError::Failed(reason)),
-            None => Ok(()),
-        }
+        self.shared.outcome()
     }
 
-    /// Serves stdin and stdout until the client is gone.
+    /// Serves stdin and stdout until the client is gone, or the workers have failed for good.
     pub async fn serve_stdio(self) -> Result<(), HostError> {
-        let served = stdio::serve_stdio(&self.shared.server).await;
+        let watching = self.watch.map(|watch| tokio::spawn(self.shared.clone().keep_up(watch)));
+        let served = tokio::select! {
+            served = stdio::serve_stdio(&self.shared.server) => served,
+            () = self.shared.clone().until_failed() => Ok(()),
+        };
+        if let Some(watching) = watching {
+            watching.abort();
+        }
         self.shared.generation().stop(Duration::ZERO).await;
-        Ok(served?)
+        served?;
+        self.shared.outcome()
     }
 
     /// Ends the workers.
@@ -343,11 +355,29 @@ impl Shared {
             allowed_origins: door.allowed_origins.clone(),
             // The platform's own clients call tools without a handshake.
             sessions: SessionMode::Optional,
+            without_header: Revision::V2025_06_18,
+            trust_platform_identity: door.trusts_platform,
+            connections: Connections { drain: DRAIN, ..Connections::default() },
             max_body: usize::try_from(mcp.max_request_body_bytes).unwrap_or(usize::MAX),
             open_to_all: auth.is_none(),
             auth,
             ..Settings::default()
         })
+    }
+
+    /// Waits until there is no hope for the workers.
+    async fn until_failed(self: Arc<Self>) {
+        let mut failed = self.failed.subscribe();
+        if failed.wait_for(Option::is_some).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    fn outcome(&self) -> Result<(), HostError> {
+        match self.failed.borrow().clone() {
+            Some(reason) => Err(HostError::Failed(reason)),
+            None => Ok(()),
+        }
     }
 
     /// Starts the app again when its files change: the new workers first, then the old ones go.
@@ -386,6 +416,12 @@ impl Shared {
     async fn renew(self: &Arc<Self>) -> Result<Option<Watch>, HostError> {
         let app = App::open(&self.app.folder, self.app.settings.environment())?;
         let events = Arc::new(Told::new(self.failed.clone(), app.host.log_levels.clone()));
+        if app.host.custom_handler.as_ref().is_some_and(|handler| handler.port.is_some()) {
+            // Two cannot listen on one port: the old one has to go first.
+            let old = self.generation();
+            old.released(DRAIN).await;
+            old.stop(Duration::ZERO).await;
+        }
         let mut generation = Generation::start(&app, &self.options, events, &Quiet).await?;
         let watch = generation.watch.take();
         let replaced = self.server.catalog().replace(entries_of(&generation, self.manner));

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -214,7 +214,7 @@ impl Runner {
             function: function.clone(),
             inputs,
             metadata,
-            trace_parent: trace.parent,
+            trace_parent: Some(trace.parent.unwrap_or_else(new_trace)),
             trace_state: trace.state,
         };
         let (said, mut heard) = mpsc::unbounded_channel();
@@ -332,6 +332,15 @@ fn next_id() -> String {
     format!("{high:08x}-0000-4000-8000-{number:012x}")
 }
 
+/// A trace of its own for a call that belongs to none: functions may rely on having one. It is not sampled.
+fn new_trace() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    static ORIGIN: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or(1) | 1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let origin = *ORIGIN;
+    format!("00-{origin:016x}{number:016x}-{:016x}-00", origin.rotate_left(32) ^ number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +360,14 @@ mod tests {
     fn reads_texts_as_the_platform_does() {
         assert_eq!(text(Bytes::from_static(b"\xef\xbb\xbfhello")), "hello");
         assert_eq!(text(Bytes::from_static(b"a\xffb")), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_new_trace_is_a_traceparent() {
+        let (one, other) = (new_trace(), new_trace());
+        let lengths: Vec<usize> = one.split('-').map(str::len).collect();
+        assert_eq!(lengths, [2, 32, 16, 2], "{one}");
+        assert_ne!(one, other);
     }
 
     #[test]

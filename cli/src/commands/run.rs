@@ -74,6 +74,7 @@ fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
     }
     Ok(Door {
         requires_key: flags.require_key || (!loopback && !anonymous),
+        trusts_platform: flags.platform_identity,
         allowed_hosts: flags.allow_host.clone(),
         allowed_origins: flags.allow_origin.iter().chain(&app.local.cors).cloned().collect(),
     })

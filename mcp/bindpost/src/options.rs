@@ -313,6 +313,7 @@ impl Options {
         Ok(Settings {
             path: main,
             sse: SseOptions::default(),
+            without_header: Settings::default().without_header,
             sse_paths: self.sse.then_some((sse, message)),
             allowed_hosts: self.allowed_hosts.clone(),
             allowed_origins: self.allowed_origins.clone(),

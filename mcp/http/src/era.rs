@@ -81,7 +81,7 @@ impl Endpoint {
         }
         match headers.version() {
             Version::Known(revision) if revision.has_handshake() => Ok(revision),
-            _ => Ok(Revision::WITHOUT_HEADER),
+            _ => Ok(self.settings.without_header),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bindpost_mcp_protocol::Revision;
+
 use crate::auth::Auth;
 use crate::listener;
 
@@ -25,6 +27,9 @@ pub struct Settings {
     pub require_origin: bool,
     /// Whether revisions with a handshake get sessions.
     pub sessions: SessionMode,
+    /// The revision of a request that names neither a session nor a revision, where that is served. The
+    /// specification says 2025-03-26.
+    pub without_header: Revision,
     /// How many sessions, for how long.
     pub session_limits: SessionLimits,
     /// Answers are JSON only: no streams, no GET, no questions to the client.
@@ -133,6 +138,7 @@ impl Default for Settings {
             allowed_origins: Vec::new(),
             require_origin: false,
             sessions: SessionMode::Required,
+            without_header: Revision::WITHOUT_HEADER,
             session_limits: SessionLimits::default(),
             json_only: false,
             max_body: 4 * 1024 * 1024,

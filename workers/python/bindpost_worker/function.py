@@ -86,7 +86,7 @@ class Function:
         encode, expected = converter.encode, (typing.get_args(hint) or (None,))[0]
         if expected in (str, bytes):
             # As in the public worker, which writes numbers and JSON too if the hint is plain.
-            return lambda value: None if value is None else typed_data(value)
+            return typed_data
 
         def write(value):
             try:
@@ -158,7 +158,7 @@ def convert(datum, kind):
 def typed_data(value):
     """A value of a binding the library does not know."""
     if value is None:
-        return "string", ""
+        return None
     if isinstance(value, str):
         return "string", value
     if isinstance(value, (bytes, bytearray)):

@@ -103,7 +103,10 @@ impl WorkerConfig {
         let Some(mut config) = read_object(&directory.join(FILE), &file)? else {
             let problem = Problem::new("there is none, so this folder holds no worker").in_file(file);
             return Err(problem
-                .fix("let languageWorkers__<language>__workerDirectory name the folder of a worker")
+                .fix(
+                    "name a folder that has one below it, as in DIR/python/worker.config.json, with --workers DIR, or \
+                     the worker's own folder with the setting languageWorkers__<language>__workerDirectory",
+                )
                 .into());
         };
         worker_profile::apply(&mut config, settings, platform);

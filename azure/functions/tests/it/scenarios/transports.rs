@@ -78,6 +78,11 @@ async fn serves_calls_without_a_handshake(app: Language) {
         let response = post(host.address, path, &[], call.to_string()).await.message().await.unwrap();
         assert_eq!(response["result"]["content"], json!([{"type": "text", "text": "hello-world"}]), "{path}");
     }
+    // It is answered as the platform answers, which does not leave out what is newer than 2025-03-26.
+    let params = json!({"name": "PocoOutputTool", "arguments": {"city": "Oslo"}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let response = post(host.address, PATH, &[], call.to_string()).await.message().await.unwrap();
+    assert_eq!(response["result"]["structuredContent"]["city"], "Oslo");
 }
 
 async fn serves_http_sse_at_the_path_it_names(app: Language) {

@@ -89,7 +89,12 @@ tool('MultiContentTool', {}, () => [
 tool(
     'StructuredContentTool',
     { fails: arg.boolean().optional() },
-    () => new McpToolResponse({ content: [new McpTextContent('as structured')], structuredContent: { answer: 42 } }),
+    (call) =>
+        new McpToolResponse({
+            content: [new McpTextContent('as structured')],
+            structuredContent: { answer: 42 },
+            isError: call.arguments?.fails ?? false,
+        }),
 );
 tool('VoidTool', {}, () => {});
 tool('BytesTool', {}, () => Buffer.from([0xff, 0xfe, 0x00]));
