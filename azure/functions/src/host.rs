@@ -19,15 +19,15 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::console::Told;
 use crate::entries::{self, Manner};
+use crate::error::HostError;
 use crate::front_door::{Condition, FrontDoor, MCP_PATH, SSE_PATHS};
 use crate::generation::Generation;
 use crate::invocation::Engine;
-use crate::keys::{self, KeysError};
-use crate::problem::AppError;
+use crate::keys;
 use crate::report::Report;
-use crate::setup::{Progress, SetupError};
+use crate::setup::Progress;
 use crate::watch::Watch;
-use crate::worker::{Health, StartError};
+use crate::worker::Health;
 
 /// How often files are looked at, and how long they must lie still before the app is started again.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -80,78 +80,6 @@ pub struct Door {
     pub allowed_origins: Vec<String>,
     /// Believes the headers by which a platform in front names the user; otherwise functions do not see them.
     pub trusts_platform: bool,
-}
-
-/// Why an app does not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// Its files have mistakes.
-    #[error(transparent)]
-    App(#[from] AppError),
-    /// It could not be made ready.
-    #[error("{}", with_fix(.0))]
-    Setup(#[from] SetupError),
-    /// Its worker did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// There is no worker for its language.
-    #[error(
-        "there is no built-in worker for {language}\n  fix: name a folder of workers that has one, with --workers DIR \
-         or the setting languageWorkers__{language}__workerDirectory"
-    )]
-    NoWorker {
-        /// The language.
-        language: String,
-    },
-    /// The runtime is `custom`, and nothing says what to start.
-    #[error(
-        "FUNCTIONS_WORKER_RUNTIME is custom, and host.json has no customHandler\n  fix: add \"customHandler\": \
-         {{\"description\": {{\"defaultExecutablePath\": \"…\"}}}} to host.json"
-    )]
-    NoHandler,
-    /// Nothing was found, and the worker may have said why.
-    #[error("no functions were found{}", said(console))]
-    NoFunctions {
-        /// The last lines of the worker's console.
-        console: Vec<String>,
-    },
-    /// What was found cannot be served.
-    #[error("none of the app's functions can be served:\n  {}", reasons.join("\n  "))]
-    NothingToServe {
-        /// Why, function by function.
-        reasons: Vec<String>,
-    },
-    /// Our own worker could not be written to a temporary folder.
-    #[error("the built-in worker cannot be written to a temporary folder: {0}")]
-    Unpack(io::Error),
-    /// The keys cannot be read or made.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// The address could not be served.
-    #[error(transparent)]
-    Serve(#[from] io::Error),
-    /// Workers ended again and again.
-    #[error("the app does not stay up: {0}")]
-    Failed(String),
-    /// The server does not come together.
-    #[error("{0}")]
-    Server(String),
-}
-
-fn said(console: &[String]) -> String {
-    match console {
-        [] => "\n  fix: give the folder that has function_app.py, or whose package.json names the functions in `main`"
-            .to_owned(),
-        lines => format!("; the worker said:\n    {}", lines.join("\n    ")),
-    }
-}
-
-fn with_fix(error: &SetupError) -> String {
-    match error.fix() {
-        Some(fix) => format!("{error}\n  fix: {fix}"),
-        None => error.to_string(),
-    }
 }
 
 /// An app that runs.

@@ -14,6 +14,7 @@ mod console;
 mod custom_handler;
 pub mod datum;
 mod entries;
+mod error;
 mod front_door;
 pub mod function;
 mod generation;
@@ -27,5 +28,6 @@ pub mod setup;
 mod watch;
 pub mod worker;
 
-pub use host::{Door, Host, HostError, HostOptions};
+pub use error::HostError;
+pub use host::{Door, Host, HostOptions};
 pub use report::{ArgumentRow, PromptRow, Report, ResourceRow, ToolRow, Warning};
