@@ -32,7 +32,11 @@ fn run(command: Command) -> anyhow::Result<()> {
     if let Command::Exec(exec) = command {
         return commands::exec::run(exec).map(|never| match never {});
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let (Command::Run(_), None) = (&command, std::env::var_os("TOKIO_WORKER_THREADS")) {
+        runtime.worker_threads(host_threads());
+    }
+    let runtime = runtime.enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         match command {
             Command::Demo(demo) => commands::demo::run(demo).await,
@@ -40,4 +44,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
         }
     })
+}
+
+/// Half of the processors: functions run in processes of their own, which need the others. A thread of the host that
+/// is woken only to look for work takes a processor from them.
+fn host_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(2))
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: our server against the limit and the peers, by `bench/run.py`, and a verdict on the result.
+//! `cargo xtask bench functions` is another one: the Functions host against its workers alone.
 
+mod functions;
 mod verdict;
 
 use std::path::PathBuf;
@@ -13,6 +15,11 @@ use crate::workspace::{self, cargo};
 const QUICK: &str = "limit hyper-parse,rmcp,turbomcp,bindpost";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some((first, rest)) = args.split_first()
+        && first == "functions"
+    {
+        return functions::run(rest);
+    }
     let (ours, theirs) = match args.iter().position(|arg| arg == "--") {
         Some(at) => (&args[..at], Some(&args[at + 1..])),
         None => (args, None),
@@ -23,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--all" => all = true,
             "--verdict" => only_verdict = true,
             other => bail!(
-                "no such option: {other} (there are --all, --verdict, and -- followed by arguments of run.py)"
+                "no such option: {other} (there are functions, --all, --verdict, and -- followed by arguments of run.py)"
             ),
         }
     }

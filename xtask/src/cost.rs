@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,9 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() -> Result<()> {
     workspace::run(&mut cargo(&["build", "--release", "--package", "orders"]))?;
-    let manifest = workspace::root().join("bench/Cargo.toml");
-    let manifest = manifest.to_str().context("the path of this folder is no text")?;
-    workspace::run(&mut cargo(&["build", "--release", "--package", "load", "--manifest-path", manifest]))?;
+    let load = workspace::build_bench(&["load"])?.join("load");
     let folder = workspace::target().join("cost");
     fs::create_dir_all(&folder)?;
     let keys = folder.join("keys.txt");
@@ -34,8 +32,8 @@ pub(crate) fn run() -> Result<()> {
     let mut worst: f64 = 0.0;
     println!("{:<10} {:>12} {:>12} {:>7}", "revision", "open", "with a key", "ratio");
     for (revision, profile) in [("2025-11-25", "legacy"), ("2026-07-28", "modern")] {
-        let open = per_call(&folder, profile, None)?;
-        let known = per_call(&folder, profile, Some(&keys))?;
+        let open = per_call(&folder, &load, profile, None)?;
+        let known = per_call(&folder, &load, profile, Some(&keys))?;
         println!("{revision:<10} {open:>12.0} {known:>12.0} {:>7.3}", known / open);
         worst = worst.max(known / open);
     }
@@ -47,14 +45,14 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// Instructions of one call.
-fn per_call(folder: &Path, profile: &str, keys: Option<&Path>) -> Result<f64> {
-    let few = total(folder, profile, keys, FEW)?;
-    let many = total(folder, profile, keys, MANY)?;
+fn per_call(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>) -> Result<f64> {
+    let few = total(folder, load, profile, keys, FEW)?;
+    let many = total(folder, load, profile, keys, MANY)?;
     Ok((many - few) / (MANY - FEW) as f64)
 }
 
 /// Instructions of the whole program with this many calls.
-fn total(folder: &Path, profile: &str, keys: Option<&Path>, calls: u64) -> Result<f64> {
+fn total(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>, calls: u64) -> Result<f64> {
     let profiled = folder.join("callgrind.out");
     let _ = fs::remove_file(&profiled);
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -68,7 +66,7 @@ fn total(folder: &Path, profile: &str, keys: Option<&Path>, calls: u64) -> Resul
     command.env("TOKIO_WORKER_THREADS", "1").stderr(Stdio::null());
     let server = Server(command.spawn().context("valgrind is needed: apt-get install valgrind")?);
     wait_for(port)?;
-    let mut load = Command::new(load_program());
+    let mut load = Command::new(load);
     load.args(["--port", &port.to_string(), "--profile", profile, "--conns", "1"]);
     load.args(["--requests", &calls.to_string(), "--op", "call", "--tool", "get_order"]);
     load.args(["--arguments", r#"{"orderId":"123"}"#, "--marker", "18.5"]);
@@ -82,10 +80,6 @@ fn total(folder: &Path, profile: &str, keys: Option<&Path>, calls: u64) -> Resul
     let counted = fs::read_to_string(&profiled).context("callgrind wrote nothing")?;
     let line = counted.lines().find_map(|line| line.strip_prefix("totals: ")).context("no totals")?;
     Ok(line.trim().parse()?)
-}
-
-fn load_program() -> PathBuf {
-    workspace::root().join("bench/target/release/load")
 }
 
 fn wait_for(port: u16) -> Result<()> {

@@ -25,7 +25,11 @@ const COMMANDS: &[(&str, &str, Run)] = &[
     ("interop", "real clients, each from its package, against ours", |_| interop::run()),
     ("compare", "the same server in other frameworks, and one test for all  [--measure]", compare::run),
     ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
-    ("bench", "against the limit and the peers  [--all] [--verdict] [-- run.py arguments]", bench::run),
+    (
+        "bench",
+        "against the limit and the peers  [functions] [--all] [--verdict] [-- run.py arguments]",
+        bench::run,
+    ),
 ];
 
 fn main() -> ExitCode {

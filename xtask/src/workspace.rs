@@ -24,6 +24,17 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// Builds programs of `bench/`, which is a workspace of its own, and returns the folder they are in.
+pub(crate) fn build_bench(packages: &[&str]) -> Result<PathBuf> {
+    let target = root().join("bench/target");
+    let mut command = cargo(&["build", "--release", "--manifest-path", "bench/Cargo.toml"]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    run(command.env("CARGO_TARGET_DIR", &target))?;
+    Ok(target.join("release"))
+}
+
 /// Runs a program with our own output, and fails when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line(command);

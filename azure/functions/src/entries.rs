@@ -182,12 +182,12 @@ impl Served {
         required: &[String],
         shape: impl Fn(Datum) -> Result<Returned<T>, ResultError>,
     ) -> Result<Result<T, Failure>, ToolError> {
-        let client_info = context.client_info();
+        let client_info = context.client_info_json();
         let http = context.http();
         let request = Request {
             subject,
             session_id: context.session_id(),
-            client_info: client_info.as_ref(),
+            client_info: client_info.as_deref(),
             transport: match http {
                 None => "unknown",
                 Some(http) if http.uri().path() == SSE_PATHS.1 => "http-sse",
@@ -202,16 +202,20 @@ impl Served {
         }
         let mut round = taken_up(context).await?;
         for _ in 0..MOST_ROUNDS {
-            let again = Request {
-                input_responses: round.responses.as_ref(),
-                state: round.state.as_ref(),
-                ..request.clone()
+            let again;
+            let request = match &round {
+                Round { responses: None, state: None } => &request,
+                Round { responses, state } => {
+                    again = Request {
+                        input_responses: responses.as_ref(),
+                        state: state.as_ref(),
+                        ..request.clone()
+                    };
+                    &again
+                }
             };
-            let returned = match self
-                .runner
-                .run(&self.function, &again, trace(context), &Client { context, served: self })
-                .await
-            {
+            let listener = Client { context, served: self };
+            let returned = match self.runner.run(&self.function, request, trace(context), &listener).await {
                 Ok(returned) => returned,
                 Err(failure) => return Ok(Err(self.noted(failure))),
             };
@@ -297,7 +301,7 @@ async fn tell(context: &Context, levels: &LogLevels, function: &str, log: Log) {
     let Log { level, origin, category, message, .. } = log;
     // Java's worker says this of every call, as if the function had.
     let is_workers_own = message.starts_with("Function \"") && message.ends_with("invoked by Java Worker");
-    if origin != LogOrigin::User || is_workers_own {
+    if origin != LogOrigin::User || is_workers_own || !context.asked_for_logs() {
         return;
     }
     let level = match level {

@@ -176,6 +176,27 @@ impl Context {
         }
     }
 
+    /// The same as JSON text, as the client wrote it where nothing had to be kept.
+    pub fn client_info_json(&self) -> Option<Cow<'_, str>> {
+        match self.0.peer().session() {
+            Some(session) => session.client_info_json().map(Cow::Owned),
+            None => self
+                .0
+                .params()
+                .meta(meta::CLIENT_INFO)
+                .filter(|info| info.is_object())
+                .map(|info| info.as_json().into()),
+        }
+    }
+
+    /// Whether the client has asked for log messages: by `logging/setLevel` in its session, or in the request.
+    pub fn asked_for_logs(&self) -> bool {
+        match self.0.peer().session() {
+            Some(session) => session.asked_log_level().is_some(),
+            None => self.0.log_level().is_some(),
+        }
+    }
+
     /// What the client says it can do.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.0.capabilities()

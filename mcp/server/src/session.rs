@@ -9,6 +9,7 @@ use bindpost_mcp_protocol::{ErrorObject, RequestId, Response, Revision};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::auth::Caller;
@@ -56,6 +57,9 @@ struct ClientSays {
     capabilities: ClientCapabilities,
 }
 
+/// No log level.
+const UNSAID: u8 = u8::MAX;
+
 impl Session {
     /// A session of this revision, from the parameters of `initialize`.
     pub(crate) fn open(
@@ -76,7 +80,7 @@ impl Session {
             revision,
             client: client.into(),
             caller,
-            log_level: AtomicU8::new(LogLevel::Info as u8),
+            log_level: AtomicU8::new(UNSAID),
             live: Mutex::new(None),
         })
     }
@@ -96,6 +100,18 @@ impl Session {
         self.client_says().client_info
     }
 
+    /// The same as JSON text.
+    pub fn client_info_json(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Says<'a> {
+            #[serde(borrow)]
+            client_info: &'a RawValue,
+        }
+        let says: Says<'_> = serde_json::from_str(&self.client).ok()?;
+        Some(says.client_info.get().to_owned())
+    }
+
     /// What the client says it can do.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.client_says().capabilities
@@ -107,8 +123,13 @@ impl Session {
 
     /// The least severe log message the client wants.
     pub fn log_level(&self) -> LogLevel {
+        self.asked_log_level().unwrap_or(LogLevel::Info)
+    }
+
+    /// The same, if the client has said so itself.
+    pub fn asked_log_level(&self) -> Option<LogLevel> {
         let level = self.log_level.load(Ordering::Relaxed);
-        LogLevel::ALL.get(usize::from(level)).copied().unwrap_or(LogLevel::Info)
+        LogLevel::ALL.get(usize::from(level)).copied()
     }
 
     pub(crate) fn set_log_level(&self, level: LogLevel) {

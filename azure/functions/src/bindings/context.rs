@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use bindpost_mcp_protocol::Implementation;
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
-use super::raw_json::push_string;
+use super::raw_json::{lossy, push_escaped, push_string};
 
 /// What the MCP side knows about one request.
 #[derive(Clone, Debug)]
@@ -17,8 +16,8 @@ pub struct Request<'a> {
     pub subject: Subject<'a>,
     /// The session as the client names it.
     pub session_id: Option<&'a str>,
-    /// Who the client says it is.
-    pub client_info: Option<&'a Implementation>,
+    /// Who the client says it is, as JSON text.
+    pub client_info: Option<&'a str>,
     /// `http-streamable`, `http-sse`, `http`, or `unknown` without HTTP.
     pub transport: &'static str,
     /// The headers of the HTTP request, if there is one.
@@ -83,7 +82,7 @@ impl Request<'_> {
             context.member("sessionid", |json| push_string(json, session_id));
         }
         if let Some(client_info) = self.client_info {
-            context.member("clientinfo", |json| push_value(json, client_info));
+            context.member("clientinfo", |json| json.push_str(client_info));
         }
         context.member("transport", |json| self.push_transport(json));
         if let Some(input_responses) = self.input_responses {
@@ -165,23 +164,18 @@ fn push_value(json: &mut String, value: &impl Serialize) {
 /// Writes headers as members. Several values of one header are joined by a comma without a space; bytes that
 /// are no UTF-8 are replaced, since JSON has no room for them.
 fn push_headers(json: &mut String, headers: &HeaderMap) {
-    let mut value = String::new();
     for (at, name) in headers.keys().enumerate() {
-        if at > 0 {
-            json.push(',');
-        }
-        value.clear();
-        push_header_name(&mut value, name.as_str());
-        push_string(json, &value);
-        json.push(':');
-        value.clear();
+        // Nothing in a header's name has to be escaped.
+        json.push_str(if at > 0 { ",\"" } else { "\"" });
+        push_header_name(json, name.as_str());
+        json.push_str("\":\"");
         for (at, one) in headers.get_all(name).iter().enumerate() {
             if at > 0 {
-                value.push(',');
+                json.push(',');
             }
-            value.push_str(&String::from_utf8_lossy(one.as_bytes()));
+            push_escaped(json, &lossy(one.as_bytes()));
         }
-        push_string(json, &value);
+        json.push('"');
     }
 }
 
@@ -196,16 +190,21 @@ fn push_header_name(out: &mut String, name: &str) {
         "traceparent" | "tracestate" | "baggage" => out.push_str(name),
         "mcp-protocol-version" => out.push_str("MCP-Protocol-Version"),
         "www-authenticate" => out.push_str("WWW-Authenticate"),
-        "te" | "dnt" => out.extend(name.chars().map(|letter| letter.to_ascii_uppercase())),
-        // What App Service adds about the user.
-        _ if name.starts_with("x-ms-client-principal") || name.starts_with("x-ms-token-") => {
-            out.extend(name.chars().map(|letter| letter.to_ascii_uppercase()));
-        }
         _ => {
+            let start = out.len();
+            out.push_str(name);
+            let shouts = matches!(name, "te" | "dnt")
+                // What App Service adds about the user.
+                || name.starts_with("x-ms-client-principal")
+                || name.starts_with("x-ms-token-");
             let mut starts_word = true;
-            for letter in name.chars() {
-                out.push(if starts_word { letter.to_ascii_uppercase() } else { letter });
-                starts_word = letter == '-';
+            for (at, letter) in name.bytes().enumerate() {
+                if (starts_word || shouts)
+                    && let Some(letter) = out.get_mut(start + at..=start + at)
+                {
+                    letter.make_ascii_uppercase();
+                }
+                starts_word = letter == b'-';
             }
         }
     }

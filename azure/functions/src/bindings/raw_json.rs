@@ -53,7 +53,37 @@ pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
 
 /// What a JSON string says; `None` for any other kind.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
+    if let Some(text) = plain_string(json) {
+        return Some(text);
+    }
     serde_json::from_str(json).ok().map(|Text(text)| text)
+}
+
+/// The same for a string without escapes by number, and without anything a string must not have: JSON in JSON is all
+/// quotes and backslashes, which a parser takes one at a time.
+fn plain_string(json: &str) -> Option<Cow<'_, str>> {
+    let inside = json.strip_prefix('"')?.strip_suffix('"')?;
+    let Some(mut at) = special_at(inside.as_bytes()) else { return Some(inside.into()) };
+    let mut text = String::with_capacity(inside.len());
+    let mut rest = inside;
+    loop {
+        let (plain, special) = rest.split_at_checked(at)?;
+        text.push_str(plain);
+        text.push(match special.as_bytes().get(..2)? {
+            [b'\\', same @ (b'"' | b'\\' | b'/')] => char::from(*same),
+            b"\\n" => '\n',
+            b"\\r" => '\r',
+            b"\\t" => '\t',
+            b"\\b" => '\u{8}',
+            b"\\f" => '\u{c}',
+            _ => return None,
+        });
+        rest = special.get(2..)?;
+        let Some(next) = special_at(rest.as_bytes()) else { break };
+        at = next;
+    }
+    text.push_str(rest);
+    Some(text.into())
 }
 
 /// The string form .NET gives a JSON value: strings as they are, numbers, objects and arrays as
@@ -70,10 +100,16 @@ pub(crate) fn dotnet_text(json: &str) -> Cow<'_, str> {
 
 /// Writes a JSON string.
 pub(crate) fn push_string(out: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
+/// Writes the inside of a JSON string.
+pub(crate) fn push_escaped(out: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+    while let Some(at) = special_at(rest.as_bytes()) {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
         let mut letters = special.chars();
@@ -93,7 +129,27 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
         rest = letters.as_str();
     }
     out.push_str(rest);
-    out.push('"');
+}
+
+/// Where the first quote, backslash or control character is: what a JSON string must escape. Looks at eight bytes at a
+/// time, as most texts have none for long.
+fn special_at(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    // Sets the highest bit of each byte that is below `than`, and maybe of others, but only after one of those.
+    let below = |eight: u64, than: u8| eight.wrapping_sub(ONES * u64::from(than)) & !eight & HIGH;
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for (at, eight) in eights.iter().enumerate() {
+        let eight = u64::from_le_bytes(*eight);
+        let quotes = below(eight ^ (ONES * u64::from(b'"')), 1);
+        let backslashes = below(eight ^ (ONES * u64::from(b'\\')), 1);
+        let special = below(eight, 0x20) | quotes | backslashes;
+        if special != 0 {
+            return Some(at * 8 + special.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\')?;
+    Some(bytes.len() - rest.len() + at)
 }
 
 /// The deepest JSON that is indented. Every level widens every line below it, so that text without end
@@ -176,10 +232,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 f.write_str("a string")
             }
             fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
-                Ok(Text(String::from_utf8_lossy(bytes)))
+                Ok(Text(lossy(bytes)))
             }
             fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
-                Ok(Text(String::from_utf8_lossy(bytes).into_owned().into()))
+                Ok(Text(lossy(bytes).into_owned().into()))
             }
             fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
                 Ok(Text(text.into()))
@@ -189,6 +245,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
         }
         deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+/// The text, with whatever is no UTF-8 replaced. To look for that takes longer than to see that there is none.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -274,6 +338,17 @@ mod tests {
     }
 
     #[test]
+    fn reads_json_in_json() {
+        let inner = r#"{"a":"b\\c / \u00e9 \n"}"#;
+        let outer = serde_json::to_string(inner).unwrap();
+        assert_eq!(string(&outer).as_deref(), Some(inner));
+        assert_eq!(string(r#""\b\f\/\t é""#).as_deref(), Some("\u{8}\u{c}/\t é"));
+        for wrong in [r#""a"b""#, r#""a\""#, r#""\x""#, "\""] {
+            assert_eq!(string(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn indents_without_touching_names_numbers_or_strings() {
         let json = r#"{"b":1.50,"a":[ ],"c":[1,{"d":"x, {\"y\": [] }"}],"e":{ }}"#;
         let expected = "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {\\\"y\\\": [] }\"\n    }\n  ],\n  \"e\": {}\n}";
@@ -326,10 +401,23 @@ mod tests {
 
     proptest! {
         #[test]
+        fn finds_what_must_be_escaped(text in "[a-c\u{7f}é\u{0}\u{1f} !\"#\\\\]{0,40}") {
+            let special = |letter: char| letter < ' ' || letter == '"' || letter == '\\';
+            prop_assert_eq!(special_at(text.as_bytes()), text.find(special));
+        }
+
+        #[test]
         fn writes_strings_that_read_the_same(text in any::<String>()) {
             let mut json = String::new();
             push_string(&mut json, &text);
             prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+
+        #[test]
+        fn reads_strings_like_everybody_else(text in r#"("|\\\\|[a"é\\\\]|\\\\[nrtbfu"/x]){0,12}"#) {
+            let json = format!("\"{text}\"");
+            let expected = serde_json::from_str::<String>(&json).ok();
+            prop_assert_eq!(string(&json).map(Cow::into_owned), expected);
         }
 
         #[test]

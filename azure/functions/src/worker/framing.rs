@@ -9,6 +9,8 @@ use prost::Message as _;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::proto::StreamingMessage;
+use super::proto::streaming_message::Content;
+use super::proto::typed_data::Data;
 
 /// How messages are written on the stream to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ impl Framing {
                 message.encode_raw(&mut frame);
             }
             Self::Frames => {
-                frame = Vec::with_capacity(256);
+                frame = Vec::with_capacity(header + likely_size(message));
                 frame.resize(header, 0);
                 // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
                 let _ = serde_json::to_writer(&mut frame, message);
@@ -66,6 +68,23 @@ impl Framing {
             Self::Frames => peek_json(frame),
         }
     }
+}
+
+/// How long the JSON of a message probably is, so that a large one need not move while it grows: the texts of an
+/// invocation, an eighth more for their escapes, and the names around them.
+fn likely_size(message: &StreamingMessage) -> usize {
+    let Some(Content::InvocationRequest(request)) = &message.content else { return 256 };
+    let inputs = request.input_data.iter().filter_map(|input| input.data.as_ref());
+    let values = inputs.chain(request.trigger_metadata.values());
+    let size: usize = values
+        .map(|value| match &value.data {
+            Some(Data::String(text) | Data::Json(text)) => text.len() + text.len() / 8 + 64,
+            // Base64.
+            Some(Data::Bytes(bytes)) => bytes.len() / 3 * 4 + 64,
+            _ => 64,
+        })
+        .sum();
+    size + 256
 }
 
 /// What came out of the stream.

@@ -1,5 +1,6 @@
 //! Bytes on their way to a worker.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -14,7 +15,7 @@ use super::socket::Socket;
 ///
 /// On a socket a message is written right here while nothing else waits: an invocation then needs no other task to
 /// leave the host. What the socket does not take, and everything under load, goes to the queue; whoever empties it
-/// takes all of it at once, so that many messages leave in one write.
+/// takes many at once, so that they leave in one write.
 pub(super) struct Outbox {
     framing: Framing,
     limit: usize,
@@ -24,13 +25,24 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct State {
-    queue: Vec<u8>,
-    /// Bytes at the start of the queue that are written already.
+    /// Pieces to write one after the other, each of one or more messages.
+    queue: VecDeque<Vec<u8>>,
+    /// Bytes in all of them.
+    waiting: usize,
+    /// Bytes at the start of the first one that are written already.
     written: usize,
     /// Somebody writes what was in the queue before: nothing may overtake it.
     taken: bool,
     waker: Option<Waker>,
     closed: Option<Closed>,
+}
+
+impl State {
+    fn remember(&mut self, context: &Context<'_>) {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            self.waker = Some(context.waker().clone());
+        }
+    }
 }
 
 /// How a stream is ended by us.
@@ -53,6 +65,10 @@ pub(super) enum SendError {
 
 /// Messages that may wait for a worker which does not read, as a multiple of the largest one.
 const WAITING: usize = 2;
+
+/// Messages are put together up to this many bytes. Larger ones stay as they are: to write twice is cheaper than to
+/// copy them.
+const TOGETHER: usize = 32 << 10;
 
 /// Above this many invocations on one worker a message is queued rather than written at once.
 const BUSY: usize = 2;
@@ -88,12 +104,13 @@ impl Outbox {
                 }
             }
         }
-        if state.queue.is_empty() {
-            state.queue = frame;
-        } else if state.queue.len() + frame.len() > self.limit.saturating_mul(WAITING) {
+        if !state.queue.is_empty() && state.waiting + frame.len() > self.limit.saturating_mul(WAITING) {
             return Err(SendError::Stuck);
-        } else {
-            state.queue.extend_from_slice(&frame);
+        }
+        state.waiting += frame.len();
+        match state.queue.back_mut() {
+            Some(last) if last.len() + frame.len() <= TOGETHER => last.extend_from_slice(&frame),
+            _ => state.queue.push_back(frame),
         }
         let waker = state.waker.take();
         drop(state);
@@ -103,21 +120,31 @@ impl Outbox {
         Ok(())
     }
 
-    /// All that waits, for the one task that writes it. To ask again means that it is written.
+    /// Whether something waits, or the stream is closed: what came before is written.
+    pub(super) fn poll_waiting(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        state.taken = false;
+        if state.closed.is_some() || !state.queue.is_empty() {
+            return Poll::Ready(());
+        }
+        state.remember(context);
+        Poll::Pending
+    }
+
+    /// What waits, for the one task that writes it. To ask again means that it is written.
     pub(super) fn poll_take(&self, context: &Context<'_>) -> Poll<Result<Bytes, Closed>> {
         let mut state = self.state();
         state.taken = false;
         if let Some(closed) = state.closed {
             return Poll::Ready(Err(closed));
         }
-        if state.queue.is_empty() {
-            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
-                state.waker = Some(context.waker().clone());
-            }
+        let Some(piece) = state.queue.pop_front() else {
+            state.remember(context);
             return Poll::Pending;
-        }
+        };
         state.taken = true;
-        let mut bytes = Bytes::from(std::mem::take(&mut state.queue));
+        state.waiting -= piece.len();
+        let mut bytes = Bytes::from(piece);
         let written = std::mem::take(&mut state.written);
         Poll::Ready(Ok(bytes.split_off(written.min(bytes.len()))))
     }

@@ -7,20 +7,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncReadExt as _;
 #[cfg(unix)]
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
+#[cfg(unix)]
+use tokio::net::unix;
+use tokio::net::{TcpListener, tcp};
 use tokio::task::JoinSet;
 
 use super::arrivals::{Arrivals, Reception};
 use super::framing::Framing;
 use super::outbox::{Closed, Outbox};
 
-/// One connected stream. All methods take `&self`: one task reads while others write.
+/// The side of a connected stream that any task may write to.
 pub(super) enum Socket {
     #[cfg(unix)]
-    Unix(UnixStream),
-    Tcp(TcpStream),
+    Unix(unix::OwnedWriteHalf),
+    Tcp(tcp::OwnedWriteHalf),
+}
+
+/// The side that one task reads from.
+enum ReadHalf {
+    #[cfg(unix)]
+    Unix(unix::OwnedReadHalf),
+    Tcp(tcp::OwnedReadHalf),
 }
 
 impl Socket {
@@ -47,25 +57,16 @@ impl Socket {
         }
         Ok(())
     }
+}
 
-    /// Appends what has arrived; zero bytes are the end.
-    async fn read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
-        loop {
-            let read = match self {
-                #[cfg(unix)]
-                Self::Unix(stream) => {
-                    stream.readable().await?;
-                    stream.try_read_buf(buffer)
-                }
-                Self::Tcp(stream) => {
-                    stream.readable().await?;
-                    stream.try_read_buf(buffer)
-                }
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other,
-            }
+impl ReadHalf {
+    /// Appends what has arrived; zero bytes are the end. A read that leaves room in the buffer has emptied the socket,
+    /// and tokio does not ask again then: one system call for all messages that came together.
+    async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        match self {
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.read_buf(buffer).await,
+            Self::Tcp(stream) => stream.read_buf(buffer).await,
         }
     }
 }
@@ -97,14 +98,18 @@ impl SocketListener {
         Ok((Self::Tcp(listener), address))
     }
 
-    async fn accept(&self) -> io::Result<Socket> {
+    async fn accept(&self) -> io::Result<(ReadHalf, Socket)> {
         match self {
             #[cfg(unix)]
-            Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => {
+                let (read, write) = listener.accept().await?.0.into_split();
+                Ok((ReadHalf::Unix(read), Socket::Unix(write)))
+            }
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
+                let (read, write) = stream.into_split();
+                Ok((ReadHalf::Tcp(read), Socket::Tcp(write)))
             }
         }
     }
@@ -114,8 +119,8 @@ impl SocketListener {
         let mut streams = JoinSet::new();
         loop {
             match self.accept().await {
-                Ok(socket) if streams.len() < arrivals.max_streams() => {
-                    streams.spawn(serve_stream(Arc::new(socket), Arc::clone(&arrivals)));
+                Ok((read, write)) if streams.len() < arrivals.max_streams() => {
+                    streams.spawn(serve_stream(read, Arc::new(write), Arc::clone(&arrivals)));
                 }
                 Ok(_) => {}
                 // No descriptors left, most likely; some may be free again soon.
@@ -126,10 +131,10 @@ impl SocketListener {
     }
 }
 
-async fn serve_stream(socket: Arc<Socket>, arrivals: Arc<Arrivals>) {
+async fn serve_stream(incoming: ReadHalf, socket: Arc<Socket>, arrivals: Arc<Arrivals>) {
     let outbox = Arc::new(Outbox::new(Framing::Frames, arrivals.message_limit(), Some(Arc::clone(&socket))));
     let reception = Reception::new(arrivals, Framing::Frames, Arc::clone(&outbox));
-    let reading = read(&socket, reception);
+    let reading = read(incoming, reception);
     let writing = write(&socket, &outbox);
     tokio::select! {
         () = reading => {}
@@ -137,7 +142,7 @@ async fn serve_stream(socket: Arc<Socket>, arrivals: Arc<Arrivals>) {
     }
 }
 
-async fn read(socket: &Socket, mut reception: Reception) {
+async fn read(mut socket: ReadHalf, mut reception: Reception) {
     loop {
         let read = match reception.time_left() {
             Some(left) => match tokio::time::timeout(left, socket.read(reception.inbox().room())).await {
@@ -158,7 +163,13 @@ async fn read(socket: &Socket, mut reception: Reception) {
 }
 
 async fn write(socket: &Socket, outbox: &Outbox) {
-    while let Ok(bytes) = poll_fn(|context| outbox.poll_take(context)).await {
+    loop {
+        poll_fn(|context| outbox.poll_waiting(context)).await;
+        // Whoever else is about to send does so first: what leaves in one write arrives in one read, and a worker
+        // answers what it has read together in one write again. Woken by the first message, this task would
+        // otherwise run before the others that are ready.
+        tokio::task::yield_now().await;
+        let Ok(bytes) = poll_fn(|context| outbox.poll_take(context)).await else { return };
         if socket.write_all(&bytes).await.is_err() {
             outbox.close(Closed::Done);
             // The reader notices too; it should first take the answers that are still there.

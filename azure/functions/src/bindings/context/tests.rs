@@ -79,15 +79,13 @@ fn a_prompt_gets_its_arguments_as_the_json_they_are() {
 
 #[test]
 fn client_info_comes_with_its_optional_members() {
-    let mut client = Implementation::new("inspector", "1.2");
-    client.title = Some("The Inspector".to_owned());
-    client.website_url = Some("https://example.com".to_owned());
+    let client = json!({"name": "inspector", "title": "The Inspector", "version": "1.2",
+                        "websiteUrl": "https://example.com"});
+    let text = client.to_string();
     let mut request = tool(None);
-    request.client_info = Some(&client);
+    request.client_info = Some(&text);
     let context: Value = serde_json::from_str(request.context().as_str()).unwrap();
-    let expected = json!({"name": "inspector", "title": "The Inspector", "version": "1.2",
-                          "websiteUrl": "https://example.com"});
-    assert_eq!(context.get("clientinfo"), Some(&expected));
+    assert_eq!(context.get("clientinfo"), Some(&client));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Content blocks, read strictly: the protocol's own type lets unknown kinds through, results must not.
 
+use std::borrow::Cow;
+
 use bindpost_mcp_protocol::content::{EmbeddedResource, MediaContent, TextContent};
 use bindpost_mcp_protocol::{Content, PromptMessage, Resource, Role};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Error};
+use serde::de::Error;
 
 /// A content block with all its kind requires.
 #[derive(Deserialize)]
@@ -36,6 +38,23 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
+/// Text and nothing else, which most results are. To find the kind of a block first costs several times as much.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainText<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    text: String,
+}
+
+/// Reads one block.
+pub(super) fn block(json: &str) -> Option<Block> {
+    match object::<PlainText<'_>>(json) {
+        Some(PlainText { kind, text }) if kind == "text" => Some(Block(Content::text(text))),
+        _ => object(json),
+    }
+}
+
 /// A prompt's message whose content was read strictly.
 #[derive(Deserialize)]
 pub(super) struct Message {
@@ -50,6 +69,6 @@ impl From<Message> for PromptMessage {
 }
 
 /// Reads a JSON object. Serde would also take an array of the members' values for one.
-pub(super) fn object<T: DeserializeOwned>(json: &str) -> Option<T> {
+pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     json.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(json).ok())?
 }

@@ -4,7 +4,7 @@ use bindpost_mcp_protocol::{CallToolResult, Content, Meta};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::{Block, object};
+use super::blocks::{Block, block, object};
 use super::envelope::Envelope;
 use super::{ResultError, Returned, input_required, plain_text, unwrap_json};
 use crate::datum::Datum;
@@ -90,7 +90,7 @@ fn opened(envelope: &Envelope<'_>) -> Result<CallToolResult, ResultError> {
         serde_json::from_str(&content).map_err(|_| wrong())?
     } else {
         // The type of the block counts, whatever the envelope says.
-        vec![object(&content).ok_or_else(wrong)?]
+        vec![block(&content).ok_or_else(wrong)?]
     };
     if blocks.is_empty() {
         return Err(ResultError::NoContentItems);

@@ -33,7 +33,7 @@ async fn sends_logs_only_to_who_asked_for_them(app: Language) {
     let all = [("debug", "a detail"), ("info", "a fact"), ("warning", "a warning"), ("error", "an error")];
     let all: Vec<(String, String)> =
         all.iter().map(|(level, text)| ((*level).to_owned(), (*text).to_owned())).collect();
-    for mut client in host.clients_by(&[Way::Alone, Way::Cold]).await {
+    for mut client in host.clients().await {
         assert_eq!(client.text("LogTool", json!({})).await, "logged");
         assert_eq!(logs(&mut client), [], "{:?}", client.way);
     }

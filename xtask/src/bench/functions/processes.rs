@@ -1,0 +1,128 @@
+//! The ways to a worker, each a program that runs until it is dropped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::{ARGUMENTS, Figures, MARKER, TOOL};
+use crate::workspace;
+
+/// The command that starts `bench/worker` with a worker of its own.
+pub(super) fn driver(driver: &Path, program: &Path, worker: &Path, app: &Path) -> Command {
+    let mut command = Command::new(driver);
+    command.arg("--program").arg(program).arg("--worker").arg(worker).arg("--app").arg(app);
+    // The path of a unix socket must be short, so it is relative to the folder that the driver starts in; the worker
+    // has the same one. It is gone as soon as the worker has connected.
+    command.current_dir(app).args(["--socket", "driver.socket"]);
+    command.args(["--tool", TOOL, "--arguments", ARGUMENTS, "--marker", MARKER]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// A worker that `bench/worker` drives.
+pub(super) struct Direct {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Direct {
+    pub(super) fn start(mut driver: Command) -> Result<Self> {
+        let mut child = driver.spawn().context("could not start the driver")?;
+        let (input, output) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
+        let mut direct = Self { child, input, output: BufReader::new(output) };
+        // Once it answers, its socket is free for the next.
+        direct.measure(1, 0.0, 0.1)?;
+        Ok(direct)
+    }
+
+    pub(super) fn measure(&mut self, calls: usize, warmup: f64, secs: f64) -> Result<Figures> {
+        writeln!(self.input, "{calls} {warmup} {secs}").context("the driver has ended")?;
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Figures::parse(&line)
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        // The worker ends when its stream does.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An HTTP server with a worker behind it.
+pub(super) struct Server {
+    child: Child,
+    port: String,
+    path: String,
+}
+
+impl Server {
+    /// `bindpost run` with the app.
+    pub(super) fn host(bindpost: &Path, app: &Path) -> Result<Self> {
+        let log = app.join("host.log");
+        let mut command = Command::new(bindpost);
+        command.arg("run").arg(app).args(["--json", "--port", "0", "--no-watch", "--no-install"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let (mut server, line) = Self::start(command)?;
+        let ready: Value = serde_json::from_str(&line)
+            .with_context(|| format!("bindpost did not start; see {}", log.display()))?;
+        let address = ready["mcp"].as_str().and_then(|url| url.strip_prefix("http://127.0.0.1:"));
+        let Some((port, path)) = address.and_then(|address| address.split_once('/')) else {
+            bail!("bindpost does not say where it serves: {line}");
+        };
+        (server.port, server.path) = (port.to_owned(), format!("/{path}"));
+        Ok(server)
+    }
+
+    /// The relay of `bench/worker`.
+    pub(super) fn relay(mut driver: Command) -> Result<Self> {
+        driver.args(["--relay", "yes"]);
+        let (mut server, line) = Self::start(driver)?;
+        (server.port, server.path) = (line.trim().to_owned(), "/".to_owned());
+        Ok(server)
+    }
+
+    /// Starts it and waits for its first line.
+    fn start(mut command: Command) -> Result<(Self, String)> {
+        let mut child = command.spawn().context("could not start the server")?;
+        let output = child.stdout.take().context("no pipe")?;
+        let server = Self { child, port: String::new(), path: String::new() };
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        Ok((server, line))
+    }
+
+    pub(super) fn measure(
+        &self,
+        load: &Path,
+        profile: &str,
+        calls: usize,
+        warmup: f64,
+        secs: f64,
+    ) -> Result<Figures> {
+        let mut command = Command::new(load);
+        command.args(["--port", &self.port, "--path", &self.path, "--profile", profile]);
+        command.args(["--op", "call", "--tool", TOOL, "--arguments", ARGUMENTS, "--marker", MARKER]);
+        command.args(["--conns", &calls.to_string()]);
+        command.args(["--warmup", &warmup.to_string(), "--secs", &secs.to_string()]);
+        Figures::parse(&workspace::output(&mut command)?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It should take its worker along, and the worker's files.
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        if told.is_err() {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
