@@ -61,6 +61,10 @@ impl App {
         };
         let folder =
             std::path::absolute(folder).and_then(|path| path.metadata().map(|_| path)).map_err(not_there)?;
+        if !folder.is_dir() {
+            let problem = Problem::new("is a file").in_file(folder.display().to_string());
+            return Err(problem.fix("give the folder that holds the app's host.json").into());
+        }
         let (values, local) = local_settings::read(&folder)?;
         let settings = Settings::new(environment, values);
         let host = HostConfig::read(&folder, &settings)?;

@@ -78,6 +78,8 @@ impl CustomHandler {
     ) -> Result<CustomHandler, StartError> {
         // Loopback only: a proxy of the environment has no business here.
         let client = reqwest::Client::builder().no_proxy().http1_only().tcp_nodelay(true);
+        // What was for the handler is for nobody else.
+        let client = client.redirect(reqwest::redirect::Policy::none());
         let client = client.build().map_err(|error| StartError::Listen(std::io::Error::other(error)))?;
         let shared = Arc::new(Shared {
             launch,

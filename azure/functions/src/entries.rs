@@ -6,8 +6,8 @@ use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS};
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_protocol::{CallToolResult, ErrorObject, GetPromptResult, ReadResourceResult};
 use bindpost_mcp_server::{
-    Context, Entry, Parts, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry, ToolEntry,
-    ToolError,
+    AskError, Context, Entry, Parts, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry,
+    ToolEntry, ToolError,
 };
 use serde_json::{Map, Value, json};
 
@@ -200,8 +200,8 @@ impl Served {
         if let Some(text) = request.missing_required(required) {
             return Err(ProtocolError::Other(ErrorObject::new(INVALID_PARAMS, text)).into());
         }
-        let mut round = taken_up(context).await?;
-        for _ in 0..MOST_ROUNDS {
+        let (mut round, rounds) = taken_up(context).await?;
+        for number in rounds..MOST_ROUNDS {
             let again;
             let request = match &round {
                 Round { responses: None, state: None } => &request,
@@ -223,8 +223,15 @@ impl Served {
                 Ok(Returned::Done(result)) => return Ok(Ok(result)),
                 Err(error) => return Ok(Err(self.noted(error.into()))),
                 Ok(Returned::InputRequired { requests, state }) => {
-                    context.remember(json!({"requests": requests, "state": state}));
-                    round = Round { responses: Some(context.ask_all(&requests).await?), state };
+                    context.remember(json!({"requests": requests, "state": state, "rounds": number + 1}));
+                    let responses = match context.ask_all(&requests).await {
+                        // The function's mistake, and for its author to read.
+                        Err(AskError::Unclear(reason)) => {
+                            return Ok(Err(self.noted(Failure::Question(reason))));
+                        }
+                        asked => asked?,
+                    };
+                    round = Round { responses: Some(responses), state };
                 }
             }
         }
@@ -260,15 +267,16 @@ fn arguments(context: &Context) -> Arguments<'_> {
     Arguments::parse(context.given_arguments_json())
 }
 
-/// Where the call goes on, if the client has come back with answers.
-async fn taken_up(context: &Context) -> Result<Round, ToolError> {
-    let Some(memory) = context.remembered() else { return Ok(Round::default()) };
+/// Where the call goes on, if the client has come back with answers, and after how many rounds.
+async fn taken_up(context: &Context) -> Result<(Round, usize), ToolError> {
+    let memory = context.remembered().unwrap_or_default();
     let Some(requests) = memory.get("requests").and_then(Value::as_object) else {
-        return Ok(Round::default());
+        return Ok((Round::default(), 0));
     };
     let responses = context.ask_all(requests).await?;
     let state = memory.get("state").filter(|state| !state.is_null()).cloned();
-    Ok(Round { responses: Some(responses), state })
+    let rounds = memory.get("rounds").and_then(Value::as_u64).and_then(|rounds| usize::try_from(rounds).ok());
+    Ok((Round { responses: Some(responses), state }, rounds.unwrap_or(MOST_ROUNDS)))
 }
 
 fn trace(context: &Context) -> Trace {

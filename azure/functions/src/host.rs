@@ -324,6 +324,8 @@ impl Shared {
                 }
                 changed.extend(more);
             }
+            changed.sort_unstable();
+            changed.dedup();
             let begin = Instant::now();
             let names: Vec<String> = changed.iter().take(3).map(|path| path.display().to_string()).collect();
             let names = names.join(", ");

@@ -72,6 +72,9 @@ pub(crate) enum Failure {
     /// A required argument of a prompt is missing.
     #[error("{0}")]
     NotProvided(String),
+    /// What the function wants to ask cannot be asked.
+    #[error("{0}")]
+    Question(String),
     /// What the function returned is not what it promised.
     #[error(transparent)]
     Result(#[from] ResultError),
@@ -88,14 +91,16 @@ impl Failure {
             Failure::Worker(InvocationError::Message { .. }) => {
                 "What the function gets or returns is too large.".to_owned()
             }
-            Failure::Worker(_) | Failure::Result(_) | Failure::NoStore { .. } => return None,
+            Failure::Worker(_) | Failure::Result(_) | Failure::Question(_) | Failure::NoStore { .. } => {
+                return None;
+            }
             Failure::Path { binding, source } => format!("Binding {binding:?}: {source}"),
             Failure::Place { binding, source } => format!("Binding {binding:?}: {source}."),
             Failure::Read { binding, source } => {
-                format!("Binding {binding:?} could not be read: {}.", source.shown())
+                format!("Binding {binding:?}: {}", source.shown())
             }
             Failure::Write { binding, source } => {
-                format!("The function ran, but binding {binding:?} could not be written: {}.", source.shown())
+                format!("The function ran, but its output {binding:?} is lost. {}", source.shown())
             }
             Failure::NotProvided(text) => text.clone(),
         })

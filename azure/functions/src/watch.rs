@@ -13,11 +13,18 @@ const DEEPEST: usize = 12;
 
 /// Folders that hold other people's code, or what running the app makes.
 const NOT_OURS: [&str; 4] = ["node_modules", "venv", "env", "__pycache__"];
-/// What a worker loads.
-const SOURCES: [&str; 6] = ["py", "js", "mjs", "cjs", "jar", "class"];
+/// What a worker loads, or a build makes it from.
+const SOURCES: [&str; 10] = ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jar", "class"];
 /// What the host and the set-up read.
-const SETTINGS: [&str; 6] =
-    ["host.json", "local.settings.json", "function.json", "package.json", "requirements.txt", "proxies.json"];
+const SETTINGS: [&str; 7] = [
+    "host.json",
+    "local.settings.json",
+    "function.json",
+    "package.json",
+    "tsconfig.json",
+    "requirements.txt",
+    "proxies.json",
+];
 
 type Seen = HashMap<PathBuf, (Option<SystemTime>, u64)>;
 

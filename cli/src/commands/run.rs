@@ -9,7 +9,7 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, Bound};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
-use bindpost_azure_functions::{Door, Host, HostOptions, Report};
+use bindpost_azure_functions::{Door, Host, HostError, HostOptions, Report};
 use serde_json::json;
 
 use super::say;
@@ -22,6 +22,7 @@ const PORT: u16 = 7071;
 
 pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
     let begin = Instant::now();
+    outlive_large_files();
     let app = App::open(&flags.app, process_environment())?;
     let door = door(&flags, &app)?;
     // Bound before anything is started: a port that is taken shows at once and costs nothing.
@@ -40,17 +41,22 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
     let printer = Printer::new();
     // What set-up runs is in process groups of its own; it is dropped, and ended, when somebody has had enough.
     let host = tokio::select! {
-        host = Host::start(app, options, &printer) => host?,
+        host = Host::start(app, options, &printer) => host.map_err(said_once)?,
         () = until_interrupted() => bail!("stopped while starting"),
     };
     match bound {
-        None => Ok(host.serve_stdio().await?),
+        None => host.serve_stdio().await.map_err(said_once),
         Some(bound) => {
             let (report, address, requires_key) = (host.report(), bound.local_addr(), door.requires_key);
             let ready = || greet(&flags, &report, address, requires_key, begin);
-            Ok(host.serve(bound, door, ready).await?)
+            host.serve(bound, door, ready).await.map_err(said_once)
         }
     }
+}
+
+/// These errors tell their causes themselves.
+fn said_once(error: HostError) -> anyhow::Error {
+    anyhow!("{error}")
 }
 
 async fn bind(flags: &Run, app: &App) -> anyhow::Result<Bound> {
@@ -121,6 +127,17 @@ fn greet(
     let facts = Facts { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
     say(format_args!("{}", screen::draw(&facts)));
     Ok(())
+}
+
+/// A file that grows beyond what this process may write is an error of that write, and not the end of the process.
+fn outlive_large_files() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Once there is a handler the signal does nothing else; programs that are started do not inherit it.
+        let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        drop(signal(kind));
+    }
 }
 
 async fn until_interrupted() {

@@ -140,15 +140,14 @@ impl Workers {
                 Err(NotStarted::Failed(error)) => return Err(error),
             }
         };
-        match tokio::time::timeout(timeout, running.outcome(&mut logs)).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let id = running.id().to_owned();
-                // This sends the cancel.
-                drop(running);
-                tokio::spawn(supervise::retire_if_overdue(worker, id, self.pool.limits.cancel_grace));
-                Err(InvocationError::TimedOut { after: timeout })
+        let mut overdue = Overdue::new(worker, running.id(), timeout, self.pool.limits.cancel_grace);
+        let answered = tokio::time::timeout(timeout, running.outcome(&mut logs)).await;
+        match answered {
+            Ok(outcome) => {
+                overdue.worker = None;
+                outcome
             }
+            Err(_) => Err(InvocationError::TimedOut { after: timeout }),
         }
     }
 
@@ -224,6 +223,33 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Sees to it that an invocation nobody waits for any more, because it took too long or its caller has gone, does not
+/// hold its worker for longer than one that is waited for.
+struct Overdue {
+    worker: Option<Arc<Worker>>,
+    invocation: String,
+    end: Option<Instant>,
+    grace: Duration,
+}
+
+impl Overdue {
+    fn new(worker: Arc<Worker>, invocation: &str, timeout: Duration, grace: Duration) -> Self {
+        let end = Instant::now().checked_add(timeout);
+        Self { worker: Some(worker), invocation: invocation.to_owned(), end, grace }
+    }
+}
+
+impl Drop for Overdue {
+    fn drop(&mut self) {
+        let (Some(worker), Some(end)) = (self.worker.take(), self.end) else { return };
+        let left = end.saturating_duration_since(Instant::now());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let invocation = std::mem::take(&mut self.invocation);
+            runtime.spawn(supervise::retire_if_overdue(worker, invocation, left + self.grace));
+        }
     }
 }
 

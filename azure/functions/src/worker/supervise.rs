@@ -60,16 +60,20 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
             }
         }
         End::Unresponsive => {
+            // A function may keep its worker from answering for as long as it may run, so it is not ended for that.
             let misses = pool.limits.health_misses;
-            let reason = format!("it left {misses} health questions unanswered and was killed");
-            worker.process.signal(Signal::Kill);
+            let reason =
+                format!("it left {misses} health questions unanswered; other calls go to a new worker");
+            worker.channel.retire();
             pool.vacate(&worker, &reason, false);
+            finish(&worker, None).await;
+            worker.stop().await;
             reason
         }
         End::Retired(reason) => {
             worker.channel.retire();
             pool.vacate(&worker, &reason, false);
-            finish(&pool, &worker).await;
+            finish(&worker, Some(pool.limits.drain)).await;
             // The others of its invocations had their time.
             worker.channel.fail_all(&format!("it was replaced: {reason}"));
             worker.stop().await;
@@ -92,8 +96,8 @@ fn ended(pool: &Arc<Pool>, worker: &Arc<Worker>, exit: Exit) -> String {
     reason
 }
 
-/// Waits until a worker has nothing to do, has ended, or has used up its time.
-async fn finish(pool: &Pool, worker: &Worker) {
+/// Waits until a worker has nothing to do, has ended, or has used up its time, if there is a limit to it.
+async fn finish(worker: &Worker, limit: Option<Duration>) {
     let idle = async {
         while worker.channel.waiting() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -103,7 +107,7 @@ async fn finish(pool: &Pool, worker: &Worker) {
         () = idle => {}
         _ = worker.process.exited() => {}
         _ = worker.channel.ended() => {}
-        () = tokio::time::sleep(pool.limits.drain) => {}
+        () = tokio::time::sleep(limit.unwrap_or_default()), if limit.is_some() => {}
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const PATH: &str = "/runtime/webhooks/mcp";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// No function here asks that often.
-const MOST_ROUNDS: usize = 5;
+const MOST_ROUNDS: usize = 40;
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("it took too long")

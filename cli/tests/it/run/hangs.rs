@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::app::{App, HANDLER_TOOLS, HANG, PID};
+use super::client::{MCP, call};
 use super::host::{Host, must_end_within, signal};
 use super::side_by_side;
 
@@ -49,6 +50,28 @@ fn a_function_that_hangs_fails_at_its_timeout_and_its_process_is_replaced() {
         &|| replaces_the_worker_of_a_function_that_hangs(App::node().tool("pid", PID).tool("hang", HANG)),
         &|| replaces_the_worker_of_a_function_that_hangs(App::handler(&["pid", "hang"], HANDLER_TOOLS, "")),
     ]);
+}
+
+/// A client that hangs up cancels its call (2026-07-28). What cannot be cancelled must not hold the worker for longer.
+#[test]
+fn a_function_that_nobody_waits_for_does_not_hold_its_process_for_ever() {
+    let app = with_timeout(App::node().tool("pid", PID).tool("hang", HANG));
+    let host = Host::start(&app, &[]);
+    let worker = host.worker().expect("it serves");
+    let mut message = call("hang", json!({}));
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "hang")];
+    let socket = host.send_message(MCP, &headers, &message).expect("connects");
+    while app.begun() == 0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(socket);
+    host.worker_besides(&[worker], REPLACED);
+    must_end_within(worker, GONE);
 }
 
 fn replaces_a_worker_that_stands_still(app: App) {

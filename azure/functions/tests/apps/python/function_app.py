@@ -293,6 +293,16 @@ def ask_user(context: str) -> str:
     return f"{state['name']} likes {answers['color']['content']['color']}"
 
 
+@tool("AskForeverTool")
+def ask_forever(context: str) -> str:
+    return question("name", "elicitation/create", message="And now?", requestedSchema=form("name"))
+
+
+@tool("AskNonsenseTool")
+def ask_nonsense(context: str) -> str:
+    return question("name", "rm -rf")
+
+
 @tool("AskModelTool")
 def ask_model(context: str) -> str:
     answers = json.loads(context).get("inputResponses")

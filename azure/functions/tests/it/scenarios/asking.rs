@@ -8,6 +8,8 @@ use crate::served::Language;
 for_both_apps! {
     asks_the_user_twice_and_remembers,
     takes_no_for_an_answer,
+    stops_a_function_that_never_stops_asking,
+    does_not_tell_a_client_what_only_the_author_can_mend,
     asks_the_model,
     asks_for_folders,
     asks_for_resources_and_prompts,
@@ -37,6 +39,29 @@ async fn takes_no_for_an_answer(app: Language) {
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
         client.answers = |_, _| json!({"action": "decline"});
         assert_eq!(client.text("AskUserTool", json!({})).await, "nobody", "{:?}", client.way);
+    }
+}
+
+/// Whether the client holds the conversation, or the host does.
+async fn stops_a_function_that_never_stops_asking(app: Language) {
+    let host = app.shared();
+    for mut client in host.clients_by(&Way::ACQUAINTED).await {
+        client.answers = |_, _| json!({"action": "accept", "content": {"name": "Ada"}});
+        let result = client.call("AskForeverTool", json!({})).await;
+        assert_eq!(result["isError"], true, "{:?}", client.way);
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("asked 32 times"), "{result}");
+    }
+}
+
+async fn does_not_tell_a_client_what_only_the_author_can_mend(app: Language) {
+    let host = app.shared();
+    for mut client in host.clients_by(&Way::ACQUAINTED).await {
+        let result = client.call("AskNonsenseTool", json!({})).await;
+        assert_eq!(
+            result["content"][0]["text"], "An error occurred invoking 'AskNonsenseTool'.",
+            "{:?}",
+            client.way
+        );
     }
 }
 

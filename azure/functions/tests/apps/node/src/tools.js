@@ -180,6 +180,11 @@ tool('AskUserTool', {}, ({ inputResponses: answers, state }) => {
     return `${state.name} likes ${answers.color.content.color}`;
 });
 
+tool('AskForeverTool', {}, () =>
+    question('name', 'elicitation/create', { message: 'And now?', requestedSchema: form('name') }),
+);
+tool('AskNonsenseTool', {}, () => question('name', 'rm -rf', {}));
+
 tool('AskModelTool', {}, ({ inputResponses: answers }) => {
     if (!answers) {
         const messages = [{ role: 'user', content: { type: 'text', text: 'Any opinion?' } }];
