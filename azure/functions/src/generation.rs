@@ -51,7 +51,7 @@ impl Generation {
         progress: &dyn Progress,
     ) -> Result<Generation, HostError> {
         let worker_config = worker_config(app, options)?;
-        let prepared = prepare(app, options, worker_config.as_ref(), progress).await?;
+        let prepared = prepare(app, options, progress).await?;
         // What a build has made is no change; what comes from here on may have been read too early.
         let watch = options.watch.then(|| Watch::new(&app.folder));
         let mut report = Report {
@@ -268,21 +268,7 @@ fn worker_config(app: &App, options: &HostOptions) -> Result<Option<WorkerConfig
     })
 }
 
-async fn prepare(
-    app: &App,
-    options: &HostOptions,
-    worker_config: Option<&WorkerConfig>,
-    progress: &dyn Progress,
-) -> Result<Prepared, HostError> {
-    let runtime = match &app.runtime {
-        Runtime::Python => setup::Runtime::Python,
-        Runtime::Node => setup::Runtime::Node,
-        Runtime::Java => setup::Runtime::Java,
-        Runtime::Custom => setup::Runtime::Custom,
-        // Somebody else's worker brings what it needs.
-        Runtime::Other(_) if worker_config.is_some() => return Ok(Prepared::default()),
-        Runtime::Other(language) => return Err(HostError::NoWorker { language: language.clone() }),
-    };
+async fn prepare(app: &App, options: &HostOptions, progress: &dyn Progress) -> Result<Prepared, HostError> {
     let overridden = app.host.language_workers.of(app.runtime.as_str());
     let environment = |name: &str| app.settings.get(name).map(OsString::from);
     let options = setup::Options {
@@ -292,7 +278,7 @@ async fn prepare(
             .map(PathBuf::from),
         ..setup::Options::new(&environment)
     };
-    Ok(setup::prepare(runtime, &app.folder, &options, progress).await?)
+    Ok(setup::prepare(app.runtime.clone(), &app.folder, &options, progress).await?)
 }
 
 fn limits(worker_config: Option<&WorkerConfig>) -> Limits {

@@ -21,21 +21,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use self::error::SetupError;
+pub use crate::app::Runtime;
 
 use self::command::CommandLine;
-
-/// What runs an app's functions; `FUNCTIONS_WORKER_RUNTIME` in the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runtime {
-    /// Python 3.9 or newer, with the `azure-functions` package.
-    Python,
-    /// Node 18 or newer: JavaScript, or TypeScript that a build script compiles.
-    Node,
-    /// Java 11 or newer, with an app that Maven or Gradle has packaged.
-    Java,
-    /// A custom handler: a program that host.json names, for which there is nothing to prepare.
-    Custom,
-}
 
 /// One variable of the environment, by name.
 pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
@@ -120,7 +108,8 @@ pub async fn prepare(
         Runtime::Python => python::prepare(&mut setup).await?,
         Runtime::Node => node::prepare(&mut setup).await?,
         Runtime::Java => java::prepare(&mut setup).await?,
-        Runtime::Custom => {}
+        // A custom handler is a program of the app's own; other workers bring what they need.
+        Runtime::Custom | Runtime::Other(_) => {}
     }
     Ok(setup.prepared)
 }

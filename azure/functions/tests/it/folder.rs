@@ -1,22 +1,19 @@
-//! Folders for tests.
+//! Folders of apps that tests write.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
 use bindpost_azure_functions::app::App;
 use bindpost_azure_functions::problem::AppError;
 
+use crate::scratch::Scratch;
+
 /// A folder that is gone when the test is over.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(Scratch);
 
 impl Folder {
     pub(crate) fn new() -> Folder {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("bindpost-app-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Folder(Scratch::new())
     }
 
     /// A Python app with these files.
@@ -27,7 +24,7 @@ impl Folder {
 
     /// The same with one more file.
     pub(crate) fn with(self, name: &str, text: &str) -> Folder {
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
         self
@@ -35,26 +32,23 @@ impl Folder {
 
     /// The same without a file.
     pub(crate) fn without(self, name: &str) -> Folder {
-        fs::remove_file(self.0.join(name)).unwrap();
+        fs::remove_file(self.path().join(name)).unwrap();
         self
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub(crate) fn open(&self, environment: &[(&str, &str)]) -> Result<App, AppError> {
-        App::open(&self.0, environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        App::open(
+            self.path(),
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        )
     }
 
     /// Why the app does not open.
     pub(crate) fn refusal(&self, environment: &[(&str, &str)]) -> String {
         self.open(environment).unwrap_err().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
