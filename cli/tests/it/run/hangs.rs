@@ -90,3 +90,31 @@ fn a_process_that_stands_still_is_replaced() {
         replaces_a_worker_that_stands_still(App::handler(&["pid"], HANDLER_TOOLS, ""))
     }]);
 }
+
+/// What a client sent, its headers among it, is for the handler and for nobody the handler names.
+#[test]
+fn an_invocation_does_not_follow_a_redirect_of_its_handler() {
+    let handler = r#"
+import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def do_POST(self):
+        if self.path == "/elsewhere":
+            open("begun.txt", "a").write(".")
+        self.send_response(307)
+        self.send_header("location", "/elsewhere")
+        self.end_headers()
+
+ThreadingHTTPServer(("127.0.0.1", int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"])), Handler).serve_forever()
+"#;
+    let app = App::handler(&["away"], "", "").with("handler.py", handler);
+    let host = Host::start(&app, &["--detailed-errors"]);
+    let text = host.call("away", json!({})).expect_err("it is no answer");
+    assert!(text.contains("answered 307"), "{text}");
+    assert_eq!(app.begun(), 0);
+}
