@@ -1,0 +1,3 @@
+//! Where documents are found: tantivy over the columns of an index, and the stored JSON behind it.
+
+pub mod columns;

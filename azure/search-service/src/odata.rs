@@ -1,0 +1,3 @@
+//! The OData expressions of search requests.
+
+pub mod ast;

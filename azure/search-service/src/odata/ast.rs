@@ -1,0 +1,112 @@
+//! `$filter` and `$orderby` after parsing and checking: every path exists and every literal has its field's type.
+
+/// A condition on documents. Two-valued: a comparison with a missing value is false, except `ne`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    Constant(bool),
+    And(Vec<Filter>),
+    Or(Vec<Filter>),
+    Not(Box<Filter>),
+    Compare {
+        path: Path,
+        operator: Operator,
+        value: Literal,
+    },
+    /// `search.in(path, 'a,b')`.
+    In {
+        path: Path,
+        values: Vec<String>,
+    },
+    /// `path/any(x: …)`; without a condition it asks whether there is an element.
+    Any {
+        path: Path,
+        condition: Option<Box<Filter>>,
+    },
+    /// `path/all(x: …)`; true when there are no elements.
+    All {
+        path: Path,
+        condition: Box<Filter>,
+    },
+    /// `geo.distance(path, point) lt 10`; kilometres.
+    Distance {
+        path: Path,
+        point: Point,
+        operator: Operator,
+        kilometres: f64,
+    },
+    /// `geo.intersects(path, polygon)`; the ring is closed, its points counterclockwise.
+    Within {
+        path: Path,
+        ring: Vec<Point>,
+    },
+    /// `search.ismatch` and `search.ismatchscoring`.
+    Match(TextMatch),
+}
+
+/// Where a condition looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// From the root of the document, through all lambdas: `rooms/tags`.
+    pub field: String,
+    /// What to read from the element that the innermost lambda is at, member by member; from the root when the path
+    /// starts there. Empty for the element itself (`t` in `tags/any(t: t eq 'a')`).
+    pub members: Vec<String>,
+    /// How many lambdas up `members` starts: 0 is the innermost one. `None`: at the root of the document.
+    pub lambda: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    Null,
+    Boolean(bool),
+    /// For `Int32` and `Int64` fields.
+    Integer(i64),
+    /// For `Double` fields; may be infinite or NaN.
+    Double(f64),
+    String(String),
+    /// Milliseconds since 1970, UTC.
+    Date(i64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub longitude: f64,
+    pub latitude: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextMatch {
+    pub search: String,
+    /// Empty: all searchable fields.
+    pub fields: Vec<String>,
+    /// `queryType` full; simple otherwise.
+    pub full: bool,
+    /// `searchMode` all; any otherwise.
+    pub all: bool,
+    /// Whether the match counts in the score.
+    pub scoring: bool,
+}
+
+/// One clause of `$orderby`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    pub by: OrderBy,
+    pub descending: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum OrderBy {
+    Field(String),
+    Score,
+    Distance { field: String, from: Point },
+}

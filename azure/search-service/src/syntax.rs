@@ -1,0 +1,3 @@
+//! The two syntaxes of search texts: simple and full Lucene.
+
+pub mod tree;
