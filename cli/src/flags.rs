@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run an Azure Functions app as an MCP server: Python, Node, Java or a custom handler
     Run(Run),
+    /// Serve an embedded search service with the REST API of Azure AI Search
+    SearchService(SearchService),
     /// Become another program that ends when this one's parent does
     #[command(hide = true)]
     Exec(Exec),
@@ -73,6 +75,37 @@ pub(crate) struct Run {
     /// Tell clients what a function says when it fails
     #[arg(long)]
     pub(crate) detailed_errors: bool,
+    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchService {
+    /// The folder that keeps indexes, documents, keys and certificates
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The address to serve on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// The port to serve on; 0 takes any free one
+    #[arg(long, short, default_value_t = 8181)]
+    pub(crate) port: u16,
+    /// Serve HTTPS too, with a certificate of our own making, for clients that refuse plain HTTP
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// The port of HTTPS [default: the one after --port]
+    #[arg(long, value_name = "PORT", requires = "tls")]
+    pub(crate) tls_port: Option<u16>,
+    /// A name for the certificate besides localhost (repeat for more)
+    #[arg(long, value_name = "NAME", requires = "tls")]
+    pub(crate) tls_name: Vec<String>,
+    /// Ask nobody for a key; on this machine's own addresses only
+    #[arg(long)]
+    pub(crate) without_keys: bool,
+    /// A folder that data sources may name besides DIR/blobs (repeat for more)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) indexer_folder: Vec<PathBuf>,
     /// Say what runs as one line of JSON on stdout, instead of the start screen
     #[arg(long)]
     pub(crate) json: bool,

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     match flags.command {
         Command::Run(_) => log::start_for_functions(),
-        Command::Demo(_) | Command::Exec(_) => log::start(),
+        Command::Demo(_) | Command::SearchService(_) | Command::Exec(_) => log::start(),
     }
     match run(flags.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,6 +41,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         match command {
             Command::Demo(demo) => commands::demo::run(demo).await,
             Command::Run(run) => commands::run::run(run).await,
+            Command::SearchService(service) => commands::search_service::run(service).await,
             Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
         }
     })

@@ -1,3 +1,32 @@
-//! The OData expressions of search requests.
+//! The OData expressions of search requests: text → tokens → tree → checked against the fields of an index.
 
 pub mod ast;
+mod check;
+pub mod date;
+pub mod evaluate;
+mod functions;
+pub mod geo;
+mod lexer;
+mod names;
+mod orderby;
+mod parser;
+mod problem;
+#[cfg(test)]
+mod tests;
+
+pub use evaluate::matches;
+pub use orderby::{parse_orderby, parse_orderby_parts};
+
+use crate::definition::Schema;
+use crate::error::ApiError;
+use ast::Filter;
+
+/// Reads `$filter`. A blank text is no condition.
+pub fn parse_filter(text: &str, schema: &Schema) -> Result<Filter, ApiError> {
+    if text.trim().is_empty() {
+        return Ok(Filter::Constant(true));
+    }
+    parser::filter(text)
+        .and_then(|tree| check::filter(&tree, schema))
+        .map_err(|problem| problem.into_error("$filter", text))
+}

@@ -1,3 +1,48 @@
-//! The two syntaxes of search texts: simple and full Lucene.
+//! The two syntaxes of search texts, simple and full Lucene, and the rules of synonym maps.
 
+pub mod full;
+pub mod simple;
+pub mod synonyms;
 pub mod tree;
+
+pub use full::parse_full;
+pub use simple::parse_simple;
+
+use crate::ApiError;
+
+/// The longest search text, in characters.
+pub const MAX_TEXT: usize = 100_000;
+/// The most words, phrases and patterns in one search text; Lucene's own default.
+pub const MAX_CLAUSES: usize = 1024;
+/// How deep parentheses, or changes of the operator, may nest.
+pub const MAX_DEPTH: usize = 100;
+
+fn check_length(text: &str) -> Result<(), ApiError> {
+    // Bytes first: most texts are short, and then there is nothing to count.
+    if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
+        return Err(refuse(format!("The search text is longer than {MAX_TEXT} characters. Shorten it.")));
+    }
+    Ok(())
+}
+
+/// Counts one more clause.
+fn count_clause(clauses: &mut usize) -> Result<(), ApiError> {
+    *clauses += 1;
+    if *clauses > MAX_CLAUSES {
+        return Err(refuse(format!(
+            "The search text has more than {MAX_CLAUSES} words, phrases and patterns. Search for fewer at a time."
+        )));
+    }
+    Ok(())
+}
+
+fn too_deep() -> ApiError {
+    refuse(format!(
+        "The search text nests deeper than {MAX_DEPTH} levels of parentheses or of changing operators. \
+         Flatten it, or escape signs that are meant as text with a backslash."
+    ))
+}
+
+fn refuse(message: String) -> ApiError {
+    ApiError::parameter("search", message)
+}

@@ -12,7 +12,7 @@ use bindpost_azure_functions::app::{App, settings::process_environment};
 use bindpost_azure_functions::{Door, Host, HostError, HostOptions, Report};
 use serde_json::json;
 
-use super::say;
+use super::{say, until_interrupted};
 use crate::flags::Run;
 use crate::progress::Printer;
 use crate::screen::{self, Facts};
@@ -138,21 +138,4 @@ fn outlive_large_files() {
         let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
         drop(signal(kind));
     }
-}
-
-async fn until_interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -12,7 +12,7 @@ pub enum Filter {
         operator: Operator,
         value: Literal,
     },
-    /// `search.in(path, 'a,b')`.
+    /// `search.in(path, 'a,b')`; the values are sorted, none twice, and none at all matches nothing.
     In {
         path: Path,
         values: Vec<String>,
@@ -34,13 +34,26 @@ pub enum Filter {
         operator: Operator,
         kilometres: f64,
     },
-    /// `geo.intersects(path, polygon)`; the ring is closed, its points counterclockwise.
+    /// `geo.intersects(path, polygon)`; the ring is closed, its points counterclockwise. Longitudes go on beyond 180
+    /// when it crosses that meridian: `geo::within` knows.
     Within {
         path: Path,
         ring: Vec<Point>,
     },
     /// `search.ismatch` and `search.ismatchscoring`.
     Match(TextMatch),
+}
+
+impl Filter {
+    /// Whether what it lets through is scored by it: it has a `search.ismatchscoring`.
+    pub fn scores(&self) -> bool {
+        match self {
+            Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::scores),
+            Self::Not(inner) => inner.scores(),
+            Self::Match(text) => text.scoring,
+            _ => false,
+        }
+    }
 }
 
 /// Where a condition looks.

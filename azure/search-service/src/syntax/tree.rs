@@ -7,7 +7,8 @@ pub enum Node {
     All,
     /// Nothing can match, as for `()`.
     Nothing,
-    /// Words without a sign between them; how many must match is up to `searchMode`.
+    /// Several clauses beside each other. A group of nothing but `MustNot` is everything without them: so the simple
+    /// syntax writes `-word`, and the clause around it says how it joins its neighbours.
     Clauses(Vec<Clause>),
     /// A word; analysis may make several terms of it, or none.
     Term(String),
@@ -27,11 +28,6 @@ pub enum Node {
     },
     /// `/expression/` in Lucene's dialect, as written.
     Regex(String),
-    /// `[a TO b}`; an open end is `None`.
-    Range {
-        from: Option<Bound>,
-        to: Option<Bound>,
-    },
     /// `field:…`, and the path has been checked to be a searchable field.
     Field {
         path: String,
@@ -54,8 +50,10 @@ pub enum Occur {
     /// No sign: `searchMode` decides.
     Default,
     Must,
-    /// Joined by OR: one of its neighbours suffices, whatever `searchMode` says.
+    /// Joined by OR, whatever `searchMode` says: one such clause suffices where nothing is a must, and beside a must it
+    /// only adds to the score.
     Should,
+    /// Prohibited; where nothing in the group is a must and `searchMode` is `any`, being without it suffices.
     MustNot,
 }
 
@@ -66,10 +64,4 @@ pub enum Piece {
     Any,
     /// `?`
     One,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
-    pub text: String,
-    pub inclusive: bool,
 }

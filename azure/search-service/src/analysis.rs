@@ -1,0 +1,36 @@
+//! From text to words: analyzers, tokenizers, token filters, character filters and normalizers.
+//!
+//! Offsets of tokens are bytes of the text as it was given, also behind character filters: highlights cut it there.
+
+mod analyze;
+mod analyzer;
+mod analyzers;
+mod char_filter;
+mod cjk;
+mod delimiter;
+mod filters;
+mod folding;
+mod grams;
+mod html;
+mod language;
+mod normalizer;
+mod parts;
+mod pattern;
+mod phonetic;
+mod pieces;
+mod settings;
+mod stage;
+mod stem;
+mod step;
+mod stop_words;
+mod synonym;
+mod tokenizer;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use analyze::analyze;
+pub use analyzers::Analyzers;
+pub use language::difference;
+pub use normalizer::Normalizer;

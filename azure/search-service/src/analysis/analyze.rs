@@ -1,0 +1,115 @@
+//! The call `search.analyze`: which words an analyzer makes of a text.
+
+use serde_json::{Value, json};
+use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
+
+use super::Analyzers;
+use crate::ApiError;
+
+/// An answer with more tokens helps nobody and would take all memory: n-grams make hundreds for a character.
+const MOST_TOKENS: usize = 500_000;
+
+/// Answers `{"tokens":[{"token","startOffset","endOffset","position"}]}`. Offsets count UTF-16 units, as .NET does.
+pub fn analyze(request: &Value, analyzers: &Analyzers) -> Result<Value, ApiError> {
+    let string = |key: &str| match request.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(ApiError::parameter(key, format!("The property '{key}' must be a string."))),
+    };
+    let names = |key: &str| match request.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(value) => value
+            .as_array()
+            .and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect())
+            .ok_or_else(|| {
+                ApiError::parameter(key, format!("The property '{key}' must be an array of names."))
+            }),
+    };
+    let known = ["text", "analyzer", "tokenizer", "normalizer", "tokenFilters", "charFilters"];
+    let members =
+        request.as_object().ok_or_else(|| ApiError::invalid("The request must be a JSON object."))?;
+    if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str()) && !key.starts_with('@')) {
+        return Err(ApiError::parameter(
+            key,
+            format!("The property '{key}' does not exist in an analyze request."),
+        ));
+    }
+    let text =
+        string("text")?.ok_or_else(|| ApiError::parameter("text", "The property 'text' is required."))?;
+    let filters = names("tokenFilters")?;
+    let char_filters = names("charFilters")?;
+    let tokenizer = string("tokenizer")?;
+    if tokenizer.is_none() && !(filters.is_empty() && char_filters.is_empty()) {
+        return Err(ApiError::invalid(
+            "'tokenFilters' and 'charFilters' can be given only together with 'tokenizer'.",
+        ));
+    }
+    let offsets = Offsets::new(text);
+    match (string("analyzer")?, tokenizer, string("normalizer")?) {
+        (Some(name), None, None) => {
+            analyzers.check(name)?;
+            let analyzer = analyzers
+                .get(name)
+                .ok_or_else(|| ApiError::not_found(format!("There is no analyzer '{name}'.")))?;
+            tokens(analyzer, text, &offsets)
+        }
+        (None, Some(tokenizer), None) => {
+            let analyzer = analyzers.assemble("The request", tokenizer, &filters, &char_filters)?;
+            tokens(TextAnalyzer::from(analyzer), text, &offsets)
+        }
+        (None, None, Some(name)) => {
+            analyzers.check_normalizer(name)?;
+            let value = analyzers.normalizer(name).map(|normalizer| normalizer.apply(text));
+            Ok(json!({"tokens": [{
+                "token": value,
+                "startOffset": 0,
+                "endOffset": offsets.at(text.len()),
+                "position": 0,
+            }]}))
+        }
+        _ => Err(ApiError::invalid("Exactly one of 'analyzer', 'tokenizer' and 'normalizer' must be given.")),
+    }
+}
+
+fn tokens(mut analyzer: TextAnalyzer, text: &str, offsets: &Offsets) -> Result<Value, ApiError> {
+    let mut tokens = Vec::new();
+    let mut stream = analyzer.token_stream(text);
+    while let Some(token) = stream.next() {
+        if tokens.len() == MOST_TOKENS {
+            return Err(ApiError::parameter(
+                "text",
+                format!("The text gives more than {MOST_TOKENS} tokens. Analyze a shorter one."),
+            ));
+        }
+        tokens.push(json!({
+            "token": token.text,
+            "startOffset": offsets.at(token.offset_from),
+            "endOffset": offsets.at(token.offset_to),
+            "position": token.position,
+        }));
+    }
+    Ok(json!({ "tokens": tokens }))
+}
+
+/// From bytes to UTF-16 units. Empty for ASCII, where both are the same.
+struct Offsets(Vec<usize>);
+
+impl Offsets {
+    fn new(text: &str) -> Self {
+        if text.is_ascii() {
+            return Self(Vec::new());
+        }
+        let mut units = Vec::with_capacity(text.len() + 1);
+        let mut count = 0;
+        for c in text.chars() {
+            units.extend(std::iter::repeat_n(count, c.len_utf8()));
+            count += c.len_utf16();
+        }
+        units.push(count);
+        Self(units)
+    }
+
+    fn at(&self, byte: usize) -> usize {
+        self.0.get(byte).copied().unwrap_or(byte)
+    }
+}

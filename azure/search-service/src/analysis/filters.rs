@@ -1,0 +1,319 @@
+//! Token filters by name and by definition.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::analyzer::Filter;
+use super::cjk::{Bigrams, CjkScript};
+use super::delimiter::{Delimiter, DelimiterOptions};
+use super::folding::Script;
+use super::grams::{CommonGrams, EdgeGrams, NGrams, Shingles};
+use super::language::{FRENCH_ARTICLES, elision};
+use super::parts::{MOST, gram_sizes, in_order, unknown_kind};
+use super::pattern::{Replacement, compile};
+use super::phonetic::Encoder;
+use super::settings::Settings;
+use super::stage::{
+    Capture, Decompound, FoldBeside, KeywordRepeat, Limit, PhoneticBeside, Positions, StopButLast, Unique,
+};
+use super::stem;
+use super::step::{Shape, Step, lowered};
+use super::stop_words::StopWords;
+use super::synonym::{Rules, Synonyms};
+use crate::ApiError;
+
+/// Names that need no definition, and the type whose defaults they have.
+pub(super) const TOKEN_FILTERS: [(&str, &str); 36] = [
+    ("apostrophe", ""),
+    ("arabic_normalization", ""),
+    ("asciifolding", "AsciiFoldingTokenFilter"),
+    ("cjk_bigram", "CjkBigramTokenFilter"),
+    ("cjk_width", ""),
+    ("classic", ""),
+    ("common_grams", "CommonGramTokenFilter"),
+    ("edgeNGram", "EdgeNGramTokenFilter"),
+    ("edgeNGram_v2", "EdgeNGramTokenFilterV2"),
+    ("elision", "ElisionTokenFilter"),
+    ("german_normalization", ""),
+    ("hindi_normalization", ""),
+    ("indic_normalization", ""),
+    ("keyword_repeat", ""),
+    ("kstem", ""),
+    ("length", "LengthTokenFilter"),
+    ("limit", "LimitTokenFilter"),
+    ("lowercase", ""),
+    ("nGram", "NGramTokenFilter"),
+    ("nGram_v2", "NGramTokenFilterV2"),
+    ("persian_normalization", ""),
+    ("phonetic", "PhoneticTokenFilter"),
+    ("porter_stem", ""),
+    ("reverse", ""),
+    ("scandinavian_folding", ""),
+    ("scandinavian_normalization", ""),
+    ("shingle", "ShingleTokenFilter"),
+    ("snowball", "SnowballTokenFilter"),
+    ("sorani_normalization", ""),
+    ("stemmer", "StemmerTokenFilter"),
+    ("stopwords", "StopwordsTokenFilter"),
+    ("trim", ""),
+    ("truncate", "TruncateTokenFilter"),
+    ("unique", "UniqueTokenFilter"),
+    ("uppercase", ""),
+    ("word_delimiter", "WordDelimiterTokenFilter"),
+];
+
+pub(super) fn predefined(name: &str) -> Option<Result<Filter, ApiError>> {
+    let script = |script| Shape::Script(script).into();
+    let filter: Filter = match name {
+        "apostrophe" => Shape::Apostrophe.into(),
+        "arabic_normalization" => script(Script::Arabic),
+        "cjk_width" => script(Script::CjkWidth),
+        "classic" => Shape::Classic.into(),
+        "german_normalization" => script(Script::German),
+        "hindi_normalization" => script(Script::Hindi),
+        "indic_normalization" => script(Script::Indic),
+        "keyword_repeat" => Filter::stage(KeywordRepeat),
+        "kstem" | "porter_stem" => stem::of(frostem::Algorithm::Porter),
+        "lowercase" => Shape::Lower.into(),
+        "persian_normalization" => script(Script::Persian),
+        "reverse" => Shape::Reverse.into(),
+        "scandinavian_folding" => script(Script::ScandinavianFolding),
+        "scandinavian_normalization" => script(Script::ScandinavianNormal),
+        "snowball" | "stemmer" => stem::of(frostem::Algorithm::English),
+        "sorani_normalization" => script(Script::Sorani),
+        "trim" => Shape::Trim.into(),
+        "uppercase" => Shape::Upper.into(),
+        _ => {
+            let (name, kind) = TOKEN_FILTERS.iter().find(|(known, _)| *known == name)?;
+            let nothing = Map::new();
+            let place = format!("Token filter '{name}'");
+            return Some(custom(&Settings::defaults(place, name, kind, &nothing)));
+        }
+    };
+    Some(Ok(filter))
+}
+
+/// The filter of a definition.
+pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+    let set = |words: Vec<String>| -> Arc<HashSet<String>> { Arc::new(words.into_iter().collect()) };
+    let case = |words: Vec<String>, ignore: bool| {
+        set(if ignore { words.iter().map(|word| lowered(word)).collect() } else { words })
+    };
+    let filter = match settings.kind {
+        "AsciiFoldingTokenFilter" => match settings.boolean("preserveOriginal", false)? {
+            true => Filter::stage(FoldBeside),
+            false => Shape::Fold.into(),
+        },
+        "CjkBigramTokenFilter" => {
+            let scripts = [
+                ("han", CjkScript::Han),
+                ("hiragana", CjkScript::Hiragana),
+                ("katakana", CjkScript::Katakana),
+                ("hangul", CjkScript::Hangul),
+            ];
+            let ignored = settings.choices("ignoreScripts", &scripts)?;
+            Filter::stage(Bigrams::new(ignored, settings.boolean("outputUnigrams", false)?, false))
+        }
+        "CommonGramTokenFilter" => {
+            let ignore_case = settings.boolean("ignoreCase", false)?;
+            Filter::stage(CommonGrams {
+                words: case(settings.required_strings("commonWords")?, ignore_case),
+                ignore_case,
+                query: settings.boolean("queryMode", false)?,
+                last: None,
+                paired: false,
+            })
+        }
+        "DictionaryDecompounderTokenFilter" => {
+            let min_part = settings.number("minSubwordSize", 2, 1, MOST)?;
+            let max_part = settings.number("maxSubwordSize", 15, 1, MOST)?;
+            in_order(settings, ("minSubwordSize", min_part), ("maxSubwordSize", max_part))?;
+            Filter::stage(Decompound {
+                words: case(settings.required_strings("wordList")?, true),
+                min_word: settings.number("minWordSize", 5, 1, MOST)?,
+                min_part,
+                max_part,
+                longest: settings.boolean("onlyLongestMatch", false)?,
+            })
+        }
+        "EdgeNGramTokenFilter" | "EdgeNGramTokenFilterV2" => {
+            let (min, max) = gram_sizes(settings)?;
+            let back = settings.choice("side", false, &[("front", false), ("back", true)])?;
+            Filter::stage(EdgeGrams { min, max, back })
+        }
+        "ElisionTokenFilter" => match settings.strings("articles")? {
+            None => elision(&FRENCH_ARTICLES),
+            Some(articles) => Shape::Elision(case(articles, true)).into(),
+        },
+        "KeepTokenFilter" => {
+            let lower = settings.boolean("keepWordsCase", false)?;
+            Step::Keep { words: case(settings.required_strings("keepWords")?, lower), lower }.into()
+        }
+        "KeywordMarkerTokenFilter" => {
+            let ignore_case = settings.boolean("ignoreCase", false)?;
+            let words = case(settings.required_strings("keywords")?, ignore_case);
+            Step::MarkKeywords { words, ignore_case }.into()
+        }
+        "LengthTokenFilter" => {
+            let min = settings.number("min", 0, 0, MOST)?;
+            let max = settings.number("max", MOST, 0, MOST)?;
+            in_order(settings, ("min", min), ("max", max))?;
+            Step::Length { min, max }.into()
+        }
+        "LimitTokenFilter" => {
+            // Whether the rest is read or not gives the same words.
+            settings.boolean("consumeAllTokens", false)?;
+            Filter::stage(Limit(settings.number("maxTokenCount", 1, 1, i32::MAX as usize)?))
+        }
+        "NGramTokenFilter" | "NGramTokenFilterV2" => {
+            let (min, max) = gram_sizes(settings)?;
+            Filter::stage(NGrams { min, max, current: None })
+        }
+        "PatternCaptureTokenFilter" => {
+            let patterns = settings.required_strings("patterns")?;
+            let patterns: Result<Vec<_>, _> =
+                patterns.iter().map(|pattern| compile(pattern, "", &settings.place)).collect();
+            let preserve = settings.boolean("preserveOriginal", true)?;
+            Filter::stage(Capture { patterns: patterns?.into(), preserve })
+        }
+        "PatternReplaceTokenFilter" => {
+            let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
+            let replacement =
+                Replacement::parse(settings.required_string("replacement")?, &pattern, &settings.place)?;
+            Shape::Pattern { pattern, replacement }.into()
+        }
+        "PhoneticTokenFilter" => phonetic(settings)?,
+        "ShingleTokenFilter" => shingle(settings)?,
+        "SnowballTokenFilter" => stemmer(settings, &stem::SNOWBALL)?,
+        "StemmerTokenFilter" => stemmer(settings, &stem::STEMMER)?,
+        "StemmerOverrideTokenFilter" => {
+            let mut stems = HashMap::new();
+            for rule in settings.required_strings("rules")? {
+                let parted = rule.split_once("=>").map(|(word, stem)| (word.trim(), stem.trim()));
+                match parted {
+                    Some((word, stem)) if !word.is_empty() && !stem.is_empty() => {
+                        stems.insert(word.to_owned(), stem.to_owned());
+                    }
+                    _ => {
+                        return Err(ApiError::invalid(format!(
+                            "{}: '{rule}' is no rule. Write 'word => stem'.",
+                            settings.place
+                        )));
+                    }
+                }
+            }
+            Step::Override(Arc::new(stems)).into()
+        }
+        "StopwordsTokenFilter" => stopwords(settings)?,
+        "SynonymTokenFilter" => {
+            let rules = Rules::parse(
+                &settings.required_strings("synonyms")?,
+                settings.boolean("expand", true)?,
+                settings.boolean("ignoreCase", false)?,
+                &settings.place,
+            )?;
+            Filter::stage(Synonyms::new(rules))
+        }
+        "TruncateTokenFilter" => Shape::Truncate(settings.number("length", MOST, 1, MOST)?).into(),
+        "UniqueTokenFilter" => {
+            let at_position = settings.boolean("onlyOnSamePosition", false)?;
+            Filter::stage(Unique { at_position, ..Unique::default() })
+        }
+        "WordDelimiterTokenFilter" => {
+            let options = DelimiterOptions {
+                word_parts: settings.boolean("generateWordParts", true)?,
+                number_parts: settings.boolean("generateNumberParts", true)?,
+                catenate_words: settings.boolean("catenateWords", false)?,
+                catenate_numbers: settings.boolean("catenateNumbers", false)?,
+                catenate_all: settings.boolean("catenateAll", false)?,
+                split_on_case: settings.boolean("splitOnCaseChange", true)?,
+                split_on_numerics: settings.boolean("splitOnNumerics", true)?,
+                preserve_original: settings.boolean("preserveOriginal", false)?,
+                possessive: settings.boolean("stemEnglishPossessive", true)?,
+                protected: settings.strings("protectedWords")?.unwrap_or_default().into_iter().collect(),
+            };
+            Filter::stage(Delimiter { options: Arc::new(options), positions: Positions::default() })
+        }
+        _ => return Err(unknown_kind(settings, "token filter")),
+    };
+    settings.finish()?;
+    Ok(filter)
+}
+
+fn phonetic(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+    let replace = settings.boolean("replace", true)?;
+    let encoder = settings.string("encoder")?.unwrap_or("metaphone");
+    let encoder = match encoder {
+        "metaphone" => Encoder::Metaphone,
+        "soundex" => Encoder::Soundex,
+        "refinedSoundex" => Encoder::RefinedSoundex,
+        "doubleMetaphone" | "caverphone1" | "caverphone2" | "cologne" | "nysiis" | "koelnerPhonetik"
+        | "haasePhonetik" | "beiderMorse" => {
+            return Err(ApiError::not_here(format!(
+                "{}: the encoder '{encoder}' is not available in this service. Define a phonetic filter with 'metaphone', 'soundex' or 'refinedSoundex'.",
+                settings.place
+            )));
+        }
+        _ => {
+            return Err(ApiError::invalid(format!("{}: '{encoder}' is not an encoder.", settings.place)));
+        }
+    };
+    Ok(if replace { Shape::Phonetic(encoder).into() } else { Filter::stage(PhoneticBeside(encoder)) })
+}
+
+fn shingle(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+    let min = settings.number("minShingleSize", 2, 2, MOST)?;
+    let max = settings.number("maxShingleSize", 2, 2, MOST)?;
+    in_order(settings, ("minShingleSize", min), ("maxShingleSize", max))?;
+    let mut shingles = Shingles::new(min, max, settings.boolean("outputUnigrams", true)?);
+    shingles.unigrams_if_alone = settings.boolean("outputUnigramsIfNoShingles", false)?;
+    shingles.separator = settings.string("tokenSeparator")?.unwrap_or(" ").into();
+    shingles.filler = settings.string("filterToken")?.unwrap_or("_").into();
+    Ok(Filter::stage(shingles))
+}
+
+fn stemmer(settings: &Settings<'_>, known: &[&'static str]) -> Result<Filter, ApiError> {
+    let choices: Vec<(&str, &'static str)> = known.iter().map(|&name| (name, name)).collect();
+    let language = settings.choice("language", "", &choices)?;
+    if language.is_empty() {
+        return Err(settings.missing("language"));
+    }
+    // For `snowball`, English is the newer of Porter's two stemmers.
+    let name =
+        if language == "english" && settings.kind == "SnowballTokenFilter" { "porter2" } else { language };
+    stem::named(name).ok_or_else(|| {
+        ApiError::not_here(format!(
+            "{}: no stemmer for '{language}' is available in this service. Leave the filter out, or use another language.",
+            settings.place
+        ))
+    })
+}
+
+fn stopwords(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+    let ignore_case = settings.boolean("ignoreCase", false)?;
+    let trailing = settings.boolean("removeTrailing", true)?;
+    let list = settings.string("stopwordsList")?;
+    let words = match settings.strings("stopwords")? {
+        Some(_) if list.is_some() => {
+            return Err(ApiError::invalid(format!(
+                "{}: 'stopwords' and 'stopwordsList' cannot both be set.",
+                settings.place
+            )));
+        }
+        Some(words) if ignore_case => StopWords::of(words.iter().map(|word| lowered(word))),
+        Some(words) => StopWords::of(words),
+        None => {
+            let list = list.unwrap_or("english");
+            StopWords::named(list).ok_or_else(|| {
+                ApiError::invalid(format!("{}: '{list}' is not a list of stop words.", settings.place))
+            })?
+        }
+    };
+    Ok(if trailing {
+        Step::Stop { words, ignore_case }.into()
+    } else {
+        Filter::stage(StopButLast { words, ignore_case, held: None })
+    })
+}

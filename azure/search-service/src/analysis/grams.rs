@@ -1,0 +1,194 @@
+//! Pieces of words, words in groups: n-grams, shingles, common grams.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::stage::{Stage, with_text};
+use super::step::{Term, lowered};
+
+/// `nGram`: all pieces of `min` to `max` characters.
+#[derive(Clone)]
+pub(super) struct NGrams {
+    pub(super) min: usize,
+    pub(super) max: usize,
+    /// The word at hand and where the next pieces begin. Pieces come in portions: there may be many.
+    pub(super) current: Option<(Term, usize)>,
+}
+
+impl Stage for NGrams {
+    fn push(&mut self, term: Term, _: &str, _: &mut VecDeque<Term>) {
+        self.current = Some((term, 0));
+    }
+
+    fn more(&mut self, output: &mut VecDeque<Term>) {
+        let Some((term, start)) = &mut self.current else { return };
+        let rest = term.token.text.get(*start..).unwrap_or_default();
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8()).take(self.max).skip(self.min - 1);
+        output.extend(ends.map(|end| with_text(term, rest.get(..end).unwrap_or_default())));
+        match rest.chars().next() {
+            Some(c) if !output.is_empty() => *start += c.len_utf8(),
+            _ => self.current = None,
+        }
+    }
+}
+
+/// `edgeNGram`: pieces from the start of a word, or up to its end.
+#[derive(Clone)]
+pub(super) struct EdgeGrams {
+    pub(super) min: usize,
+    pub(super) max: usize,
+    pub(super) back: bool,
+}
+
+impl Stage for EdgeGrams {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let text = &term.token.text;
+        if self.back {
+            let starts = text.char_indices().rev().map(|(at, _)| at).take(self.max).skip(self.min - 1);
+            output.extend(starts.map(|at| with_text(&term, text.get(at..).unwrap_or_default())));
+        } else {
+            let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(self.max).skip(self.min - 1);
+            output.extend(ends.map(|at| with_text(&term, text.get(..at).unwrap_or_default())));
+        }
+    }
+}
+
+/// `shingle`: neighbours joined.
+#[derive(Clone)]
+pub(super) struct Shingles {
+    pub(super) min: usize,
+    pub(super) max: usize,
+    pub(super) unigrams: bool,
+    pub(super) unigrams_if_alone: bool,
+    pub(super) separator: Arc<str>,
+    /// Stands where a word was removed.
+    pub(super) filler: Arc<str>,
+    pub(super) window: VecDeque<(usize, Option<Term>)>,
+    pub(super) any: bool,
+}
+
+impl Shingles {
+    pub(super) fn new(min: usize, max: usize, unigrams: bool) -> Self {
+        Self {
+            min,
+            max,
+            unigrams,
+            unigrams_if_alone: false,
+            separator: " ".into(),
+            filler: "_".into(),
+            window: VecDeque::new(),
+            any: false,
+        }
+    }
+
+    /// All that begins with the first word of the window, which then leaves it.
+    fn give(&mut self, output: &mut VecDeque<Term>) {
+        let mut text = String::new();
+        let mut real: Option<(usize, usize)> = None;
+        let position = self.window.front().map(|(position, _)| *position).unwrap_or_default();
+        let alone = self.unigrams_if_alone && !self.any && self.window.len() == 1;
+        for (index, (_, slot)) in self.window.iter().enumerate() {
+            let size = index + 1;
+            if index > 0 {
+                text.push_str(&self.separator);
+            }
+            match slot {
+                Some(term) => {
+                    text.push_str(&term.token.text);
+                    let token = &term.token;
+                    let start = real.map_or(token.offset_from, |(from, _)| from);
+                    real = Some((start, real.map_or(token.offset_to, |(_, to)| to.max(token.offset_to))));
+                }
+                None => text.push_str(&self.filler),
+            }
+            if size == 1 {
+                if let (Some(term), true) = (slot, self.unigrams || alone) {
+                    output.push_back(term.clone());
+                }
+            } else if let (Some((from, to)), true) = (real, size >= self.min) {
+                let mut shingle = Term::default();
+                let token = &mut shingle.token;
+                token.text.clone_from(&text);
+                (token.offset_from, token.offset_to) = (from, to);
+                (token.position, token.position_length) = (position, size);
+                output.push_back(shingle);
+                self.any = true;
+            }
+        }
+        self.window.pop_front();
+    }
+}
+
+impl Stage for Shingles {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let position = term.token.position;
+        if let Some((last, _)) = self.window.back() {
+            let first_gap = last + 1;
+            // Shingles of nothing but fillers are not given, so more of them than fit are not needed.
+            for gap in (first_gap..position).take(self.max) {
+                self.window.push_back((gap, None));
+                if self.window.len() >= self.max {
+                    self.give(output);
+                }
+            }
+        }
+        self.window.push_back((position, Some(term)));
+        if self.window.len() >= self.max {
+            self.give(output);
+        }
+    }
+
+    fn finish(&mut self, output: &mut VecDeque<Term>) {
+        while !self.window.is_empty() {
+            self.give(output);
+        }
+    }
+}
+
+/// `common_grams`: a common word is joined to its neighbours, so that phrases with it are found quickly.
+#[derive(Clone)]
+pub(super) struct CommonGrams {
+    pub(super) words: Arc<HashSet<String>>,
+    pub(super) ignore_case: bool,
+    /// For queries: words that are in a pair are not given alone.
+    pub(super) query: bool,
+    pub(super) last: Option<(Term, bool)>,
+    /// Whether `last` ends a pair.
+    pub(super) paired: bool,
+}
+
+impl CommonGrams {
+    fn is_common(&self, term: &Term) -> bool {
+        self.words.contains(&term.token.text)
+            || (self.ignore_case && self.words.contains(&lowered(&term.token.text)))
+    }
+}
+
+impl Stage for CommonGrams {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let common = self.is_common(&term);
+        let mut paired = false;
+        if let Some((last, last_common)) = self.last.take() {
+            paired = (common || last_common) && last.token.position + 1 == term.token.position;
+            if paired {
+                let mut pair = with_text(&last, format!("{}_{}", last.token.text, term.token.text));
+                pair.token.offset_to = term.token.offset_to;
+                pair.token.position_length = 2;
+                output.push_back(pair);
+            } else if self.query {
+                output.push_back(last);
+            }
+        }
+        if !self.query {
+            output.push_back(term.clone());
+        }
+        self.paired = paired;
+        self.last = Some((term, common));
+    }
+
+    fn finish(&mut self, output: &mut VecDeque<Term>) {
+        if let (Some((last, _)), true, false) = (self.last.take(), self.query, self.paired) {
+            output.push_back(last);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The analyzers that Azure knows by name.
+
+use std::sync::{Arc, OnceLock};
+
+use frostem::Algorithm;
+
+use super::analyzer::{Analyzer, Filter};
+use super::cjk::Bigrams;
+use super::folding::Script;
+use super::stem;
+use super::step::{Shape, Step};
+use super::stop_words::StopWords;
+use super::tokenizer::{Run, Tokenizer};
+
+/// Lucene's limit for words.
+pub(super) const LONGEST_WORD: usize = 255;
+
+pub(super) const STANDARD: Tokenizer = Tokenizer::Standard { max: LONGEST_WORD, join_runs: true };
+
+/// All names of analyzers, as the contract lists them, and `standard`, which is `standard.lucene`.
+pub(super) const NAMES: [&str; 94] = [
+    "ar.lucene",
+    "ar.microsoft",
+    "bg.lucene",
+    "bg.microsoft",
+    "bn.microsoft",
+    "ca.lucene",
+    "ca.microsoft",
+    "cs.lucene",
+    "cs.microsoft",
+    "da.lucene",
+    "da.microsoft",
+    "de.lucene",
+    "de.microsoft",
+    "el.lucene",
+    "el.microsoft",
+    "en.lucene",
+    "en.microsoft",
+    "es.lucene",
+    "es.microsoft",
+    "et.microsoft",
+    "eu.lucene",
+    "fa.lucene",
+    "fi.lucene",
+    "fi.microsoft",
+    "fr.lucene",
+    "fr.microsoft",
+    "ga.lucene",
+    "gl.lucene",
+    "gu.microsoft",
+    "he.microsoft",
+    "hi.lucene",
+    "hi.microsoft",
+    "hr.microsoft",
+    "hu.lucene",
+    "hu.microsoft",
+    "hy.lucene",
+    "id.lucene",
+    "id.microsoft",
+    "is.microsoft",
+    "it.lucene",
+    "it.microsoft",
+    "ja.lucene",
+    "ja.microsoft",
+    "keyword",
+    "kn.microsoft",
+    "ko.lucene",
+    "ko.microsoft",
+    "lt.microsoft",
+    "lv.lucene",
+    "lv.microsoft",
+    "ml.microsoft",
+    "mr.microsoft",
+    "ms.microsoft",
+    "nb.microsoft",
+    "nl.lucene",
+    "nl.microsoft",
+    "no.lucene",
+    "pa.microsoft",
+    "pattern",
+    "pl.lucene",
+    "pl.microsoft",
+    "pt-BR.lucene",
+    "pt-BR.microsoft",
+    "pt-PT.lucene",
+    "pt-PT.microsoft",
+    "ro.lucene",
+    "ro.microsoft",
+    "ru.lucene",
+    "ru.microsoft",
+    "simple",
+    "sk.microsoft",
+    "sl.microsoft",
+    "sr-cyrillic.microsoft",
+    "sr-latin.microsoft",
+    "standard",
+    "standard.lucene",
+    "standardasciifolding.lucene",
+    "stop",
+    "sv.lucene",
+    "sv.microsoft",
+    "ta.microsoft",
+    "te.microsoft",
+    "th.lucene",
+    "th.microsoft",
+    "tr.lucene",
+    "tr.microsoft",
+    "uk.microsoft",
+    "ur.microsoft",
+    "vi.microsoft",
+    "whitespace",
+    "zh-Hans.lucene",
+    "zh-Hans.microsoft",
+    "zh-Hant.lucene",
+    "zh-Hant.microsoft",
+];
+
+/// The analyzer of a name of Azure's. Each is made once: lists of stop words are long, copies share them.
+pub(super) fn named(name: &str) -> Option<Analyzer> {
+    static MADE: [OnceLock<Analyzer>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let made = MADE.get(NAMES.binary_search(&name).ok()?)?;
+    if let Some(analyzer) = made.get() {
+        return Some(analyzer.clone());
+    }
+    let analyzer = make(name)?;
+    Some(made.get_or_init(|| analyzer).clone())
+}
+
+fn make(name: &str) -> Option<Analyzer> {
+    let letters = Tokenizer::Runs { of: Run::Letters, lower: true, max: LONGEST_WORD };
+    let (tokenizer, filters): (_, Vec<Filter>) = match name {
+        "standard" | "standard.lucene" => (STANDARD, vec![Shape::Lower.into()]),
+        "standardasciifolding.lucene" => (STANDARD, vec![Shape::Lower.into(), Shape::Fold.into()]),
+        "keyword" => (Tokenizer::Whole { max: usize::MAX }, vec![]),
+        "pattern" => (super::parts::default_split()?, vec![Shape::Lower.into()]),
+        "simple" => (letters, vec![]),
+        "stop" => (letters, vec![stop("english")?]),
+        "whitespace" => (Tokenizer::Runs { of: Run::NotSpace, lower: false, max: LONGEST_WORD }, vec![]),
+        _ => {
+            let (code, _) = name.split_once('.')?;
+            (tokenizer_of(code), filters_of(code))
+        }
+    };
+    Some(Analyzer::new(Vec::new(), tokenizer, filters))
+}
+
+/// How an analyzer, a tokenizer or a token filter of this name differs from Azure's; none when it gives the same words.
+pub fn difference(name: &str) -> Option<&'static str> {
+    if let Some(code) = name.strip_suffix(".microsoft") {
+        return Some(match code {
+            "ja" | "ko" | "zh-Hans" | "zh-Hant" | "th" => {
+                "pairs of characters instead of Microsoft's dictionary"
+            }
+            "bn" | "gu" | "he" | "hr" | "is" | "kn" | "ml" | "mr" | "ms" | "pa" | "sk" | "sl" | "te"
+            | "uk" | "ur" | "vi" | "bg" | "lv" => {
+                "words in lower case; Microsoft's base forms are not available"
+            }
+            _ => "a Snowball stemmer instead of Microsoft's base forms, and the stop words of Lucene",
+        });
+    }
+    Some(match name {
+        "ja.lucene" | "ko.lucene" | "zh-Hans.lucene" | "zh-Hant.lucene" | "th.lucene" => {
+            "pairs of characters instead of words from a dictionary"
+        }
+        "bg.lucene" | "gl.lucene" | "lv.lucene" => "a short list of stop words, and no stemmer",
+        "ar.lucene" | "cs.lucene" | "el.lucene" | "hi.lucene" | "id.lucene" | "pl.lucene" => {
+            "a short list of stop words, and a Snowball stemmer instead of Lucene's own"
+        }
+        "ca.lucene" | "eu.lucene" | "fa.lucene" | "ga.lucene" | "hy.lucene" | "ro.lucene" | "tr.lucene" => {
+            "a short list of stop words"
+        }
+        "de.lucene" | "es.lucene" | "fr.lucene" | "it.lucene" | "pt-BR.lucene" | "pt-PT.lucene" => {
+            "the Snowball stemmer instead of Lucene's light one"
+        }
+        "microsoft_language_tokenizer" => "the words of the standard tokenizer",
+        "microsoft_language_stemming_tokenizer" => "the words of the standard tokenizer, without base forms",
+        "kstem" => "the Porter stemmer of English",
+        "uax_url_email" => "addresses are recognised by their form, not by lists of top-level domains",
+        "classic" => "the kind of a token is told by its form",
+        _ => return None,
+    })
+}
+
+fn tokenizer_of(code: &str) -> Tokenizer {
+    Tokenizer::Standard { max: LONGEST_WORD, join_runs: code != "th" }
+}
+
+/// The filters of a language; `code` is one of [`NAMES`] before the dot.
+pub(super) fn filters_of(code: &str) -> Vec<Filter> {
+    let lower = || Filter::from(Shape::Lower);
+    let script = |script| Filter::from(Shape::Script(script));
+    let plain = |language: &str, algorithm: Option<Algorithm>| {
+        let mut filters = vec![lower()];
+        filters.extend(stop(language));
+        filters.extend(algorithm.map(stem::of));
+        filters
+    };
+    let with_elision = |articles: &[&str], language: &str, algorithm: Algorithm| {
+        let mut filters = vec![elision(articles)];
+        filters.extend(plain(language, Some(algorithm)));
+        filters
+    };
+    match code {
+        "en" => {
+            let mut filters = vec![Shape::Possessive.into()];
+            filters.extend(plain("english", Some(Algorithm::Porter)));
+            filters
+        }
+        "da" => plain("danish", Some(Algorithm::Danish)),
+        "nl" => plain("dutch", Some(Algorithm::DutchPorter)),
+        "fi" => plain("finnish", Some(Algorithm::Finnish)),
+        "fr" => with_elision(&FRENCH_ARTICLES, "french", Algorithm::French),
+        "it" => with_elision(&ITALIAN_ARTICLES, "italian", Algorithm::Italian),
+        "ca" => with_elision(&["d", "l", "m", "n", "s", "t"], "catalan", Algorithm::Catalan),
+        "ga" => {
+            let mut filters = vec![elision(&["d", "m", "b"]), Shape::LowerIrish.into()];
+            filters.extend(stop("irish"));
+            filters.push(stem::of(Algorithm::Irish));
+            filters
+        }
+        "de" => {
+            let mut filters = plain("german", None);
+            filters.extend([script(Script::German), stem::of(Algorithm::German)]);
+            filters
+        }
+        "hu" => plain("hungarian", Some(Algorithm::Hungarian)),
+        "no" | "nb" => plain("norwegian", Some(Algorithm::Norwegian)),
+        "pt-BR" | "pt-PT" => plain("portuguese", Some(Algorithm::Portuguese)),
+        "ro" => plain("romanian", Some(Algorithm::Romanian)),
+        "ru" => plain("russian", Some(Algorithm::Russian)),
+        "es" => plain("spanish", Some(Algorithm::Spanish)),
+        "sv" => plain("swedish", Some(Algorithm::Swedish)),
+        "tr" => {
+            let mut filters = vec![Shape::Apostrophe.into(), Shape::LowerTurkish.into()];
+            filters.extend(stop("turkish"));
+            filters.push(stem::of(Algorithm::Turkish));
+            filters
+        }
+        "el" => {
+            let mut filters = vec![lower(), script(Script::Greek)];
+            filters.extend(stop("greek"));
+            filters.push(stem::of(Algorithm::Greek));
+            filters
+        }
+        "ar" => {
+            let mut filters = plain("arabic", None);
+            filters.extend([script(Script::Arabic), stem::of(Algorithm::Arabic)]);
+            filters
+        }
+        "fa" => {
+            let mut filters = plain("persian", None);
+            filters.extend([script(Script::Arabic), script(Script::Persian)]);
+            filters
+        }
+        "hi" => {
+            let mut filters = plain("hindi", None);
+            filters.extend([script(Script::Indic), script(Script::Hindi), stem::of(Algorithm::Hindi)]);
+            filters
+        }
+        "hy" => plain("armenian", Some(Algorithm::Armenian)),
+        "eu" => plain("basque", Some(Algorithm::Basque)),
+        "bg" => plain("bulgarian", None),
+        "cs" => plain("czech", Some(Algorithm::Czech)),
+        "gl" => plain("galician", None),
+        "id" | "ms" => plain("indonesian", (code == "id").then_some(Algorithm::Indonesian)),
+        "lv" => plain("latvian", None),
+        "pl" => plain("polish", Some(Algorithm::Polish)),
+        "et" => plain("", Some(Algorithm::Estonian)),
+        "lt" => plain("", Some(Algorithm::Lithuanian)),
+        "ta" => plain("", Some(Algorithm::Tamil)),
+        "sr-cyrillic" | "sr-latin" => plain("", Some(Algorithm::Serbian)),
+        "zh-Hans" | "zh-Hant" | "ja" | "ko" => {
+            vec![script(Script::CjkWidth), lower(), Filter::stage(Bigrams::new(Vec::new(), false, false))]
+        }
+        "th" => vec![lower(), Filter::stage(Bigrams::new(Vec::new(), false, true))],
+        _ => vec![lower()],
+    }
+}
+
+pub(super) const FRENCH_ARTICLES: [&str; 13] =
+    ["l", "m", "t", "qu", "n", "s", "j", "d", "c", "jusqu", "quoiqu", "lorsqu", "puisqu"];
+
+const ITALIAN_ARTICLES: [&str; 23] = [
+    "c", "l", "all", "dall", "dell", "nell", "sull", "coll", "pell", "gl", "agl", "dagl", "degl", "negl",
+    "sugl", "un", "m", "t", "s", "v", "d", "quell", "quest",
+];
+
+pub(super) fn elision(articles: &[&str]) -> Filter {
+    Shape::Elision(Arc::new(articles.iter().map(|&article| article.to_owned()).collect())).into()
+}
+
+pub(super) fn stop(language: &str) -> Option<Filter> {
+    StopWords::named(language).map(|words| Step::Stop { words, ignore_case: false }.into())
+}

@@ -1,0 +1,109 @@
+//! Normalizers: whole values made alike before filters, facets and order compare them.
+
+use std::borrow::Cow;
+
+use super::analyzer::Filter;
+use super::char_filter::CharFilter;
+use super::language::{FRENCH_ARTICLES, elision};
+use super::step::{Shape, Step};
+
+/// Changes a value without cutting it.
+#[derive(Debug, Clone)]
+pub struct Normalizer {
+    char_filters: Vec<CharFilter>,
+    shapes: Vec<Shape>,
+}
+
+pub(super) const NAMES: [&str; 5] = ["asciifolding", "elision", "lowercase", "standard", "uppercase"];
+
+impl Normalizer {
+    pub fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.char_filters.is_empty() && self.shapes.iter().all(|shape| leaves(shape, text)) {
+            return Cow::Borrowed(text);
+        }
+        let mut value = text.to_owned();
+        for filter in &self.char_filters {
+            value = filter.apply(&value).text;
+        }
+        for shape in &self.shapes {
+            shape.apply(&mut value);
+        }
+        if value == text { Cow::Borrowed(text) } else { Cow::Owned(value) }
+    }
+
+    /// The normalizer of a name of Azure's.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let shapes = match name {
+            "asciifolding" => vec![Shape::Fold],
+            "elision" => match elision(&FRENCH_ARTICLES) {
+                Filter::Step(Step::Shape(shape)) => vec![shape],
+                _ => return None,
+            },
+            "lowercase" => vec![Shape::Lower],
+            "standard" => vec![Shape::Lower, Shape::Fold],
+            "uppercase" => vec![Shape::Upper],
+            _ => return None,
+        };
+        Some(Self { char_filters: Vec::new(), shapes })
+    }
+
+    /// The name of the first part that a normalizer cannot have, otherwise the normalizer.
+    pub(super) fn of(
+        char_filters: Vec<(String, CharFilter)>,
+        filters: Vec<(String, Filter)>,
+    ) -> Result<Self, String> {
+        let mut normalizer = Self { char_filters: Vec::new(), shapes: Vec::new() };
+        for (name, filter) in char_filters {
+            match filter {
+                CharFilter::HtmlStrip => return Err(name),
+                filter => normalizer.char_filters.push(filter),
+            }
+        }
+        for (name, filter) in filters {
+            match filter {
+                Filter::Step(Step::Shape(
+                    shape
+                    @ (Shape::Lower | Shape::Upper | Shape::Fold | Shape::Elision(_) | Shape::Script(_)),
+                )) => normalizer.shapes.push(shape),
+                _ => return Err(name),
+            }
+        }
+        Ok(normalizer)
+    }
+}
+
+/// Whether it is plain to see that nothing changes; values often are what they should be.
+fn leaves(shape: &Shape, text: &str) -> bool {
+    match shape {
+        Shape::Lower => text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()),
+        Shape::Fold => text.is_ascii(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_normalized_whole() {
+        for (name, text, expected) in [
+            ("lowercase", "Grand Hôtel", "grand hôtel"),
+            ("asciifolding", "Grand Hôtel", "Grand Hotel"),
+            ("standard", "Grand Hôtel", "grand hotel"),
+            ("uppercase", "Grand Hôtel", "GRAND HÔTEL"),
+            ("elision", "l'hôtel", "hôtel"),
+        ] {
+            assert_eq!(Normalizer::named(name).unwrap().apply(text), expected);
+        }
+        assert!(NAMES.iter().all(|name| Normalizer::named(name).is_some()));
+    }
+
+    #[test]
+    fn a_value_that_stays_is_not_copied() {
+        let standard = Normalizer::named("standard").unwrap();
+        assert!(matches!(standard.apply("plain text"), Cow::Borrowed("plain text")));
+        assert!(matches!(standard.apply("東京"), Cow::Borrowed("東京")));
+        assert!(matches!(standard.apply("Plain"), Cow::Owned(_)));
+    }
+}

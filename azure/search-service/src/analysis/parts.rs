@@ -1,0 +1,274 @@
+//! Tokenizers and character filters by name and by definition.
+
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::char_filter::{CharFilter, Mappings};
+use super::language::LONGEST_WORD;
+use super::pattern::{Replacement, compile};
+use super::pieces::{CharKind, Grams, Path};
+use super::settings::Settings;
+use super::tokenizer::{Run, Tokenizer, address_pattern, classic_pattern};
+use crate::ApiError;
+
+/// The largest number that Azure takes for lengths of tokens and grams.
+pub(super) const MOST: usize = 300;
+
+pub(super) const TOKENIZERS: [(&str, &str); 15] = [
+    ("classic", "ClassicTokenizer"),
+    ("edgeNGram", "EdgeNGramTokenizer"),
+    ("keyword", "KeywordTokenizer"),
+    ("keyword_v2", "KeywordTokenizerV2"),
+    ("letter", ""),
+    ("lowercase", ""),
+    ("microsoft_language_stemming_tokenizer", "MicrosoftLanguageStemmingTokenizer"),
+    ("microsoft_language_tokenizer", "MicrosoftLanguageTokenizer"),
+    ("nGram", "NGramTokenizer"),
+    ("path_hierarchy_v2", "PathHierarchyTokenizerV2"),
+    ("pattern", "PatternTokenizer"),
+    ("standard", "StandardTokenizer"),
+    ("standard_v2", "StandardTokenizerV2"),
+    ("uax_url_email", "UaxUrlEmailTokenizer"),
+    ("whitespace", ""),
+];
+
+pub(super) fn predefined_tokenizer(name: &str) -> Option<Result<Tokenizer, ApiError>> {
+    let runs = |of, lower| Some(Ok(Tokenizer::Runs { of, lower, max: LONGEST_WORD }));
+    match name {
+        "letter" => return runs(Run::Letters, false),
+        "lowercase" => return runs(Run::Letters, true),
+        "whitespace" => return runs(Run::NotSpace, false),
+        _ => {}
+    }
+    let (name, kind) = TOKENIZERS.iter().find(|(known, _)| *known == name)?;
+    let nothing = Map::new();
+    Some(tokenizer(&Settings::defaults(format!("Tokenizer '{name}'"), name, kind, &nothing)))
+}
+
+pub(super) fn tokenizer(settings: &Settings<'_>) -> Result<Tokenizer, ApiError> {
+    let max = |default| settings.number("maxTokenLength", default, 1, MOST);
+    let tokenizer = match settings.kind {
+        "ClassicTokenizer" => Tokenizer::Classic { pattern: classic_pattern()?, max: max(LONGEST_WORD)? },
+        "EdgeNGramTokenizer" => Tokenizer::Grams(grams(settings, true)?),
+        "NGramTokenizer" => Tokenizer::Grams(grams(settings, false)?),
+        "KeywordTokenizer" => {
+            // How much is read at once does not matter to the result.
+            settings.number("bufferSize", 256, 1, i32::MAX as usize)?;
+            Tokenizer::Whole { max: usize::MAX }
+        }
+        "KeywordTokenizerV2" => Tokenizer::Whole { max: max(256)? },
+        "MicrosoftLanguageTokenizer" | "MicrosoftLanguageStemmingTokenizer" => {
+            settings.boolean("isSearchTokenizer", false)?;
+            let languages: Vec<(&str, ())> = MICROSOFT_LANGUAGES.iter().map(|&name| (name, ())).collect();
+            settings.choice("language", (), &languages)?;
+            Tokenizer::Standard { max: max(LONGEST_WORD)?, join_runs: true }
+        }
+        "PathHierarchyTokenizerV2" => {
+            let delimiter = settings.character("delimiter", '/')?;
+            Tokenizer::Path(Path {
+                delimiter,
+                replacement: settings.character("replacement", delimiter)?,
+                max: max(MOST)?,
+                reverse: settings.boolean("reverse", false)?,
+                skip: settings.number("skip", 0, 0, i32::MAX as usize)?,
+            })
+        }
+        "PatternTokenizer" => {
+            let pattern = pattern(settings)?;
+            match settings.number_or_none("group", i32::MAX as usize)? {
+                None => Tokenizer::Split(pattern),
+                Some(group) if group < pattern.captures_len() => Tokenizer::Group { pattern, group },
+                Some(group) => {
+                    return Err(ApiError::invalid(format!(
+                        "{}: the pattern has no group {group}. Use -1 to split at the pattern.",
+                        settings.place
+                    )));
+                }
+            }
+        }
+        "StandardTokenizer" | "StandardTokenizerV2" => {
+            Tokenizer::Standard { max: max(LONGEST_WORD)?, join_runs: true }
+        }
+        "UaxUrlEmailTokenizer" => {
+            Tokenizer::UrlEmail { pattern: address_pattern()?, max: max(LONGEST_WORD)? }
+        }
+        _ => return Err(unknown_kind(settings, "tokenizer")),
+    };
+    settings.finish()?;
+    Ok(tokenizer)
+}
+
+pub(super) fn unknown_kind(settings: &Settings<'_>, what: &str) -> ApiError {
+    ApiError::invalid(format!(
+        "{}: '#Microsoft.Azure.Search.{}' is not a type of {what}.",
+        settings.place, settings.kind
+    ))
+}
+
+/// The pattern of an analyzer or a tokenizer, by default what is not a word.
+pub(super) fn pattern(settings: &Settings<'_>) -> Result<regex::Regex, ApiError> {
+    let pattern = settings.string("pattern")?.unwrap_or(r"\W+");
+    compile(pattern, settings.string("flags")?.unwrap_or_default(), &settings.place)
+}
+
+/// The tokenizer of the analyzer `pattern`.
+pub(super) fn default_split() -> Option<Tokenizer> {
+    predefined_tokenizer("pattern").and_then(Result::ok)
+}
+
+/// `minGram` and `maxGram`.
+pub(super) fn gram_sizes(settings: &Settings<'_>) -> Result<(usize, usize), ApiError> {
+    let min = settings.number("minGram", 1, 1, MOST)?;
+    let max = settings.number("maxGram", 2, 1, MOST)?;
+    in_order(settings, ("minGram", min), ("maxGram", max))?;
+    Ok((min, max))
+}
+
+pub(super) fn in_order(
+    settings: &Settings<'_>,
+    (min_name, min): (&str, usize),
+    (max_name, max): (&str, usize),
+) -> Result<(), ApiError> {
+    if min <= max {
+        return Ok(());
+    }
+    Err(ApiError::invalid(format!(
+        "{}: '{min_name}' ({min}) is greater than '{max_name}' ({max}).",
+        settings.place
+    )))
+}
+
+fn grams(settings: &Settings<'_>, edge: bool) -> Result<Grams, ApiError> {
+    let (min, max) = gram_sizes(settings)?;
+    let kinds = settings.choices(
+        "tokenChars",
+        &[
+            ("letter", CharKind::Letter),
+            ("digit", CharKind::Digit),
+            ("whitespace", CharKind::Whitespace),
+            ("punctuation", CharKind::Punctuation),
+            ("symbol", CharKind::Symbol),
+        ],
+    )?;
+    Ok(Grams { min, max, edge, kinds })
+}
+
+pub(super) const CHAR_FILTERS: [&str; 1] = ["html_strip"];
+
+pub(super) fn char_filter(settings: &Settings<'_>) -> Result<CharFilter, ApiError> {
+    let filter = match settings.kind {
+        "MappingCharFilter" => {
+            let mut mappings = Mappings::default();
+            for mapping in settings.required_strings("mappings")? {
+                let wrong = |what: &str| {
+                    ApiError::invalid(format!(
+                        "{}: the mapping '{mapping}' {what}. Write 'a=>b'.",
+                        settings.place
+                    ))
+                };
+                let (from, to) = mapping.split_once("=>").ok_or_else(|| wrong("has no '=>'"))?;
+                let from =
+                    unescape(from.trim()).ok_or_else(|| wrong("has an escape that is not complete"))?;
+                let to = unescape(to.trim()).ok_or_else(|| wrong("has an escape that is not complete"))?;
+                if from.is_empty() {
+                    return Err(wrong("maps nothing"));
+                }
+                if !mappings.add(from, to) {
+                    return Err(wrong("maps a text that another one maps too"));
+                }
+            }
+            CharFilter::Mapping(Arc::new(mappings))
+        }
+        "PatternReplaceCharFilter" => {
+            let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
+            let replacement =
+                Replacement::parse(settings.required_string("replacement")?, &pattern, &settings.place)?;
+            CharFilter::Pattern { pattern, replacement }
+        }
+        _ => return Err(unknown_kind(settings, "character filter")),
+    };
+    settings.finish()?;
+    Ok(filter)
+}
+
+/// `\n`, `\t`, `\u0020`; any other character after a backslash is itself.
+fn unescape(text: &str) -> Option<String> {
+    let mut output = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            output.push(c);
+            continue;
+        }
+        output.push(match chars.next()? {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'u' => {
+                let digits: String = chars.by_ref().take(4).collect();
+                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4)?;
+                char::from_u32(code)?
+            }
+            other => other,
+        });
+    }
+    Some(output)
+}
+
+/// Of both Microsoft tokenizers.
+const MICROSOFT_LANGUAGES: [&str; 51] = [
+    "arabic",
+    "bangla",
+    "bulgarian",
+    "catalan",
+    "chineseSimplified",
+    "chineseTraditional",
+    "croatian",
+    "czech",
+    "danish",
+    "dutch",
+    "english",
+    "estonian",
+    "finnish",
+    "french",
+    "german",
+    "greek",
+    "gujarati",
+    "hebrew",
+    "hindi",
+    "hungarian",
+    "icelandic",
+    "indonesian",
+    "italian",
+    "japanese",
+    "kannada",
+    "korean",
+    "latvian",
+    "lithuanian",
+    "malay",
+    "malayalam",
+    "marathi",
+    "norwegianBokmaal",
+    "polish",
+    "portuguese",
+    "portugueseBrazilian",
+    "punjabi",
+    "romanian",
+    "russian",
+    "serbianCyrillic",
+    "serbianLatin",
+    "slovak",
+    "slovenian",
+    "spanish",
+    "swedish",
+    "tamil",
+    "telugu",
+    "thai",
+    "turkish",
+    "ukrainian",
+    "urdu",
+    "vietnamese",
+];

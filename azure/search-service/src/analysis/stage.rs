@@ -1,0 +1,255 @@
+//! Token filters that give several words for one, or need the neighbours of a word.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::folding;
+use super::phonetic::Encoder;
+use super::step::{Term, lowered};
+use super::stop_words::StopWords;
+
+/// A filter at work on one text.
+pub(super) trait Stage {
+    /// Takes the next word. `original` is the text that offsets refer to.
+    fn push(&mut self, term: Term, original: &str, output: &mut VecDeque<Term>);
+
+    /// Gives more words of what it has, before the next one comes.
+    fn more(&mut self, _output: &mut VecDeque<Term>) {}
+
+    /// No word comes any more.
+    fn finish(&mut self, _output: &mut VecDeque<Term>) {}
+
+    /// Whether nothing will come out any more, whatever goes in.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+/// Positions of a filter that gives more or fewer words than it takes: gaps stay, new words move the rest.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Positions {
+    taken: Option<usize>,
+    given: Option<usize>,
+}
+
+impl Positions {
+    /// The position of a word that came in at `position`.
+    pub(super) fn follow(&mut self, position: usize) -> usize {
+        let gap = position.saturating_sub(self.taken.unwrap_or_default());
+        let given = self.given.unwrap_or_default() + gap;
+        self.taken = Some(position);
+        self.given = Some(given);
+        given
+    }
+
+    /// The position after the last one.
+    pub(super) fn after(&mut self) -> usize {
+        let given = self.given.map_or(0, |given| given + 1);
+        self.given = Some(given);
+        given
+    }
+
+    /// A word was taken and gives no position of its own.
+    pub(super) fn take(&mut self, position: usize) {
+        self.taken = Some(position);
+    }
+}
+
+/// The offsets of a part of a word: exact when the word still is what the text has, else those of the whole.
+pub(super) fn part_offsets(term: &Term, original: &str, start: usize, end: usize) -> (usize, usize) {
+    let token = &term.token;
+    let (from, to) = (token.offset_from + start, token.offset_from + end);
+    let same_length = token.offset_to - token.offset_from == token.text.len();
+    if same_length && original.is_char_boundary(from) && original.is_char_boundary(to) {
+        (from, to)
+    } else {
+        (token.offset_from, token.offset_to)
+    }
+}
+
+/// A word at the same place with another text.
+pub(super) fn with_text(term: &Term, text: impl Into<String>) -> Term {
+    let mut other = Term { keyword: term.keyword, ..Term::default() };
+    other.token.text = text.into();
+    other.token.offset_from = term.token.offset_from;
+    other.token.offset_to = term.token.offset_to;
+    other.token.position = term.token.position;
+    other
+}
+
+/// `asciifolding` with `preserveOriginal`.
+#[derive(Clone)]
+pub(super) struct FoldBeside;
+
+impl Stage for FoldBeside {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let mut folded = term.token.text.clone();
+        if folding::fold(&mut folded) {
+            let folded = with_text(&term, folded);
+            output.push_back(folded);
+        }
+        output.push_back(term);
+    }
+}
+
+/// `phonetic` with `replace: false`.
+#[derive(Clone)]
+pub(super) struct PhoneticBeside(pub(super) Encoder);
+
+impl Stage for PhoneticBeside {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let code = self.0.encode(&term.token.text);
+        if !code.is_empty() && code != term.token.text {
+            output.push_back(with_text(&term, code));
+        }
+        output.push_back(term);
+    }
+}
+
+/// `keyword_repeat`: each word twice, once safe from stemmers.
+#[derive(Clone)]
+pub(super) struct KeywordRepeat;
+
+impl Stage for KeywordRepeat {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let mut keyword = term.clone();
+        keyword.keyword = true;
+        output.extend([keyword, term]);
+    }
+}
+
+/// `limit`: the first words only.
+#[derive(Clone)]
+pub(super) struct Limit(pub(super) usize);
+
+impl Stage for Limit {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        if let Some(left) = self.0.checked_sub(1) {
+            self.0 = left;
+            output.push_back(term);
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// `unique`: each word once in the text, or once at a position.
+#[derive(Clone, Default)]
+pub(super) struct Unique {
+    pub(super) at_position: bool,
+    pub(super) seen: HashSet<String>,
+    pub(super) position: usize,
+}
+
+impl Stage for Unique {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        if self.at_position && term.token.position != self.position {
+            self.seen.clear();
+            self.position = term.token.position;
+        }
+        if !self.seen.contains(&term.token.text) {
+            self.seen.insert(term.token.text.clone());
+            output.push_back(term);
+        }
+    }
+}
+
+/// `stopwords` with `removeTrailing: false`: a stop word that ends the text may be the start of a longer word.
+#[derive(Clone)]
+pub(super) struct StopButLast {
+    pub(super) words: StopWords,
+    pub(super) ignore_case: bool,
+    pub(super) held: Option<Term>,
+}
+
+impl Stage for StopButLast {
+    fn push(&mut self, mut term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let stop = if self.ignore_case {
+            self.words.contains(&mut lowered(&term.token.text))
+        } else {
+            self.words.contains(&mut term.token.text)
+        };
+        self.held = None;
+        if stop {
+            self.held = Some(term);
+        } else {
+            output.push_back(term);
+        }
+    }
+
+    fn finish(&mut self, output: &mut VecDeque<Term>) {
+        output.extend(self.held.take());
+    }
+}
+
+/// `pattern_capture`: the groups of patterns as words of their own.
+#[derive(Clone)]
+pub(super) struct Capture {
+    pub(super) patterns: Arc<[Regex]>,
+    pub(super) preserve: bool,
+}
+
+impl Stage for Capture {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let text = &term.token.text;
+        let mut found: Vec<(usize, &str)> = Vec::new();
+        for pattern in self.patterns.iter() {
+            for captures in pattern.captures_iter(text) {
+                let first = usize::from(captures.len() > 1);
+                found.extend(
+                    captures.iter().skip(first).flatten().map(|group| (group.start(), group.as_str())),
+                );
+            }
+        }
+        found.retain(|(_, group)| !(group.is_empty() || self.preserve && *group == text.as_str()));
+        found.sort_by_key(|(start, _)| *start);
+        let groups: Vec<Term> = found.into_iter().map(|(_, group)| with_text(&term, group)).collect();
+        if self.preserve || groups.is_empty() {
+            output.push_back(term);
+        }
+        output.extend(groups);
+    }
+}
+
+/// `dictionary_decompounder`: words of a list that are inside a longer word.
+#[derive(Clone)]
+pub(super) struct Decompound {
+    /// In lower case.
+    pub(super) words: Arc<HashSet<String>>,
+    pub(super) min_word: usize,
+    pub(super) min_part: usize,
+    pub(super) max_part: usize,
+    pub(super) longest: bool,
+}
+
+impl Stage for Decompound {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        let text = &term.token.text;
+        let mut parts: Vec<Term> = Vec::new();
+        let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        if bounds.len() > self.min_word {
+            for (index, start) in bounds.iter().enumerate() {
+                let mut best: Option<&str> = None;
+                let ends = bounds.iter().skip(index + self.min_part);
+                for end in ends.take((self.max_part + 1).saturating_sub(self.min_part)) {
+                    let part = text.get(*start..*end).unwrap_or_default();
+                    if self.words.contains(&lowered(part)) {
+                        if !self.longest {
+                            parts.push(with_text(&term, part));
+                        }
+                        best = Some(part);
+                    }
+                }
+                if let (true, Some(best)) = (self.longest, best) {
+                    parts.push(with_text(&term, best));
+                }
+            }
+        }
+        output.push_back(term);
+        output.extend(parts);
+    }
+}

@@ -1,0 +1,153 @@
+//! The token filter `synonym`: rules of the Solr format, of one or several words on each side.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::stage::{Stage, with_text};
+use super::step::{Term, lowered};
+use crate::ApiError;
+
+/// What stands for what; words of one side are joined by spaces.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    by_words: HashMap<String, Vec<String>>,
+    longest: usize,
+    ignore_case: bool,
+}
+
+impl Rules {
+    pub(super) fn parse(
+        rules: &[String],
+        expand: bool,
+        ignore_case: bool,
+        place: &str,
+    ) -> Result<Self, ApiError> {
+        let mut parsed = Self { ignore_case, ..Self::default() };
+        for rule in rules.iter().flat_map(|text| text.lines()).map(str::trim) {
+            if rule.is_empty() || rule.starts_with('#') {
+                continue;
+            }
+            let wrong = || {
+                ApiError::invalid(format!(
+                    "{place}: '{rule}' is no rule. Write 'one, other' or 'one, other => third'."
+                ))
+            };
+            let (left, right) = match rule.split_once("=>") {
+                Some((left, right)) => (terms(left), terms(right)),
+                None => {
+                    let all = terms(rule);
+                    let right = if expand { all.clone() } else { all.iter().take(1).cloned().collect() };
+                    (all, right)
+                }
+            };
+            if left.is_empty() || right.is_empty() || rule.matches("=>").count() > 1 {
+                return Err(wrong());
+            }
+            for from in left {
+                let key = if ignore_case { lowered(&from) } else { from };
+                parsed.longest = parsed.longest.max(key.split(' ').count());
+                let targets = parsed.by_words.entry(key).or_default();
+                for to in &right {
+                    if !targets.contains(to) {
+                        targets.push(to.clone());
+                    }
+                }
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// Between commas; a backslash takes the next character as it is.
+fn terms(text: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == ',' {
+            terms.push(String::new());
+        } else if let (Some(c), Some(term)) =
+            (if c == '\\' { chars.next() } else { Some(c) }, terms.last_mut())
+        {
+            term.push(c);
+        }
+    }
+    let joined = terms.iter().map(|term| term.split_whitespace().collect::<Vec<_>>().join(" "));
+    joined.filter(|term| !term.is_empty()).collect()
+}
+
+#[derive(Clone)]
+pub(super) struct Synonyms {
+    rules: Arc<Rules>,
+    window: VecDeque<Term>,
+    /// Later words of longer synonyms, by position: they stand beside the words that follow, and postings want
+    /// positions in order.
+    later: VecDeque<Term>,
+}
+
+impl Synonyms {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules: Arc::new(rules), window: VecDeque::new(), later: VecDeque::new() }
+    }
+
+    fn put(&mut self, term: Term, output: &mut VecDeque<Term>) {
+        let before = self.later.partition_point(|later| later.token.position <= term.token.position);
+        output.extend(self.later.drain(..before));
+        output.push_back(term);
+    }
+
+    /// Gives what begins the window: a match of as many words as possible, or the first word alone.
+    fn give(&mut self, output: &mut VecDeque<Term>) {
+        for length in (1..=self.window.len().min(self.rules.longest)).rev() {
+            let words: Vec<&Term> = self.window.iter().take(length).collect();
+            let neighbours = words
+                .windows(2)
+                .all(|pair| matches!(pair, [one, other] if one.token.position + 1 == other.token.position));
+            if !neighbours {
+                continue;
+            }
+            let texts: Vec<&str> = words.iter().map(|term| term.token.text.as_str()).collect();
+            let key = texts.join(" ");
+            let key = if self.rules.ignore_case { lowered(&key) } else { key };
+            let Some(targets) = self.rules.by_words.get(&key) else { continue };
+            let (Some(first), Some(last)) = (words.first(), words.last()) else { continue };
+            let mut given: Vec<Term> = Vec::new();
+            for target in targets {
+                for (index, word) in target.split(' ').enumerate() {
+                    let mut term = with_text(first, word);
+                    term.token.offset_to = last.token.offset_to.max(first.token.offset_from);
+                    term.token.position = first.token.position + index;
+                    given.push(term);
+                }
+            }
+            let position = first.token.position;
+            self.window.drain(..length);
+            let (now, later): (Vec<Term>, Vec<Term>) =
+                given.into_iter().partition(|term| term.token.position == position);
+            for term in now {
+                self.put(term, output);
+            }
+            self.later.extend(later);
+            self.later.make_contiguous().sort_by_key(|term| term.token.position);
+            return;
+        }
+        if let Some(first) = self.window.pop_front() {
+            self.put(first, output);
+        }
+    }
+}
+
+impl Stage for Synonyms {
+    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+        self.window.push_back(term);
+        if self.window.len() >= self.rules.longest.max(1) {
+            self.give(output);
+        }
+    }
+
+    fn finish(&mut self, output: &mut VecDeque<Term>) {
+        while !self.window.is_empty() {
+            self.give(output);
+        }
+        output.append(&mut self.later);
+    }
+}

@@ -1,0 +1,237 @@
+//! The attributes of a field that has no subfields: defaults by type, and which go together.
+
+use serde_json::{Map, Value, json};
+
+use super::field::{Field, FieldType, Primitive, VectorField};
+use super::fields::type_name;
+use super::json::{Object, refuse};
+use crate::ApiError;
+
+/// The analyzer of searchable text whose definition names none.
+const DEFAULT_ANALYZER: &str = "standard.lucene";
+
+/// What a field may have. Some of them mean nothing to this service; they are kept and answered.
+pub(super) const ATTRIBUTES: [&str; 20] = [
+    "name",
+    "type",
+    "key",
+    "retrievable",
+    "stored",
+    "searchable",
+    "filterable",
+    "sortable",
+    "facetable",
+    "permissionFilter",
+    "sensitivityLabel",
+    "analyzer",
+    "searchAnalyzer",
+    "indexAnalyzer",
+    "normalizer",
+    "dimensions",
+    "vectorSearchProfile",
+    "vectorEncoding",
+    "synonymMaps",
+    "fields",
+];
+
+/// Everything about a field that has no subfields.
+pub(super) fn simple(field: &mut Field, given: Object, place: &str, at_root: bool) -> Result<(), ApiError> {
+    let primitive = field.kind.primitive().unwrap_or(Primitive::String);
+    let text = primitive == Primitive::String;
+    let geography = primitive == Primitive::GeographyPoint;
+    let vector = is_vector(primitive);
+    field.key = given.boolean("key")?.unwrap_or(false);
+    field.searchable = given.boolean("searchable")?.unwrap_or(text || vector);
+    field.filterable = given.boolean("filterable")?.unwrap_or(!vector);
+    field.sortable = given.boolean("sortable")?.unwrap_or(!vector && !field.multiple);
+    field.facetable = given.boolean("facetable")?.unwrap_or(!vector && !geography);
+    field.stored = given.boolean("stored")?.unwrap_or(true);
+    field.retrievable = given.boolean("retrievable")?.unwrap_or(!vector);
+    if field.searchable && !text && !vector {
+        return Err(conflict(place, field, "searchable", "only strings and vectors are"));
+    }
+    if field.sortable && field.multiple {
+        return Err(conflict(place, field, "sortable", "a document may have several values of it"));
+    }
+    if field.facetable && geography {
+        return Err(conflict(place, field, "facetable", "points have no facets"));
+    }
+    if vector {
+        vector_rules(field, given, place, primitive)?;
+    } else {
+        for attribute in ["dimensions", "vectorSearchProfile", "vectorEncoding"] {
+            if given.get(attribute).is_some() {
+                return Err(refuse(format!(
+                    "{place} has '{attribute}', but its type {} is not a vector's.",
+                    type_name(field.kind)
+                )));
+            }
+        }
+        if !field.stored {
+            return Err(refuse(format!("{place} has 'stored': false, which only vector fields can have.")));
+        }
+    }
+    if field.key {
+        key_rules(field, place, at_root)?;
+    }
+    analyzers(field, given, place)?;
+    normalizer_and_synonyms(field, given, place, text)
+}
+
+fn conflict(place: &str, field: &Field, attribute: &str, reason: &str) -> ApiError {
+    refuse(format!("{place} of type {} cannot be {attribute}: {reason}.", type_name(field.kind)))
+}
+
+fn is_vector(primitive: Primitive) -> bool {
+    matches!(
+        primitive,
+        Primitive::Single | Primitive::Half | Primitive::Int16 | Primitive::SByte | Primitive::Byte
+    )
+}
+
+fn vector_rules(field: &mut Field, given: Object, place: &str, primitive: Primitive) -> Result<(), ApiError> {
+    let packed_bits = match given.text("vectorEncoding")? {
+        None => false,
+        Some("packedBit") => true,
+        Some(other) => {
+            return Err(refuse(format!(
+                "{place} has the unknown vectorEncoding '{other}'. The only one is packedBit."
+            )));
+        }
+    };
+    if packed_bits != (primitive == Primitive::Byte) {
+        return Err(refuse(format!(
+            "{place} is {}: vectors of Edm.Byte need 'vectorEncoding': \"packedBit\", and no others may have it.",
+            type_name(field.kind)
+        )));
+    }
+    let most = if packed_bits { 4096 * 8 } else { 4096 };
+    let dimensions = match given.get("dimensions").map(Value::as_u64) {
+        None => return Err(refuse(format!("The vector {place} must have the property 'dimensions' set."))),
+        Some(Some(number)) if (2..=most).contains(&number) => usize::try_from(number).unwrap_or(usize::MAX),
+        Some(_) => {
+            return Err(refuse(format!("'dimensions' of {place} must be a whole number from 2 to {most}.")));
+        }
+    };
+    if packed_bits && !dimensions.is_multiple_of(8) {
+        return Err(refuse(format!("'dimensions' of {place} counts bits and must be a multiple of 8.")));
+    }
+    let Some(profile) = given.text("vectorSearchProfile")?.filter(|name| !name.is_empty()) else {
+        return Err(refuse(format!("The vector {place} must have the property 'vectorSearchProfile' set.")));
+    };
+    if field.below_collection {
+        return Err(refuse(format!(
+            "{place} is a vector below a collection; a document has one vector of a field."
+        )));
+    }
+    for (attribute, set) in
+        [("filterable", field.filterable), ("sortable", field.sortable), ("facetable", field.facetable)]
+    {
+        if set {
+            return Err(conflict(place, field, attribute, "vectors are only searched"));
+        }
+    }
+    if !field.searchable {
+        return Err(refuse(format!("{place} is a vector and must be searchable.")));
+    }
+    if !field.stored && field.retrievable {
+        return Err(refuse(format!(
+            "{place} has 'stored': false, so 'retrievable' must be false as well: what is not kept cannot be shown."
+        )));
+    }
+    field.vector = Some(VectorField { dimensions, profile: profile.to_owned(), packed_bits });
+    Ok(())
+}
+
+fn key_rules(field: &Field, place: &str, at_root: bool) -> Result<(), ApiError> {
+    if !at_root {
+        return Err(refuse(format!("{place} cannot be the key: only a field at the root can.")));
+    }
+    if field.kind != FieldType::One(Primitive::String) {
+        return Err(refuse(format!(
+            "{place} cannot be the key: its type is {}, and keys are Edm.String.",
+            type_name(field.kind)
+        )));
+    }
+    if !field.retrievable {
+        return Err(refuse(format!("{place} is the key and must be retrievable.")));
+    }
+    Ok(())
+}
+
+fn analyzers(field: &mut Field, given: Object, place: &str) -> Result<(), ApiError> {
+    let both = given.text("analyzer")?;
+    let index = given.text("indexAnalyzer")?;
+    let search = given.text("searchAnalyzer")?;
+    if !field.searchable || field.vector.is_some() {
+        for (attribute, name) in [("analyzer", both), ("indexAnalyzer", index), ("searchAnalyzer", search)] {
+            if name.is_some() {
+                return Err(refuse(format!(
+                    "{place} has '{attribute}', but only searchable text is analyzed."
+                )));
+            }
+        }
+        return Ok(());
+    }
+    if both.is_some() && (index.is_some() || search.is_some()) {
+        return Err(refuse(format!(
+            "{place} has 'analyzer' beside 'indexAnalyzer' or 'searchAnalyzer'. Use the one or the other two."
+        )));
+    }
+    if index.is_some() != search.is_some() {
+        return Err(refuse(format!("{place} needs 'indexAnalyzer' and 'searchAnalyzer' together.")));
+    }
+    let default = both.unwrap_or(DEFAULT_ANALYZER);
+    field.index_analyzer = Some(index.unwrap_or(default).to_owned());
+    field.search_analyzer = Some(search.unwrap_or(default).to_owned());
+    Ok(())
+}
+
+fn normalizer_and_synonyms(
+    field: &mut Field,
+    given: Object,
+    place: &str,
+    text: bool,
+) -> Result<(), ApiError> {
+    if let Some(normalizer) = given.text("normalizer")? {
+        if !text || !(field.filterable || field.sortable || field.facetable) {
+            return Err(refuse(format!(
+                "{place} has a 'normalizer', which needs a string field that is filterable, sortable or facetable."
+            )));
+        }
+        field.normalizer = Some(normalizer.to_owned());
+    }
+    let maps = given.texts("synonymMaps")?;
+    if maps.len() > 1 {
+        return Err(refuse(format!("{place} names {} synonym maps; a field has at most one.", maps.len())));
+    }
+    if !maps.is_empty() && field.index_analyzer.is_none() {
+        return Err(refuse(format!("{place} has a synonym map, but only searchable text can have one.")));
+    }
+    field.synonym_maps = maps.into_iter().map(str::to_owned).collect();
+    Ok(())
+}
+
+/// The field as the service answers it: everything said out loud.
+pub(super) fn answer(field: &Field, given: Object) -> Value {
+    let mut answer = Map::new();
+    for attribute in ATTRIBUTES {
+        let kept = given.get(attribute).cloned();
+        let value = match attribute {
+            "key" => field.key.into(),
+            "retrievable" => field.retrievable.into(),
+            "stored" => field.stored.into(),
+            "searchable" => field.searchable.into(),
+            "filterable" => field.filterable.into(),
+            "sortable" => field.sortable.into(),
+            "facetable" => field.facetable.into(),
+            "synonymMaps" => kept.unwrap_or_else(|| json!([])),
+            // These two are too new for most clients to expect them when nobody has set them.
+            "permissionFilter" | "sensitivityLabel" if kept.is_none() => continue,
+            "fields" => continue,
+            _ => kept.unwrap_or(Value::Null),
+        };
+        answer.insert(attribute.to_owned(), value);
+    }
+    Value::Object(answer)
+}

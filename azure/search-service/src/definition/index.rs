@@ -1,0 +1,235 @@
+//! The definition of an index: JSON in, everything checked, JSON with defaults out.
+
+use std::collections::{BTreeSet, HashSet};
+
+use serde_json::{Value, json};
+
+use super::field::{Primitive, Schema};
+use super::json::{Object, refuse};
+use super::scoring::ScoringProfile;
+use super::{fields, settings};
+use crate::ApiError;
+
+const NAME_LENGTH: usize = 128;
+const SCORING_PROFILES: usize = 100;
+/// Parts of custom analysis, kept as JSON here; the analysis module reads them.
+pub(super) const ANALYSIS: [&str; 5] =
+    ["analyzers", "tokenizers", "tokenFilters", "charFilters", "normalizers"];
+
+/// An index as defined by a client. Analyzer and normalizer names, custom analysis and the inside of `vectorSearch` are
+/// checked by their own modules, from `json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexDefinition {
+    pub name: String,
+    pub schema: Schema,
+    pub suggesters: Vec<Suggester>,
+    pub scoring_profiles: Vec<ScoringProfile>,
+    pub default_scoring_profile: Option<String>,
+    /// The whole definition as it is answered: defaults filled in, no `@odata` members at its root.
+    pub json: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggester {
+    pub name: String,
+    /// Paths of searchable strings.
+    pub source_fields: Vec<String>,
+}
+
+impl IndexDefinition {
+    pub fn parse(json: &Value) -> Result<Self, ApiError> {
+        let given = Object::new(json, "The definition of an index")?;
+        let name = given.needed_text("name")?;
+        check_name(name)?;
+        let (fields, answers) = fields::parse(given.list("fields")?)?;
+        let schema = Schema::new(fields).ok_or_else(|| refuse("No field is the key."))?;
+        if given.text("permissionFilterOption")? == Some("enabled") {
+            return Err(ApiError::not_here(
+                "'permissionFilterOption' cannot be enabled here: no documents would be hidden. Filter by a field instead.",
+            ));
+        }
+        let mut analyzers = HashSet::new();
+        for part in ANALYSIS {
+            let names = named(given, part)?;
+            if part == "analyzers" {
+                analyzers = names;
+            }
+        }
+        let suggesters = suggesters(given, &schema, &analyzers)?;
+        let scoring_profiles = scoring_profiles(given, &schema)?;
+        let default_scoring_profile =
+            given.text("defaultScoringProfile")?.filter(|name| !name.is_empty()).map(str::to_owned);
+        if let Some(default) = &default_scoring_profile
+            && !scoring_profiles.iter().any(|profile| profile.name == *default)
+        {
+            return Err(refuse(format!(
+                "'defaultScoringProfile' is '{default}', but no scoring profile has this name."
+            )));
+        }
+        settings::semantic(given.get("semantic"), &schema)?;
+        settings::vector_profiles(given.get("vectorSearch"), &schema)?;
+
+        let mut answer = given.members().clone();
+        answer.retain(|member, _| !member.starts_with("@odata."));
+        answer.insert("fields".to_owned(), Value::Array(answers));
+        answer.insert("similarity".to_owned(), settings::similarity(given.get("similarity"))?);
+        answer.insert("corsOptions".to_owned(), settings::cors(given.get("corsOptions"))?);
+        for list in ANALYSIS.into_iter().chain(["suggesters", "scoringProfiles"]) {
+            let entry = answer.entry(list).or_insert(Value::Null);
+            if entry.is_null() {
+                *entry = json!([]);
+            }
+        }
+        for member in ["defaultScoringProfile", "encryptionKey", "semantic", "vectorSearch"] {
+            answer.entry(member).or_insert(Value::Null);
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            schema,
+            suggesters,
+            scoring_profiles,
+            default_scoring_profile,
+            json: Value::Object(answer),
+        })
+    }
+
+    pub fn suggester(&self, name: &str) -> Option<&Suggester> {
+        self.suggesters.iter().find(|suggester| suggester.name == name)
+    }
+
+    pub fn scoring_profile(&self, name: &str) -> Option<&ScoringProfile> {
+        self.scoring_profiles.iter().find(|profile| profile.name == name)
+    }
+
+    /// The paths that suggesters read, for [`crate::engine::columns::Columns::new`].
+    pub fn suggested(&self) -> BTreeSet<String> {
+        self.suggesters.iter().flat_map(|suggester| suggester.source_fields.iter().cloned()).collect()
+    }
+
+    /// Every analyzer that a field names, built-in or custom.
+    pub fn analyzer_names(&self) -> BTreeSet<&str> {
+        let leaves = self.schema.leaves().into_iter();
+        leaves
+            .flat_map(|field| [field.index_analyzer.as_deref(), field.search_analyzer.as_deref()])
+            .flatten()
+            .collect()
+    }
+
+    /// Every normalizer that a field names, built-in or custom.
+    pub fn normalizer_names(&self) -> BTreeSet<&str> {
+        self.schema.leaves().into_iter().filter_map(|field| field.normalizer.as_deref()).collect()
+    }
+
+    /// Every synonym map that a field names.
+    pub fn synonym_map_names(&self) -> BTreeSet<&str> {
+        self.schema
+            .leaves()
+            .into_iter()
+            .flat_map(|field| field.synonym_maps.iter().map(String::as_str))
+            .collect()
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let fits = (2..=NAME_LENGTH).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    if fits {
+        return Ok(());
+    }
+    Err(refuse(format!(
+        "The index name '{name}' is not allowed. Names have 2 to {NAME_LENGTH} lower-case letters, digits and single dashes, and neither start nor end with a dash."
+    )))
+}
+
+/// The names in one part of custom analysis; each needs one of its own.
+fn named<'a>(given: Object<'a, '_>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
+    let mut names = HashSet::new();
+    let place = format!("an element of '{part}'");
+    for element in given.list(part)? {
+        let name = Object::new(element, &place)?.needed_text("name")?;
+        if !names.insert(name) {
+            return Err(refuse(format!("'{part}' has two elements named '{name}'.")));
+        }
+    }
+    Ok(names)
+}
+
+fn suggesters(
+    given: Object,
+    schema: &Schema,
+    custom_analyzers: &HashSet<&str>,
+) -> Result<Vec<Suggester>, ApiError> {
+    let list = given.list("suggesters")?;
+    if list.len() > 1 {
+        return Err(refuse(format!("The index has {} suggesters; it can have one.", list.len())));
+    }
+    let mut suggesters = Vec::new();
+    for value in list {
+        let name = Object::new(value, "a suggester")?.needed_text("name")?;
+        let place = format!("suggester '{name}'");
+        let given = Object::new(value, &place)?;
+        match given.text("searchMode")? {
+            None | Some("analyzingInfixMatching") => {}
+            Some(other) => {
+                return Err(refuse(format!(
+                    "{place} has the searchMode '{other}'. The only one is analyzingInfixMatching."
+                )));
+            }
+        }
+        let mut source_fields = Vec::new();
+        for path in given.texts("sourceFields")? {
+            let Some(field) = schema.find(path) else {
+                return Err(refuse(format!(
+                    "{place} names the field '{path}', which the index does not have."
+                )));
+            };
+            let analyzer = match (&field.index_analyzer, field.kind.primitive()) {
+                (Some(analyzer), Some(Primitive::String)) => analyzer,
+                _ => {
+                    return Err(refuse(format!(
+                        "{place} names the field '{path}'; its sources must be searchable strings."
+                    )));
+                }
+            };
+            if custom_analyzers.contains(analyzer.as_str()) {
+                return Err(refuse(format!(
+                    "{place} names the field '{path}' with the custom analyzer '{analyzer}'; its sources need a built-in one."
+                )));
+            }
+            if source_fields.iter().any(|known| known == path) {
+                return Err(refuse(format!("{place} names the field '{path}' twice.")));
+            }
+            source_fields.push(path.to_owned());
+        }
+        if source_fields.is_empty() {
+            return Err(refuse(format!("{place} needs at least one field in 'sourceFields'.")));
+        }
+        suggesters.push(Suggester { name: name.to_owned(), source_fields });
+    }
+    Ok(suggesters)
+}
+
+fn scoring_profiles(given: Object, schema: &Schema) -> Result<Vec<ScoringProfile>, ApiError> {
+    let list = given.list("scoringProfiles")?;
+    if list.len() > SCORING_PROFILES {
+        return Err(refuse(format!(
+            "The index has {} scoring profiles; at most {SCORING_PROFILES} are allowed.",
+            list.len()
+        )));
+    }
+    let mut profiles: Vec<ScoringProfile> = Vec::new();
+    for value in list {
+        let profile = ScoringProfile::parse(value, schema)?;
+        if profiles.iter().any(|known| known.name == profile.name) {
+            return Err(refuse(format!("There are two scoring profiles '{}'.", profile.name)));
+        }
+        profiles.push(profile);
+    }
+    Ok(profiles)
+}
+
+#[cfg(test)]
+mod tests;

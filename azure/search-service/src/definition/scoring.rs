@@ -1,0 +1,313 @@
+//! Scoring profiles: weights of fields, and functions of what a document holds.
+
+use serde_json::Value;
+
+use super::field::{Field, FieldType, Primitive, Schema};
+use super::json::{Object, refuse};
+use crate::ApiError;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoringProfile {
+    pub name: String,
+    /// Paths of searchable fields, and what matches in them are multiplied by.
+    pub weights: Vec<(String, f64)>,
+    pub functions: Vec<ScoringFunction>,
+    pub aggregation: Aggregation,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoringFunction {
+    /// The path of a filterable field.
+    pub field: String,
+    /// Above zero and not one.
+    pub boost: f64,
+    pub interpolation: Interpolation,
+    pub kind: FunctionKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FunctionKind {
+    Magnitude {
+        start: f64,
+        end: f64,
+        /// Values beyond `end` keep the whole boost.
+        constant_beyond: bool,
+    },
+    /// How far back from now dates are boosted; ahead of now when below zero.
+    Freshness { duration_ms: i64 },
+    /// `parameter` is the name under which queries give the point to measure from.
+    Distance { parameter: String, kilometres: f64 },
+    /// `parameter` is the name under which queries give the tags.
+    Tag { parameter: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interpolation {
+    Constant,
+    Linear,
+    Quadratic,
+    Logarithmic,
+}
+
+/// How the results of several functions become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aggregation {
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    FirstMatching,
+}
+
+impl ScoringProfile {
+    pub(super) fn parse(json: &Value, schema: &Schema) -> Result<Self, ApiError> {
+        let name = Object::new(json, "Every element of 'scoringProfiles'")?
+            .needed_text("name")
+            .map_err(|_| refuse("Every element of 'scoringProfiles' needs a non-empty 'name'."))?;
+        let place = format!("scoring profile '{name}'");
+        let profile = Object::new(json, &place)?;
+        let mut weights = Vec::new();
+        if let Some(text) = profile.get("text") {
+            let place = format!("'text' of {place}");
+            let text = Object::new(text, &place)?;
+            if let Some(given) = text.get("weights") {
+                let place = format!("'weights' of {place}");
+                let given = Object::new(given, &place)?;
+                for path in given.members().keys() {
+                    let weight = given.needed_number(path)?;
+                    weights.push((path.clone(), check_weight(&place, path, weight, schema)?));
+                }
+            }
+        }
+        let mut functions = Vec::new();
+        for function in profile.list("functions")? {
+            functions.push(ScoringFunction::parse(function, &place, schema)?);
+        }
+        let aggregation = match profile.text("functionAggregation")? {
+            None | Some("sum") => Aggregation::Sum,
+            Some("average") => Aggregation::Average,
+            Some("minimum") => Aggregation::Minimum,
+            Some("maximum") => Aggregation::Maximum,
+            Some("firstMatching") => Aggregation::FirstMatching,
+            Some(other) => {
+                return Err(refuse(format!(
+                    "'functionAggregation' of {place} is '{other}'. Use sum, average, minimum, maximum or firstMatching."
+                )));
+            }
+        };
+        Ok(Self { name: name.to_owned(), weights, functions, aggregation })
+    }
+}
+
+impl ScoringFunction {
+    fn parse(json: &Value, profile: &str, schema: &Schema) -> Result<Self, ApiError> {
+        let place = format!("a function of {profile}");
+        let function = Object::new(json, &place)?;
+        let path = function.needed_text("fieldName")?;
+        let place = format!("the function on field '{path}' of {profile}");
+        let function = Object::new(json, &place)?;
+        let field =
+            schema.find(path).ok_or_else(|| refuse(format!("{place}: the index has no field '{path}'.")))?;
+        let boost = function.needed_number("boost")?;
+        if boost <= 0.0 || boost == 1.0 {
+            return Err(refuse(format!(
+                "{place}: 'boost' is {boost}, but it must be above 0 and not 1 (which would change nothing)."
+            )));
+        }
+        let interpolation = match function.text("interpolation")? {
+            None | Some("linear") => Interpolation::Linear,
+            Some("constant") => Interpolation::Constant,
+            Some("quadratic") => Interpolation::Quadratic,
+            Some("logarithmic") => Interpolation::Logarithmic,
+            Some(other) => {
+                return Err(refuse(format!(
+                    "{place}: 'interpolation' is '{other}'. Use constant, linear, quadratic or logarithmic."
+                )));
+            }
+        };
+        let name = function.needed_text("type")?;
+        let kind = match name {
+            "magnitude" => magnitude(function, &place)?,
+            "freshness" => freshness(function, &place)?,
+            "distance" => distance(function, &place)?,
+            "tag" => tag(function, &place)?,
+            other => {
+                return Err(refuse(format!(
+                    "{place}: 'type' is '{other}'. Use magnitude, freshness, distance or tag."
+                )));
+            }
+        };
+        check_field(field, &kind, name, &place)?;
+        if matches!(kind, FunctionKind::Tag { .. })
+            && matches!(interpolation, Interpolation::Quadratic | Interpolation::Logarithmic)
+        {
+            return Err(refuse(format!(
+                "{place}: tag functions interpolate constant or linear, not anything else."
+            )));
+        }
+        Ok(Self { field: path.to_owned(), boost, interpolation, kind })
+    }
+}
+
+fn check_weight(place: &str, path: &str, weight: f64, schema: &Schema) -> Result<f64, ApiError> {
+    let Some(field) = schema.find(path) else {
+        return Err(refuse(format!("{place} names the field '{path}', which the index does not have.")));
+    };
+    if !field.searchable || field.vector.is_some() {
+        return Err(refuse(format!(
+            "{place} names the field '{path}', which is not searchable text; only such fields have weights."
+        )));
+    }
+    if weight <= 0.0 {
+        return Err(refuse(format!("{place} gives field '{path}' the weight {weight}; it must be above 0.")));
+    }
+    Ok(weight)
+}
+
+fn check_field(field: &Field, kind: &FunctionKind, name: &str, place: &str) -> Result<(), ApiError> {
+    let (fits, wanted) = match kind {
+        FunctionKind::Magnitude { .. } => (
+            matches!(field.kind, FieldType::One(Primitive::Double | Primitive::Int32 | Primitive::Int64)),
+            "Edm.Double, Edm.Int32 or Edm.Int64",
+        ),
+        FunctionKind::Freshness { .. } => {
+            (field.kind == FieldType::One(Primitive::DateTimeOffset), "Edm.DateTimeOffset")
+        }
+        FunctionKind::Distance { .. } => {
+            (field.kind == FieldType::One(Primitive::GeographyPoint), "Edm.GeographyPoint")
+        }
+        FunctionKind::Tag { .. } => (
+            matches!(field.kind, FieldType::One(Primitive::String) | FieldType::Many(Primitive::String)),
+            "Edm.String or Collection(Edm.String)",
+        ),
+    };
+    if !fits {
+        return Err(refuse(format!("{place}: {name} functions need a field of type {wanted}.")));
+    }
+    if field.below_collection {
+        return Err(refuse(format!(
+            "{place}: the field is below a collection of complex values, so a document has several values of it."
+        )));
+    }
+    if !field.filterable {
+        return Err(refuse(format!("{place}: the field must be filterable.")));
+    }
+    Ok(())
+}
+
+fn magnitude(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+    let place = format!("'magnitude' of {place}");
+    let given = parameters(function, "magnitude", &place)?;
+    let start = given.needed_number("boostingRangeStart")?;
+    let end = given.needed_number("boostingRangeEnd")?;
+    if start == end {
+        return Err(refuse(format!("{place}: the range starts and ends at {start}; the ends must differ.")));
+    }
+    let constant_beyond = given.boolean("constantBoostBeyondRange")?.unwrap_or(false);
+    Ok(FunctionKind::Magnitude { start, end, constant_beyond })
+}
+
+fn freshness(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+    let place = format!("'freshness' of {place}");
+    let text = parameters(function, "freshness", &place)?.needed_text("boostingDuration")?;
+    match duration(text) {
+        Some(duration_ms) if duration_ms != 0 => Ok(FunctionKind::Freshness { duration_ms }),
+        _ => Err(refuse(format!(
+            "{place}: 'boostingDuration' is '{text}', but it must be a duration of days and time that is not zero, such as P30D or PT12H."
+        ))),
+    }
+}
+
+fn distance(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+    let place = format!("'distance' of {place}");
+    let given = parameters(function, "distance", &place)?;
+    let parameter = given.needed_text("referencePointParameter")?.to_owned();
+    let kilometres = given.needed_number("boostingDistance")?;
+    if kilometres <= 0.0 {
+        return Err(refuse(format!(
+            "{place}: 'boostingDistance' is {kilometres}, but it must be above 0 kilometres."
+        )));
+    }
+    Ok(FunctionKind::Distance { parameter, kilometres })
+}
+
+fn tag(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+    let place = format!("'tag' of {place}");
+    let parameter = parameters(function, "tag", &place)?.needed_text("tagsParameter")?.to_owned();
+    Ok(FunctionKind::Tag { parameter })
+}
+
+fn parameters<'a, 'p>(
+    function: Object<'a, '_>,
+    name: &str,
+    place: &'p str,
+) -> Result<Object<'a, 'p>, ApiError> {
+    match function.get(name) {
+        Some(value) => Object::new(value, place),
+        None => Err(refuse(format!("{place} is missing; its parameters belong in it."))),
+    }
+}
+
+/// A duration such as `P1DT2H3M4.5S` or `-P30D`, in milliseconds. Years and months have no fixed length and are not
+/// taken.
+fn duration(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let rest = rest.strip_prefix('P')?;
+    let (days, time) = match rest.split_once('T') {
+        Some((_, "")) => return None,
+        Some((days, time)) => (days, time),
+        None => (rest, ""),
+    };
+    if days.is_empty() && time.is_empty() {
+        return None;
+    }
+    let mut total: i64 = 0;
+    if !days.is_empty() {
+        total = whole(days.strip_suffix('D')?)?.checked_mul(86_400_000)?;
+    }
+    let mut rest = time;
+    for (unit, length) in [('H', 3_600_000), ('M', 60_000)] {
+        if let Some((number, after)) = rest.split_once(unit) {
+            total = total.checked_add(whole(number)?.checked_mul(length)?)?;
+            rest = after;
+        }
+    }
+    if !rest.is_empty() {
+        let (seconds, fraction) = match rest.strip_suffix('S')?.split_once('.') {
+            Some((seconds, fraction)) => (seconds, fraction),
+            None => (rest.strip_suffix('S')?, "0"),
+        };
+        whole(fraction)?;
+        let milliseconds = whole(&format!("{fraction:0<3}").chars().take(3).collect::<String>())?;
+        total = total.checked_add(whole(seconds)?.checked_mul(1000)?)?.checked_add(milliseconds)?;
+    }
+    Some(sign * total)
+}
+
+fn whole(digits: &str) -> Option<i64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_days_and_time() {
+        assert_eq!(duration("P30D"), Some(30 * 86_400_000));
+        assert_eq!(duration("-P1DT2H3M4.5S"), Some(-(86_400_000 + 7_200_000 + 180_000 + 4_500)));
+        assert_eq!(duration("PT0.25S"), Some(250));
+        assert_eq!(duration("PT15M"), Some(900_000));
+        for wrong in
+            ["", "P", "PT", "P1Y", "1D", "P-1D", "PT1", "P1DT", "PT1S2", "P99999999999999999D", "PTS"]
+        {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+    }
+}

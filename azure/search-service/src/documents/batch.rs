@@ -1,0 +1,125 @@
+//! A batch of actions on documents, as `docs/search.index` takes it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Document;
+use super::merge::Patch;
+use super::scan::decode;
+use super::shape::Shape;
+use super::value::short;
+use super::walk::Walk;
+use crate::ApiError;
+
+const ACTIONS: usize = 1000;
+const KEY_LENGTH: usize = 1024;
+
+/// What is to be done with one document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Empty when the document has none.
+    pub key: String,
+    /// `Err` says why this document is refused (status 400); the others of the batch are not concerned.
+    pub action: Result<Action, String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Upload(Document),
+    /// Fails with 404 when there is no such document.
+    Merge(Patch),
+    MergeOrUpload(Patch),
+    Delete,
+}
+
+/// Reads a batch. An error concerns all of it: it is no JSON, or has names and types that the schema does not have.
+///
+/// The same key may come several times; the actions are applied in order.
+pub fn parse_batch(body: &[u8], shape: &Shape) -> Result<Vec<Item>, ApiError> {
+    let text = std::str::from_utf8(body)
+        .map_err(|error| ApiError::invalid(format!("The body is not UTF-8: {error}.")))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let envelope: Envelope = serde_json::from_str(text).map_err(|error| {
+        ApiError::invalid(format!(
+            "The body is not a batch of documents: {error}. It looks like {{\"value\":[{{\"@search.action\":\"upload\", …}}]}}."
+        ))
+    })?;
+    let documents = envelope.value;
+    if documents.is_empty() || documents.len() > ACTIONS {
+        return Err(ApiError::invalid(format!(
+            "The request is invalid. Details: actions : There are {} actions in the batch; send 1 to {ACTIONS}.",
+            documents.len()
+        )));
+    }
+    let mut items = Vec::with_capacity(documents.len());
+    let mut walk = Walk::new();
+    for (number, document) in documents.into_iter().enumerate() {
+        let item = item(document.get(), shape, &mut walk).map_err(|reason| {
+            ApiError::invalid(format!("The request is invalid. Details: actions : {number}: {reason}"))
+        })?;
+        items.push(item);
+    }
+    Ok(items)
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    value: Vec<&'a RawValue>,
+}
+
+fn item<'a>(text: &'a str, shape: &Shape, walk: &mut Walk<'a>) -> Result<Item, String> {
+    let name = match walk.open(text, &shape.root)? {
+        None => "upload".into(),
+        Some(raw) => decode(raw).unwrap_or_default(),
+    };
+    let whole = match name.as_ref() {
+        "upload" => true,
+        "merge" | "mergeOrUpload" | "delete" => false,
+        other => {
+            return Err(format!(
+                "'@search.action' is '{}', but it must be upload, merge, mergeOrUpload or delete.",
+                short(other)
+            ));
+        }
+    };
+    let mut json = Vec::with_capacity(text.len() + 64);
+    let written = walk.write(&shape.root, whole, &mut json);
+    let key = walk.key.take();
+    let problem = walk.problem.take();
+    let values = std::mem::take(&mut walk.values);
+    written?;
+    let Some(key) = key else {
+        let name = shape.root.members.iter().find(|member| member.key).map_or("", |member| member.name());
+        return Ok(Item {
+            key: String::new(),
+            action: Err(format!("The document has no key. Give it a string in the field '{name}'.")),
+        });
+    };
+    if let Err(reason) = check_key(&key) {
+        return Ok(Item { key, action: Err(reason) });
+    }
+    let action = match (name.as_ref(), problem) {
+        // What else the document holds does not matter any more.
+        ("delete", _) => Ok(Action::Delete),
+        (_, Some(problem)) => Err(problem),
+        ("merge", None) => Ok(Action::Merge(Patch { key: key.clone(), json })),
+        ("mergeOrUpload", None) => Ok(Action::MergeOrUpload(Patch { key: key.clone(), json })),
+        (_, None) => Ok(Action::Upload(Document { key: key.clone(), json, values })),
+    };
+    Ok(Item { key, action })
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    let fits = !key.is_empty()
+        && key.len() <= KEY_LENGTH
+        && !key.starts_with('_')
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'='));
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "Invalid document key: '{}'. Keys have 1 to {KEY_LENGTH} letters, digits, underscores, dashes and equal signs, and do not start with an underscore. Other values can be encoded as URL-safe Base64.",
+        short(key)
+    ))
+}

@@ -1,0 +1,93 @@
+//! What became of each document of a batch.
+
+use std::io::Write;
+
+use http::StatusCode;
+
+use super::value::write_text;
+
+/// The result of one action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub key: String,
+    pub status: StatusCode,
+    /// Set when the action failed.
+    pub error: Option<String>,
+}
+
+impl Outcome {
+    /// A new document is there: 201.
+    pub fn created(key: impl Into<String>) -> Self {
+        Self { key: key.into(), status: StatusCode::CREATED, error: None }
+    }
+
+    /// An existing one was changed or deleted, or there was nothing to delete: 200.
+    pub fn done(key: impl Into<String>) -> Self {
+        Self { key: key.into(), status: StatusCode::OK, error: None }
+    }
+
+    /// The document itself is wrong: 400.
+    pub fn refused(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), status: StatusCode::BAD_REQUEST, error: Some(reason.into()) }
+    }
+
+    /// There is nothing to merge into: 404.
+    pub fn missing(key: impl Into<String>) -> Self {
+        let reason =
+            "There is no document with this key to merge into. Use mergeOrUpload or upload to create it.";
+        Self { key: key.into(), status: StatusCode::NOT_FOUND, error: Some(reason.to_owned()) }
+    }
+}
+
+/// The body of the answer and its status: 200, or 207 when any document failed.
+pub fn answer(outcomes: &[Outcome]) -> (StatusCode, Vec<u8>) {
+    let mut body = Vec::with_capacity(16 + outcomes.len() * 80);
+    body.extend_from_slice(br#"{"value":["#);
+    let mut failed = false;
+    for (at, outcome) in outcomes.iter().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        failed |= outcome.error.is_some();
+        body.extend_from_slice(br#"{"key":"#);
+        write_text(&outcome.key, &mut body);
+        // Writing to memory cannot fail.
+        let _ = write!(body, r#","status":{},"errorMessage":"#, outcome.error.is_none());
+        match &outcome.error {
+            Some(reason) => write_text(reason, &mut body),
+            None => body.extend_from_slice(b"null"),
+        }
+        let _ = write!(body, r#","statusCode":{}}}"#, outcome.status.as_u16());
+    }
+    body.extend_from_slice(b"]}");
+    (if failed { StatusCode::MULTI_STATUS } else { StatusCode::OK }, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn any_failure_makes_the_answer_a_207() {
+        let (status, body) = answer(&[Outcome::created("1"), Outcome::done("2")]);
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&body).unwrap(),
+            json!({"value": [
+                {"key": "1", "status": true, "errorMessage": null, "statusCode": 201},
+                {"key": "2", "status": true, "errorMessage": null, "statusCode": 200}
+            ]})
+        );
+        let (status, body) =
+            answer(&[Outcome::done("1"), Outcome::missing("2"), Outcome::refused("a\"b", "is \"wrong\"")]);
+        assert_eq!(status, StatusCode::MULTI_STATUS);
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["value"][1]["statusCode"], 404);
+        assert_eq!(
+            body["value"][2],
+            json!({"key": "a\"b", "status": false, "errorMessage": "is \"wrong\"", "statusCode": 400})
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! `$select`: which members of a document are shown.
+
+use std::collections::HashSet;
+
+use super::scan::{elements, members};
+use super::value::short;
+use crate::ApiError;
+use crate::definition::{Field, FieldType, Schema};
+
+/// The members to show, checked against the schema. Parsed once per request, used for every hit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    picks: Vec<Pick>,
+    /// All that is stored at this level is shown, so that it can be copied.
+    everything: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pick {
+    name: String,
+    missing: &'static str,
+    /// What to show of complex values.
+    below: Option<Selection>,
+}
+
+impl Selection {
+    /// Everything that may be shown: what a request without `$select` gets.
+    pub fn all(schema: &Schema) -> Self {
+        Self::of(schema.fields(), None)
+    }
+
+    /// A list such as `name,address/city`, or `*`. An empty one counts as `*`.
+    pub fn parse(text: &str, schema: &Schema) -> Result<Self, ApiError> {
+        let mut wanted = HashSet::new();
+        let mut all = text.trim().is_empty();
+        if !all {
+            for path in text.split(',').map(str::trim) {
+                all |= path == "*";
+                if path != "*" {
+                    check(path, schema)?;
+                    wanted.insert(path);
+                }
+            }
+        }
+        Ok(Self::of(schema.fields(), (!all).then_some(&wanted)))
+    }
+
+    /// Writes the selected members, in the order of the schema and without braces around them. Nothing when none is
+    /// selected.
+    pub fn write(&self, stored: &[u8], out: &mut Vec<u8>) {
+        if self.everything {
+            out.extend_from_slice(inside(stored));
+        } else if let Ok(text) = std::str::from_utf8(stored) {
+            self.write_picks(text, out);
+        }
+    }
+
+    /// `wanted: None` is everything that may be shown.
+    fn of(fields: &[Field], wanted: Option<&HashSet<&str>>) -> Self {
+        let mut picks = Vec::new();
+        let mut everything = true;
+        for field in fields {
+            let pick = pick(field, wanted);
+            everything &=
+                pick.as_ref().is_some_and(|pick| pick.below.as_ref().is_none_or(|below| below.everything));
+            picks.extend(pick);
+        }
+        Self { picks, everything }
+    }
+
+    fn write_picks(&self, text: &str, out: &mut Vec<u8>) {
+        let mut rest = self.picks.as_slice();
+        let mut first = true;
+        for (name, value) in members(text).into_iter().flatten() {
+            // Both are in the order of the schema. What is passed over here was added to it after the document.
+            let Some(at) = rest.iter().position(|pick| pick.name == name) else { continue };
+            let (passed, from) = rest.split_at(at);
+            for pick in passed {
+                pick.label(&mut first, out);
+                out.extend_from_slice(pick.missing.as_bytes());
+            }
+            let Some((pick, after)) = from.split_first() else { break };
+            pick.label(&mut first, out);
+            pick.write(value, out);
+            rest = after;
+            if rest.is_empty() {
+                return;
+            }
+        }
+        for pick in rest {
+            pick.label(&mut first, out);
+            out.extend_from_slice(pick.missing.as_bytes());
+        }
+    }
+
+    fn write_object(&self, text: &str, out: &mut Vec<u8>) {
+        out.push(b'{');
+        self.write_picks(text, out);
+        out.push(b'}');
+    }
+}
+
+impl Pick {
+    fn label(&self, first: &mut bool, out: &mut Vec<u8>) {
+        if !*first {
+            out.push(b',');
+        }
+        *first = false;
+        out.push(b'"');
+        out.extend_from_slice(self.name.as_bytes());
+        out.extend_from_slice(b"\":");
+    }
+
+    fn write(&self, value: &str, out: &mut Vec<u8>) {
+        match &self.below {
+            Some(below) if !below.everything => {
+                if value.starts_with('{') {
+                    below.write_object(value, out);
+                } else if let Some(elements) = elements(value) {
+                    out.push(b'[');
+                    for (at, element) in elements.enumerate() {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        below.write_object(element, out);
+                    }
+                    out.push(b']');
+                } else {
+                    out.extend_from_slice(value.as_bytes());
+                }
+            }
+            _ => out.extend_from_slice(value.as_bytes()),
+        }
+    }
+}
+
+fn pick(field: &Field, wanted: Option<&HashSet<&str>>) -> Option<Pick> {
+    // Below a field that is named itself, everything is wanted.
+    let wanted = wanted.filter(|wanted| !wanted.contains(field.path.as_str()));
+    let missing = if field.kind.is_collection() { "[]" } else { "null" };
+    let below = match field.kind {
+        FieldType::Complex | FieldType::ManyComplex => {
+            let below = Selection::of(&field.fields, wanted);
+            if below.picks.is_empty() {
+                return None;
+            }
+            Some(below)
+        }
+        FieldType::One(_) | FieldType::Many(_) if wanted.is_none() && field.retrievable => None,
+        FieldType::One(_) | FieldType::Many(_) => return None,
+    };
+    Some(Pick { name: field.name.clone(), missing, below })
+}
+
+fn check(path: &str, schema: &Schema) -> Result<(), ApiError> {
+    let refuse =
+        |reason: String| Err(ApiError::parameter("$select", format!("Invalid expression: {reason}")));
+    match schema.find(path) {
+        None => {
+            refuse(format!("Could not find a property named '{}' on type 'search.document'.", short(path)))
+        }
+        Some(field) if field.kind.primitive().is_some() && !field.retrievable => {
+            refuse(format!("The field '{path}' is not retrievable, so it cannot be selected."))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn inside(stored: &[u8]) -> &[u8] {
+    stored.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default()
+}

@@ -1,0 +1,236 @@
+//! Single values: their text checked, written canonically, and read.
+
+use std::io::Write;
+
+use super::FieldValue;
+use super::date::{parse_date, write_date};
+use super::scan::{decode, elements, members, quoted};
+use super::shape::Member;
+use crate::definition::{FieldType, Primitive, type_name};
+
+const HALF_LARGEST: f32 = 65_504.0;
+
+/// A value that is neither null nor a string.
+pub(super) fn one(
+    member: &Member,
+    primitive: Primitive,
+    raw: &str,
+    out: &mut Vec<u8>,
+) -> Result<FieldValue, String> {
+    let wrong = || converted(member, primitive, raw);
+    match primitive {
+        Primitive::Boolean => {
+            let value = match raw {
+                "true" => true,
+                "false" => false,
+                _ => return Err(wrong()),
+            };
+            out.extend_from_slice(raw.as_bytes());
+            Ok(FieldValue::Boolean(value))
+        }
+        Primitive::Int32 | Primitive::Int64 => {
+            let value: i64 = raw.parse().map_err(|_| wrong())?;
+            if primitive == Primitive::Int32 && i32::try_from(value).is_err() {
+                return Err(wrong());
+            }
+            // Writing to memory cannot fail.
+            let _ = write!(out, "{value}");
+            Ok(FieldValue::Integer(value))
+        }
+        Primitive::Double => {
+            let value = match raw {
+                "\"INF\"" => f64::INFINITY,
+                "\"-INF\"" => f64::NEG_INFINITY,
+                "\"NaN\"" => f64::NAN,
+                _ => raw.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(wrong)?,
+            };
+            if value.is_finite() {
+                write_number(value, out);
+            } else {
+                out.extend_from_slice(raw.as_bytes());
+            }
+            Ok(FieldValue::Double(value))
+        }
+        Primitive::DateTimeOffset => {
+            let text = decode(raw).ok_or_else(wrong)?;
+            let value = parse_date(&text).ok_or_else(|| {
+                format!("{} Write dates with their offset, such as 2024-01-31T12:00:00Z.", wrong())
+            })?;
+            out.push(b'"');
+            write_date(value, out);
+            out.push(b'"');
+            Ok(FieldValue::Date(value))
+        }
+        Primitive::GeographyPoint => {
+            let (lon, lat) = point(raw).map_err(|reason| format!("{} {reason}", wrong()))?;
+            out.extend_from_slice(br#"{"type":"Point","coordinates":["#);
+            write_number(lon, out);
+            out.push(b',');
+            write_number(lat, out);
+            out.extend_from_slice(br#"],"crs":{"type":"name","properties":{"name":"EPSG:4326"}}}"#);
+            Ok(FieldValue::Point { lon, lat })
+        }
+        // Strings are the walk's, and the others only stand in vectors.
+        Primitive::String
+        | Primitive::Single
+        | Primitive::Half
+        | Primitive::Int16
+        | Primitive::SByte
+        | Primitive::Byte => Err(wrong()),
+    }
+}
+
+/// A vector, or `None` for an empty one, which is none at all.
+pub(super) fn vector(
+    member: &Member,
+    primitive: Primitive,
+    length: usize,
+    raw: &str,
+    out: &mut Vec<u8>,
+) -> Result<Option<Vec<f32>>, String> {
+    let Some(inside) = raw.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+        return Err(mismatch(member, raw));
+    };
+    if inside.trim_ascii().is_empty() {
+        out.extend_from_slice(b"[]");
+        return Ok(None);
+    }
+    let mut vector = Vec::with_capacity(length);
+    out.push(b'[');
+    // Numbers have no commas inside, and anything else is no number.
+    for (at, element) in inside.split(',').enumerate() {
+        let element = element.trim_ascii();
+        let number = number(primitive, element).ok_or_else(|| {
+            format!(
+                "Element {at} of the vector field '{}': {}",
+                member.path,
+                converted(member, primitive, element)
+            )
+        })?;
+        if at < length {
+            if at > 0 {
+                out.push(b',');
+            }
+            if matches!(primitive, Primitive::Single | Primitive::Half) {
+                let _ = serde_json::to_writer(&mut *out, &number);
+            } else {
+                out.extend_from_slice(element.as_bytes());
+            }
+        }
+        vector.push(number);
+    }
+    out.push(b']');
+    if vector.len() != length {
+        return Err(format!(
+            "The vectors of field '{}' have {length} elements, but this one has {}.",
+            member.path,
+            vector.len()
+        ));
+    }
+    Ok(Some(vector))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "the range of each type fits into 24 bits")]
+fn number(primitive: Primitive, raw: &str) -> Option<f32> {
+    let whole = |low: i32, high: i32| -> Option<f32> {
+        // `-0` would be written differently than it is read.
+        let number: i32 = raw.parse().ok().filter(|_| raw != "-0")?;
+        (low..=high).contains(&number).then_some(number as f32)
+    };
+    match primitive {
+        Primitive::Single => raw.parse().ok().filter(|number: &f32| number.is_finite()),
+        Primitive::Half => raw.parse().ok().filter(|number: &f32| number.abs() <= HALF_LARGEST),
+        Primitive::Int16 => whole(-32_768, 32_767),
+        Primitive::SByte => whole(-128, 127),
+        Primitive::Byte => whole(0, 255),
+        _ => None,
+    }
+}
+
+/// Longitude and latitude of a GeoJSON point; the error says what a point looks like.
+fn point(raw: &str) -> Result<(f64, f64), &'static str> {
+    const SHAPE: &str = r#"Write points as {"type":"Point","coordinates":[longitude,latitude]}."#;
+    let mut is_point = false;
+    let mut coordinates = None;
+    for (name, value) in members(raw).ok_or(SHAPE)? {
+        match name {
+            "type" => is_point = value == "\"Point\"",
+            "coordinates" => coordinates = Some(value),
+            "crs" => {
+                if value != "null" && !is_known_system(value) {
+                    return Err("The only coordinate system is EPSG:4326; leave 'crs' out.");
+                }
+            }
+            name if name.contains('@') => {}
+            _ => return Err(SHAPE),
+        }
+    }
+    let mut found = coordinates.and_then(elements).ok_or(SHAPE)?;
+    let mut next = || found.next().and_then(|raw| raw.parse::<f64>().ok());
+    let (Some(lon), Some(lat), None) = (next(), next(), found.next()) else { return Err(SHAPE) };
+    if !is_point {
+        return Err(SHAPE);
+    }
+    if !(-180.0..=180.0).contains(&lon) || !(-90.0..=90.0).contains(&lat) {
+        return Err("Longitude comes first and is from -180 to 180; latitude is from -90 to 90.");
+    }
+    Ok((lon, lat))
+}
+
+fn is_known_system(raw: &str) -> bool {
+    let find = |raw, wanted| members(raw)?.find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    find(raw, "properties").and_then(|properties| find(properties, "name")) == Some("\"EPSG:4326\"")
+}
+
+pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
+    // Strings always have a form in JSON, and writing to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+fn write_number(number: f64, out: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(out, &number);
+}
+
+/// The value has another type than the field.
+pub(super) fn mismatch(member: &Member, raw: &str) -> String {
+    format!(
+        "Cannot convert {} to the type '{}' of field '{}'.",
+        shown(raw),
+        type_name(member.kind),
+        member.path
+    )
+}
+
+fn converted(member: &Member, primitive: Primitive, raw: &str) -> String {
+    format!(
+        "Cannot convert the literal '{}' to the expected type '{}' of field '{}'.",
+        short(quoted(raw).unwrap_or(raw)),
+        match primitive {
+            Primitive::Single => "Edm.Single",
+            Primitive::Half => "Edm.Half",
+            Primitive::Int16 => "Edm.Int16",
+            Primitive::SByte => "Edm.SByte",
+            Primitive::Byte => "Edm.Byte",
+            other => type_name(FieldType::One(other)),
+        },
+        member.path
+    )
+}
+
+pub(super) fn shown(raw: &str) -> String {
+    match raw.as_bytes().first() {
+        Some(b'{') => "an object".to_owned(),
+        Some(b'[') => "an array".to_owned(),
+        Some(b'"') => "a string".to_owned(),
+        _ => format!("the literal '{}'", short(raw)),
+    }
+}
+
+/// The beginning of what a client sent, for messages.
+pub(super) fn short(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

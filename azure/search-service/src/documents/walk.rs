@@ -1,0 +1,259 @@
+//! One document against the schema: checks it, writes its canonical JSON, and notes the values to index.
+
+use std::borrow::Cow;
+
+use super::FieldValue;
+use super::scan::{decode, decode_name, elements, members};
+use super::shape::{Level, Member};
+use super::value;
+use crate::definition::{FieldType, Primitive};
+
+/// What strings may have at most where they are indexed as a whole, in bytes.
+const WHOLE_STRING: usize = 32_766;
+/// Elements of all collections of complex values in one document.
+const COMPLEX_ELEMENTS: usize = 3_000;
+
+/// `Err` is what makes the whole request wrong: names and types that the schema does not have. What concerns this
+/// document alone is left in `problem`.
+pub(super) struct Walk<'a> {
+    /// Raw values of the objects that are open now, by position in their level.
+    given: Vec<Option<&'a str>>,
+    pub(super) values: Vec<(usize, FieldValue)>,
+    pub(super) key: Option<String>,
+    pub(super) problem: Option<String>,
+    complex_elements: usize,
+    /// Whether `values` are wanted.
+    noting: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new() -> Self {
+        Self {
+            given: Vec::new(),
+            values: Vec::new(),
+            key: None,
+            problem: None,
+            complex_elements: 0,
+            noting: true,
+        }
+    }
+
+    /// Finds the members of the root, and tells `@search.action` in its raw form.
+    pub(super) fn open(&mut self, text: &'a str, level: &Level) -> Result<Option<&'a str>, String> {
+        self.given.clear();
+        self.complex_elements = 0;
+        let mut action = None;
+        self.gather(text, level, "", &mut action)?;
+        Ok(action)
+    }
+
+    /// Writes the root that [`Walk::open`] has found. Without `whole`, only the given members are written, and their
+    /// values are not noted.
+    pub(super) fn write(&mut self, level: &Level, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+        self.noting = whole;
+        self.members(level, 0, whole, out)
+    }
+
+    fn gather(
+        &mut self,
+        text: &'a str,
+        level: &Level,
+        path: &str,
+        action: &mut Option<&'a str>,
+    ) -> Result<usize, String> {
+        let base = self.given.len();
+        self.given.resize(base + level.members.len(), None);
+        let Some(found) = members(text) else {
+            return Err(match path {
+                "" => format!("A document must be a JSON object, not {}.", value::shown(text)),
+                path => format!(
+                    "The field '{path}' is complex and needs a JSON object, not {}.",
+                    value::shown(text)
+                ),
+            });
+        };
+        let mut guess = 0;
+        for (raw, value) in found {
+            let name = decode_name(raw)
+                .ok_or_else(|| format!("The property name '{}' is no valid text.", value::short(raw)))?;
+            if name.contains('@') {
+                // Annotations, such as `tags@odata.type` or the score of a document that came from a search.
+                if path.is_empty() && name == "@search.action" {
+                    *action = Some(value);
+                }
+                continue;
+            }
+            let Some(at) = level.position(&name, guess) else {
+                return Err(unknown(&name, path, level));
+            };
+            guess = at + 1;
+            match self.given.get_mut(base + at) {
+                Some(slot @ None) => *slot = Some(value),
+                _ => return Err(format!("The property '{}' is given twice.", join(path, &name))),
+            }
+        }
+        Ok(base)
+    }
+
+    fn members(&mut self, level: &Level, base: usize, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+        out.push(b'{');
+        let mut first = true;
+        for (at, member) in level.members.iter().enumerate() {
+            let given = self.given.get(base + at).copied().flatten();
+            if given.is_none() && !whole {
+                continue;
+            }
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            out.extend_from_slice(member.label.as_bytes());
+            match given {
+                None | Some("null") => out.extend_from_slice(member.missing().as_bytes()),
+                Some(raw) => self.value(member, raw, whole, out)?,
+            }
+        }
+        out.push(b'}');
+        self.given.truncate(base);
+        Ok(())
+    }
+
+    fn value(&mut self, member: &Member, raw: &'a str, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+        match (member.kind, &member.level) {
+            (FieldType::Complex, Some(level)) => self.complex(level, &member.path, raw, whole, out),
+            (FieldType::ManyComplex, Some(level)) => {
+                self.collection(member, raw, out, |walk, element, out| {
+                    walk.complex_elements += 1;
+                    // Elements are replaced as a whole, so that they are always complete.
+                    walk.complex(level, &member.path, element, true, out)
+                })?;
+                if self.complex_elements > COMPLEX_ELEMENTS {
+                    self.problem.get_or_insert_with(|| {
+                        format!("The document has more than {COMPLEX_ELEMENTS} elements in its collections of complex values.")
+                    });
+                }
+                Ok(())
+            }
+            (FieldType::Many(primitive), _) => match member.vector {
+                Some(length) => {
+                    let vector = value::vector(member, primitive, length, raw, out)?;
+                    if let (true, Some(leaf), Some(vector)) = (self.noting, member.leaf, vector) {
+                        self.values.push((leaf, FieldValue::Vector(vector)));
+                    }
+                    Ok(())
+                }
+                None => self.collection(member, raw, out, |walk, element, out| {
+                    walk.one(member, primitive, element, out)
+                }),
+            },
+            (FieldType::One(primitive), _) => self.one(member, primitive, raw, out),
+            // A shape gives every complex field a level.
+            (FieldType::Complex | FieldType::ManyComplex, None) => Ok(()),
+        }
+    }
+
+    fn complex(
+        &mut self,
+        level: &Level,
+        path: &str,
+        raw: &'a str,
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let base = self.gather(raw, level, path, &mut None)?;
+        self.members(level, base, whole, out)
+    }
+
+    fn collection(
+        &mut self,
+        member: &Member,
+        raw: &'a str,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(&mut Self, &'a str, &mut Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Some(found) = elements(raw) else {
+            return Err(value::mismatch(member, raw));
+        };
+        out.push(b'[');
+        for (at, element) in found.enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            if element == "null" {
+                return Err(format!(
+                    "Element {at} of the collection '{}' is null; collections hold no nulls. Leave it out.",
+                    member.path
+                ));
+            }
+            write(self, element, out)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        member: &Member,
+        primitive: Primitive,
+        raw: &'a str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if primitive == Primitive::String {
+            return self.text(member, raw, out);
+        }
+        let value = value::one(member, primitive, raw, out)?;
+        if let (true, Some(leaf)) = (self.noting, member.leaf) {
+            self.values.push((leaf, value));
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, member: &Member, raw: &'a str, out: &mut Vec<u8>) -> Result<(), String> {
+        if !raw.starts_with('"') {
+            return Err(value::mismatch(member, raw));
+        }
+        let Some(text) = decode(raw) else {
+            return Err(format!(
+                "The string in field '{}' has an escape that makes no character.",
+                member.path
+            ));
+        };
+        match &text {
+            Cow::Borrowed(_) => out.extend_from_slice(raw.as_bytes()),
+            Cow::Owned(text) => value::write_text(text, out),
+        }
+        if member.limited && text.len() > WHOLE_STRING {
+            self.problem.get_or_insert_with(|| {
+                format!(
+                    "Field '{}' has a string of {} bytes. Where a field is filterable, sortable or facetable, strings have at most {WHOLE_STRING} bytes.",
+                    member.path,
+                    text.len()
+                )
+            });
+        }
+        if member.key {
+            self.key = Some(text.clone().into_owned());
+        }
+        if let (true, Some(leaf)) = (self.noting, member.leaf) {
+            self.values.push((leaf, FieldValue::Text(text.into_owned())));
+        }
+        Ok(())
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+fn unknown(name: &str, path: &str, level: &Level) -> String {
+    const SHOWN: usize = 30;
+    let mut names: Vec<&str> = level.members.iter().take(SHOWN).map(Member::name).collect();
+    if level.members.len() > SHOWN {
+        names.push("…");
+    }
+    format!(
+        "The property '{}' does not exist on type 'search.documentFields'. The fields here are: {}.",
+        join(path, &value::short(name)),
+        names.join(", ")
+    )
+}

@@ -1,0 +1,251 @@
+//! Autocomplete: the terms of suggester columns that the typed text may go on with.
+//!
+//! Terms come from the dictionaries of all segments and fields. Only documents that are alive and pass the filter count.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use tantivy::postings::TermInfo;
+use tantivy::query::{EnableScoring, FuzzyTermQuery, Query};
+use tantivy::schema::{Field as Column, IndexRecordOption};
+use tantivy::{BitSet, InvertedIndexReader, Searcher, SegmentReader, Term};
+
+use super::columns::FieldColumns;
+use super::highlight::Tags;
+use super::suggest::{Word, Words};
+use crate::ApiError;
+
+/// What is completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The last word.
+    #[default]
+    OneTerm,
+    /// The last word, and the one that follows it in the index.
+    TwoTerms,
+    /// The last word, after the word before it.
+    OneTermWithContext,
+}
+
+/// One completion.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Completion {
+    pub text: String,
+    /// The typed text with the completion in place of what it completes.
+    pub query_plus_text: String,
+}
+
+impl Mode {
+    pub fn parse(mode: Option<&str>) -> Result<Self, ApiError> {
+        match mode {
+            None | Some("oneTerm") => Ok(Self::OneTerm),
+            Some("twoTerms") => Ok(Self::TwoTerms),
+            Some("oneTermWithContext") => Ok(Self::OneTermWithContext),
+            Some(other) => Err(ApiError::parameter(
+                "autocompleteMode",
+                format!("'{other}' is not a mode; there are oneTerm, twoTerms and oneTermWithContext."),
+            )),
+        }
+    }
+}
+
+/// The best `top` completions: exact beginnings first, then those in more documents, then by the alphabet.
+///
+/// `fields`: the columns of the suggester's chosen fields. Tags go around the completion in `queryPlusText`.
+pub fn autocomplete(
+    searcher: &Searcher,
+    fields: &[FieldColumns],
+    words: &Words,
+    mode: Mode,
+    filter: Option<&dyn Query>,
+    top: usize,
+    tags: Option<&Tags>,
+) -> tantivy::Result<Vec<Completion>> {
+    let Some((last, before)) = words.words.split_last() else { return Ok(Vec::new()) };
+    let segments = Segments::new(searcher, filter)?;
+    let mistakes = words.allows_mistakes(last);
+    let suggest: Vec<Column> = fields.iter().filter_map(|columns| columns.suggest).collect();
+    let pairs: Vec<Column> = fields.iter().filter_map(|columns| columns.pairs).collect();
+    let (texts, context) = match (mode, before.last()) {
+        (Mode::TwoTerms, _) => {
+            let mut texts = best(segments.terms(&pairs, &last.text, mistakes)?, top);
+            if texts.len() < top {
+                // A word at the end of a text has no neighbour and completes as it is.
+                let mut single = segments.terms(&suggest, &last.text, mistakes)?;
+                let first: HashSet<&str> = texts.iter().filter_map(|pair| pair.split(' ').next()).collect();
+                single.retain(|term, _| !first.contains(term.as_str()));
+                texts.extend(best(single, top - texts.len()));
+            }
+            (texts, None)
+        }
+        (Mode::OneTermWithContext, Some(previous)) => {
+            let start = format!("{} {}", previous.text, last.text);
+            (best(segments.terms(&pairs, &start, mistakes)?, top), Some(previous))
+        }
+        _ => (best(segments.terms(&suggest, &last.text, mistakes)?, top), None),
+    };
+    Ok(texts.into_iter().map(|text| complete(words, last, context, text, tags)).collect())
+}
+
+/// Words before the completed one stay as they were typed.
+fn complete(
+    words: &Words,
+    last: &Word,
+    context: Option<&Word>,
+    text: String,
+    tags: Option<&Tags>,
+) -> Completion {
+    let (kept, completed) = match context {
+        None => (last.start, text.as_str()),
+        Some(previous) => match text.strip_prefix(&previous.text).and_then(|rest| rest.strip_prefix(' ')) {
+            Some(completed) => (last.start, completed),
+            None => (previous.start, text.as_str()),
+        },
+    };
+    let kept = words.typed.get(..kept).unwrap_or_default();
+    let query_plus_text = match tags {
+        Some(Tags { before, after }) => format!("{kept}{before}{completed}{after}"),
+        None => format!("{kept}{completed}"),
+    };
+    Completion { text, query_plus_text }
+}
+
+/// How a term was found.
+#[derive(Debug, Clone, Copy, Default)]
+struct Standing {
+    exact: bool,
+    documents: u64,
+}
+
+fn best(terms: HashMap<String, Standing>, top: usize) -> Vec<String> {
+    let mut terms: Vec<(String, Standing)> = terms.into_iter().collect();
+    let order = |(one, a): &(String, Standing), (other, b): &(String, Standing)| {
+        (b.exact, b.documents).cmp(&(a.exact, a.documents)).then_with(|| one.cmp(other))
+    };
+    if (1..terms.len()).contains(&top) {
+        terms.select_nth_unstable_by(top - 1, order);
+    }
+    terms.truncate(top);
+    terms.sort_unstable_by(order);
+    terms.into_iter().map(|(term, _)| term).collect()
+}
+
+/// The segments of an index, each with the documents that count.
+struct Segments<'a> {
+    segments: Vec<(&'a SegmentReader, Allowed<'a>)>,
+}
+
+enum Allowed<'a> {
+    All,
+    Alive(&'a tantivy::fastfield::AliveBitSet),
+    Filtered(BitSet),
+}
+
+impl<'a> Segments<'a> {
+    fn new(searcher: &'a Searcher, filter: Option<&dyn Query>) -> tantivy::Result<Self> {
+        let scoring = EnableScoring::disabled_from_searcher(searcher);
+        let weight = filter.map(|filter| filter.weight(scoring)).transpose()?;
+        let mut segments = Vec::new();
+        for reader in searcher.segment_readers() {
+            let allowed = match (&weight, reader.alive_bitset()) {
+                (None, None) => Allowed::All,
+                (None, Some(alive)) => Allowed::Alive(alive),
+                (Some(weight), alive) => {
+                    let mut docs = BitSet::with_max_value(reader.max_doc());
+                    weight.for_each_no_score(reader, &mut |found| {
+                        for doc in found.iter().filter(|doc| alive.is_none_or(|alive| alive.is_alive(**doc)))
+                        {
+                            docs.insert(*doc);
+                        }
+                    })?;
+                    Allowed::Filtered(docs)
+                }
+            };
+            segments.push((reader, allowed));
+        }
+        Ok(Self { segments })
+    }
+
+    /// All terms of some columns that begin so, with the number of their documents.
+    fn terms(
+        &self,
+        columns: &[Column],
+        start: &str,
+        mistakes: bool,
+    ) -> tantivy::Result<HashMap<String, Standing>> {
+        let mut terms: HashMap<String, Standing> = HashMap::new();
+        for column in columns {
+            let automaton = match mistakes {
+                true => {
+                    let term = Term::from_field_text(*column, start);
+                    Some(FuzzyTermQuery::new_prefix(term, 1, true).automaton()?)
+                }
+                false => None,
+            };
+            for (reader, allowed) in &self.segments {
+                let index = reader.inverted_index(*column)?;
+                let mut take = |term: &[u8], info: &TermInfo| -> tantivy::Result<()> {
+                    let documents = allowed.count(&index, info)?;
+                    let Ok(term) = std::str::from_utf8(term) else { return Ok(()) };
+                    if documents > 0 {
+                        let exact = term.starts_with(start);
+                        match terms.get_mut(term) {
+                            Some(known) => known.documents += documents,
+                            None => {
+                                terms.insert(term.to_owned(), Standing { exact, documents });
+                            }
+                        }
+                    }
+                    Ok(())
+                };
+                match &automaton {
+                    Some(automaton) => {
+                        let mut stream = index.terms().search(automaton).into_stream()?;
+                        while let Some((term, info)) = stream.next() {
+                            take(term, info)?;
+                        }
+                    }
+                    None => {
+                        // No byte of a string is 0xff, so this is above everything that begins so.
+                        let mut end = start.as_bytes().to_vec();
+                        end.push(0xff);
+                        let mut stream = index.terms().range().ge(start).lt(end).into_stream()?;
+                        while let Some((term, info)) = stream.next() {
+                            take(term, info)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(terms)
+    }
+}
+
+impl Allowed<'_> {
+    fn count(&self, index: &InvertedIndexReader, info: &TermInfo) -> tantivy::Result<u64> {
+        if let Self::All = self {
+            return Ok(u64::from(info.doc_freq));
+        }
+        let mut postings = index.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+        let mut documents = 0;
+        loop {
+            let docs = postings.docs();
+            if docs.is_empty() {
+                return Ok(documents);
+            }
+            documents += docs.iter().filter(|doc| self.has(**doc)).count() as u64;
+            postings.advance();
+        }
+    }
+
+    fn has(&self, doc: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Alive(alive) => alive.is_alive(doc),
+            Self::Filtered(docs) => docs.contains(doc),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Dates in facets: where a day, a month or a year begins in a given offset from UTC, and how a date is written.
+
+use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalendarUnit {
+    Minute,
+    Hour,
+    Day,
+    /// From Monday.
+    Week,
+    Month,
+    Quarter,
+    Year,
+}
+
+/// `interval:month,timeoffset:-01:00`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calendar {
+    pub unit: CalendarUnit,
+    /// Milliseconds that local time is ahead of UTC.
+    pub offset: i64,
+}
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+impl Calendar {
+    /// The start of the interval that holds a moment; both in milliseconds since 1970, UTC.
+    pub fn start(self, moment: i64) -> i64 {
+        let local = moment.saturating_add(self.offset);
+        let start = match self.unit {
+            CalendarUnit::Minute => floor(local, MINUTE),
+            CalendarUnit::Hour => floor(local, HOUR),
+            CalendarUnit::Day => floor(local, DAY),
+            _ => self.start_of_days(local).unwrap_or(local),
+        };
+        start.saturating_sub(self.offset)
+    }
+
+    /// Intervals whose lengths differ, or that do not begin with 1970. `None` beyond what the calendar reaches.
+    fn start_of_days(self, local: i64) -> Option<i64> {
+        let date = DateTime::<Utc>::from_timestamp_millis(local)?.date_naive();
+        let first = match self.unit {
+            CalendarUnit::Week => {
+                date.checked_sub_days(Days::new(date.weekday().num_days_from_monday().into()))?
+            }
+            CalendarUnit::Month => NaiveDate::from_ymd_opt(date.year(), date.month(), 1)?,
+            CalendarUnit::Quarter => NaiveDate::from_ymd_opt(date.year(), date.month0() / 3 * 3 + 1, 1)?,
+            _ => NaiveDate::from_ymd_opt(date.year(), 1, 1)?,
+        };
+        Some(first.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis())
+    }
+}
+
+fn floor(value: i64, step: i64) -> i64 {
+    value.saturating_sub(value.rem_euclid(step))
+}
+
+/// `2024-01-31T12:00:00Z`, with milliseconds only when there are some.
+pub fn render_date(moment: i64) -> String {
+    let Some(date) = DateTime::<Utc>::from_timestamp_millis(moment) else { return String::new() };
+    let format = if moment % 1000 == 0 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.3fZ" };
+    date.format(format).to_string()
+}
+
+/// `2024-01-31T12:00:00+01:00` in milliseconds since 1970.
+pub(super) fn parse_date(text: &str) -> Option<i64> {
+    DateTime::parse_from_rfc3339(text).ok().map(|date| date.timestamp_millis())
+}
+
+/// `-01:00`, `+0130` or `2` in milliseconds.
+pub(super) fn parse_offset(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1, text.get(1..)?),
+        b'+' => (1, text.get(1..)?),
+        _ => (1, text),
+    };
+    let (hours, minutes) = match (digits.split_once(':'), digits.len()) {
+        (Some(parts), _) => parts,
+        (None, 4) => digits.split_at_checked(2)?,
+        (None, _) => (digits, "0"),
+    };
+    let number = |part: &str| match part.len() {
+        1 | 2 if part.bytes().all(|byte| byte.is_ascii_digit()) => part.parse::<i64>().ok(),
+        _ => None,
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * HOUR + minutes * MINUTE))
+}

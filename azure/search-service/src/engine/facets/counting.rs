@@ -1,0 +1,340 @@
+//! Counting within one segment: blocks of documents become keys of a column, and keys become counts.
+//!
+//! Every column is read as `u64` keys in the order of its values: ordinals of terms, or mapped numbers.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use tantivy::collector::SegmentCollector;
+use tantivy::columnar::{Cardinality, Column, MonotonicallyMappableToU64, StrColumn};
+use tantivy::{DocId, Score, SegmentReader};
+
+use super::expression::{Facet, FacetKind, Metric, double_key};
+use crate::definition::Primitive;
+
+/// What one segment says about one facet.
+pub enum Counted {
+    /// The segment has no value at all; how many documents were asked.
+    Nothing {
+        documents: u64,
+    },
+    /// By ordinal of the column's dictionary.
+    Terms {
+        column: StrColumn,
+        counts: Vec<u32>,
+    },
+    Keys(Vec<(u64, u64)>),
+    Figures(Figures),
+}
+
+/// What the metrics of a column are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    pub sum: f64,
+    pub values: u64,
+    pub minimum: f64,
+    pub maximum: f64,
+    /// Documents without a value.
+    pub missing: u64,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self { sum: 0.0, values: 0, minimum: f64::INFINITY, maximum: f64::NEG_INFINITY, missing: 0 }
+    }
+}
+
+impl Figures {
+    pub fn add(&mut self, value: f64, times: u64) {
+        if times > 0 {
+            let total = value * times as f64;
+            self.sum += total;
+            self.values += times;
+            self.minimum = self.minimum.min(value);
+            self.maximum = self.maximum.max(value);
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.values += other.values;
+        self.minimum = self.minimum.min(other.minimum);
+        self.maximum = self.maximum.max(other.maximum);
+        self.missing += other.missing;
+    }
+}
+
+/// All facets of a request over one segment.
+pub struct SegmentFacets {
+    facets: Vec<SegmentFacet>,
+    /// With scores, documents come one by one; they wait here for a block.
+    waiting: Vec<DocId>,
+}
+
+const BLOCK: usize = 128;
+
+impl SegmentFacets {
+    pub(super) fn new(facets: &[(Facet, String)], segment: &SegmentReader) -> tantivy::Result<Self> {
+        let facets = facets.iter().map(|(facet, column)| SegmentFacet::new(facet, column, segment));
+        Ok(Self { facets: facets.collect::<Result<_, _>>()?, waiting: Vec::with_capacity(BLOCK) })
+    }
+
+    fn flush(&mut self) {
+        for facet in &mut self.facets {
+            facet.count(&self.waiting);
+        }
+        self.waiting.clear();
+    }
+}
+
+impl SegmentCollector for SegmentFacets {
+    type Fruit = Vec<Counted>;
+
+    fn collect(&mut self, doc: DocId, _: Score) {
+        self.waiting.push(doc);
+        if self.waiting.len() == BLOCK {
+            self.flush();
+        }
+    }
+
+    fn collect_block(&mut self, docs: &[DocId]) {
+        self.flush();
+        for facet in &mut self.facets {
+            facet.count(docs);
+        }
+    }
+
+    fn harvest(mut self) -> Vec<Counted> {
+        self.flush();
+        self.facets.into_iter().map(SegmentFacet::harvest).collect()
+    }
+}
+
+struct SegmentFacet {
+    source: Option<Source>,
+    bucketing: Bucketing,
+    tally: Tally,
+    documents: u64,
+    // Reused from block to block.
+    docs: Vec<DocId>,
+    rows: Vec<u32>,
+    keys: Vec<u64>,
+}
+
+/// The column as keys, and the dictionary when they are ordinals.
+struct Source {
+    keys: Column<u64>,
+    terms: Option<StrColumn>,
+}
+
+/// From the key of a value to the key of its bucket.
+enum Bucketing {
+    None,
+    /// Doubles only have to lose their second zero.
+    Doubles,
+    Ranges(Vec<u64>),
+    IntegerSteps(i64),
+    DoubleSteps(f64),
+    Calendar(super::Calendar),
+}
+
+enum Tally {
+    /// One place for each key from `base` on: terms, ranges, and numbers that lie close together.
+    Dense {
+        base: u64,
+        counts: Vec<u32>,
+    },
+    Sparse(HashMap<u64, u64, BuildHasherDefault<KeyHasher>>),
+    Figures {
+        figures: Figures,
+        doubles: bool,
+    },
+}
+
+/// Numbers within this span are counted in an array.
+const DENSE_SPAN: u64 = 1 << 16;
+
+impl SegmentFacet {
+    fn new(facet: &Facet, column: &str, segment: &SegmentReader) -> tantivy::Result<Self> {
+        let fast = segment.fast_fields();
+        let plain = |keys: Option<Column<u64>>| keys.map(|keys| Source { keys, terms: None });
+        let source = match facet.primitive {
+            Primitive::String => {
+                fast.str(column)?.map(|terms| Source { keys: terms.ords().clone(), terms: Some(terms) })
+            }
+            Primitive::Boolean => plain(fast.column_opt::<bool>(column)?.map(Column::to_u64_monotonic)),
+            Primitive::Double => plain(fast.column_opt::<f64>(column)?.map(Column::to_u64_monotonic)),
+            _ => plain(fast.column_opt::<i64>(column)?.map(Column::to_u64_monotonic)),
+        };
+        let double = facet.primitive == Primitive::Double;
+        let bucketing = match &facet.kind {
+            FacetKind::Ranges(keys) => Bucketing::Ranges(keys.clone()),
+            FacetKind::Steps(step) if double => Bucketing::DoubleSteps(*step as f64),
+            FacetKind::Steps(step) => Bucketing::IntegerSteps(*step),
+            FacetKind::Calendar(calendar) => Bucketing::Calendar(*calendar),
+            _ if double => Bucketing::Doubles,
+            _ => Bucketing::None,
+        };
+        let tally = Tally::new(facet, source.as_ref());
+        let (docs, rows, keys) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { source, bucketing, tally, documents: 0, docs, rows, keys })
+    }
+
+    fn count(&mut self, docs: &[DocId]) {
+        self.documents += docs.len() as u64;
+        let Some(source) = &self.source else { return };
+        let column = &source.keys;
+        let cardinality = column.get_cardinality();
+        self.docs.clear();
+        self.rows.clear();
+        let rows = match cardinality {
+            Cardinality::Full => docs,
+            _ => {
+                column.row_ids_for_docs(docs, &mut self.docs, &mut self.rows);
+                &self.rows
+            }
+        };
+        self.keys.resize(rows.len(), 0);
+        column.values.get_vals(rows, &mut self.keys);
+        if let Tally::Figures { figures, doubles } = &mut self.tally {
+            let with_value = match cardinality {
+                Cardinality::Multivalued => self.docs.chunk_by(|one, next| one == next).count(),
+                _ => rows.len(),
+            };
+            figures.missing += docs.len().saturating_sub(with_value) as u64;
+            for key in &self.keys {
+                figures.add(number(*key, *doubles), 1);
+            }
+            return;
+        }
+        self.bucketing.apply(&mut self.keys);
+        if cardinality == Cardinality::Multivalued {
+            keep_once_per_document(&self.docs, &mut self.keys);
+        }
+        self.tally.add(&self.keys);
+    }
+
+    fn harvest(self) -> Counted {
+        let Some(source) = self.source else { return Counted::Nothing { documents: self.documents } };
+        match (self.tally, source.terms) {
+            (Tally::Dense { counts, .. }, Some(column)) => Counted::Terms { column, counts },
+            (Tally::Dense { base, counts }, None) => {
+                let counts = (base..).zip(counts).filter(|(_, count)| *count > 0);
+                Counted::Keys(counts.map(|(key, count)| (key, u64::from(count))).collect())
+            }
+            (Tally::Sparse(counts), _) => Counted::Keys(counts.into_iter().collect()),
+            (Tally::Figures { figures, .. }, _) => Counted::Figures(figures),
+        }
+    }
+}
+
+impl Bucketing {
+    fn apply(&self, keys: &mut [u64]) {
+        match self {
+            Self::None => {}
+            Self::Doubles => keys.iter_mut().for_each(|key| *key = double_key(f64::from_u64(*key))),
+            Self::Ranges(bounds) => {
+                keys.iter_mut().for_each(|key| *key = bounds.partition_point(|bound| bound <= key) as u64);
+            }
+            Self::IntegerSteps(step) => keys.iter_mut().for_each(|key| {
+                let value = i64::from_u64(*key);
+                *key = value.saturating_sub(value.rem_euclid(*step)).to_u64();
+            }),
+            Self::DoubleSteps(step) => keys.iter_mut().for_each(|key| {
+                let value = f64::from_u64(*key);
+                // What is infinite or not a number stays a bucket of its own.
+                *key = double_key(if value.is_finite() { (value / step).floor() * step } else { value });
+            }),
+            Self::Calendar(calendar) => {
+                keys.iter_mut().for_each(|key| *key = calendar.start(i64::from_u64(*key)).to_u64());
+            }
+        }
+    }
+}
+
+impl Tally {
+    fn new(facet: &Facet, source: Option<&Source>) -> Self {
+        let dense = |base, places: u64| Self::Dense {
+            base,
+            counts: vec![0; usize::try_from(places).unwrap_or(usize::MAX)],
+        };
+        match (&facet.kind, source) {
+            (FacetKind::Metric { metric, .. }, _) if *metric != Metric::Cardinality => {
+                let doubles = facet.primitive == Primitive::Double;
+                Self::Figures { figures: Figures::default(), doubles }
+            }
+            (FacetKind::Ranges(keys), _) => dense(0, keys.len() as u64 + 1),
+            (_, Some(Source { terms: Some(terms), .. })) => dense(0, terms.num_terms() as u64),
+            (FacetKind::Values { .. } | FacetKind::Metric { .. }, Some(Source { keys, .. }))
+                if facet.primitive != Primitive::Double
+                    && keys.max_value().saturating_sub(keys.min_value()) < DENSE_SPAN =>
+            {
+                dense(keys.min_value(), keys.max_value().saturating_sub(keys.min_value()) + 1)
+            }
+            _ => Self::Sparse(HashMap::default()),
+        }
+    }
+
+    fn add(&mut self, keys: &[u64]) {
+        match self {
+            Self::Dense { base, counts } => {
+                for key in keys {
+                    // Keys lie within the column's own bounds, so a miss cannot happen; it would only go uncounted.
+                    let place = usize::try_from(key.wrapping_sub(*base)).unwrap_or(usize::MAX);
+                    if let Some(count) = counts.get_mut(place) {
+                        *count += 1;
+                    }
+                }
+            }
+            Self::Sparse(counts) => keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1),
+            Self::Figures { .. } => {}
+        }
+    }
+}
+
+fn number(key: u64, doubles: bool) -> f64 {
+    if doubles { f64::from_u64(key) } else { i64::from_u64(key) as f64 }
+}
+
+/// A document counts once in each bucket, however many of its values fall into it. `docs` and `keys` run in parallel,
+/// the values of one document next to each other.
+fn keep_once_per_document(docs: &[DocId], keys: &mut Vec<u64>) {
+    let (mut read, mut write) = (0, 0);
+    for group in docs.chunk_by(|one, next| one == next) {
+        let end = read + group.len();
+        if let Some(own) = keys.get_mut(read..end) {
+            own.sort_unstable();
+        }
+        let first = write;
+        for at in read..end {
+            if write == first || keys.get(write - 1) != keys.get(at) {
+                keys.swap(write, at);
+                write += 1;
+            }
+        }
+        read = end;
+    }
+    keys.truncate(write);
+}
+
+/// Mixes the bits of one `u64`; the standard hasher would take most of the time of counting.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        let mixed = u128::from(self.0 ^ key ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        let folded = (mixed as u64) ^ ((mixed >> 64) as u64);
+        self.0 = folded;
+    }
+}

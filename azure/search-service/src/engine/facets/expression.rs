@@ -1,0 +1,266 @@
+//! Facet expressions: `price,interval:100` parsed and checked against the field it names.
+
+use tantivy::columnar::MonotonicallyMappableToU64;
+
+use super::calendar::{Calendar, CalendarUnit, parse_date, parse_offset};
+use crate::ApiError;
+use crate::definition::{Field, Primitive, Schema};
+
+/// One facet of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facet {
+    pub path: String,
+    pub primitive: Primitive,
+    pub kind: FacetKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FacetKind {
+    /// One bucket for each value. `None`: as many as there are.
+    Values { count: Option<usize>, sort: Sort },
+    /// `values:10|20`: below the first, between them, from the last on. Keys of the column, ascending.
+    Ranges(Vec<u64>),
+    /// `interval:100`.
+    Steps(i64),
+    /// `interval:month`.
+    Calendar(Calendar),
+    /// `metric:sum`; `missing` stands in for documents without a value.
+    Metric { metric: Metric, missing: Option<f64> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// `count`: the most frequent first.
+    #[default]
+    Most,
+    /// `-count`.
+    Fewest,
+    /// `value`.
+    Ascending,
+    /// `-value`.
+    Descending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    /// How many different values there are; exact here.
+    Cardinality,
+}
+
+const DEFAULT_COUNT: usize = 10;
+
+impl Facet {
+    pub fn parse(expression: &str, schema: &Schema) -> Result<Self, ApiError> {
+        if expression.contains(['>', '(', ';']) {
+            return Err(ApiError::not_here(format!(
+                "The facet '{expression}' is nested or has a filter, which the embedded service does not offer. \
+                 Ask for each field on its own, and put conditions into the filter of the request."
+            )));
+        }
+        let mut parts = expression.split(',');
+        let path = parts.next().unwrap_or_default().trim();
+        let field = schema.find(path).ok_or_else(|| refused(expression, format!("no field '{path}'")))?;
+        let primitive = field
+            .kind
+            .primitive()
+            .filter(|_| field.facetable && field.vector.is_none())
+            .ok_or_else(|| refused(expression, format!("the field '{path}' is not facetable")))?;
+        let options = Options::read(expression, parts)?;
+        let kind = options.kind(expression, field, primitive)?;
+        Ok(Self { path: path.to_owned(), primitive, kind })
+    }
+}
+
+#[derive(Default)]
+struct Options<'a> {
+    count: Option<&'a str>,
+    sort: Option<&'a str>,
+    values: Option<&'a str>,
+    interval: Option<&'a str>,
+    offset: Option<&'a str>,
+    metric: Option<&'a str>,
+    missing: Option<&'a str>,
+    precision: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    fn read(expression: &str, parts: impl Iterator<Item = &'a str>) -> Result<Self, ApiError> {
+        let mut options = Self::default();
+        for part in parts {
+            // Only the first colon separates: dates and offsets have their own.
+            let Some((name, value)) = part.split_once(':') else {
+                return Err(refused(expression, format!("'{}' is not a pair like 'count:5'", part.trim())));
+            };
+            let (name, value) = (name.trim(), value.trim());
+            let slot = match name {
+                "count" => &mut options.count,
+                "sort" => &mut options.sort,
+                "values" => &mut options.values,
+                "interval" => &mut options.interval,
+                "timeoffset" => &mut options.offset,
+                "metric" => &mut options.metric,
+                "default" => &mut options.missing,
+                "precisionThreshold" => &mut options.precision,
+                _ => {
+                    let known = "count, sort, values, interval, timeoffset and metric";
+                    return Err(refused(expression, format!("no parameter '{name}'; there are {known}")));
+                }
+            };
+            if slot.replace(value).is_some() {
+                return Err(refused(expression, format!("the parameter '{name}' is given twice")));
+            }
+        }
+        Ok(options)
+    }
+
+    fn kind(&self, expression: &str, field: &Field, primitive: Primitive) -> Result<FacetKind, ApiError> {
+        let plain = self.count.is_some() || self.sort.is_some();
+        let chosen = [plain, self.values.is_some(), self.interval.is_some(), self.metric.is_some()];
+        if chosen.iter().filter(|given| **given).count() > 1 {
+            let reason = "count and sort, values, interval, and metric cannot be combined";
+            return Err(refused(expression, reason));
+        }
+        if self.offset.is_some() && (self.interval.is_none() || primitive != Primitive::DateTimeOffset) {
+            return Err(refused(expression, "timeoffset needs an interval on a field of dates"));
+        }
+        if self.metric.is_none() && (self.missing.is_some() || self.precision.is_some()) {
+            return Err(refused(expression, "default and precisionThreshold belong to a metric"));
+        }
+        match (self.values, self.interval, self.metric) {
+            (Some(values), _, _) => ranges(expression, field, primitive, values),
+            (_, Some(interval), _) => self.interval(expression, field, primitive, interval),
+            (_, _, Some(metric)) => self.metric(expression, field, primitive, metric),
+            _ => self.values(expression),
+        }
+    }
+
+    fn values(&self, expression: &str) -> Result<FacetKind, ApiError> {
+        let count = match self.count.map(str::parse::<u32>) {
+            None => Some(DEFAULT_COUNT),
+            Some(Ok(0)) => None,
+            Some(Ok(count)) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+            Some(Err(_)) => return Err(refused(expression, "count must be a whole number from 0")),
+        };
+        let sort = match self.sort {
+            None | Some("count") => Sort::Most,
+            Some("-count") => Sort::Fewest,
+            Some("value") => Sort::Ascending,
+            Some("-value") => Sort::Descending,
+            Some(other) => {
+                let reason = format!("sort must be count, -count, value or -value, not '{other}'");
+                return Err(refused(expression, reason));
+            }
+        };
+        Ok(FacetKind::Values { count, sort })
+    }
+
+    fn interval(
+        &self,
+        expression: &str,
+        field: &Field,
+        primitive: Primitive,
+        interval: &str,
+    ) -> Result<FacetKind, ApiError> {
+        match primitive {
+            Primitive::Int32 | Primitive::Int64 | Primitive::Double => match interval.parse::<i64>() {
+                Ok(step) if step > 0 => Ok(FacetKind::Steps(step)),
+                _ => Err(refused(expression, "the interval of numbers must be a whole number above 0")),
+            },
+            Primitive::DateTimeOffset => {
+                let unit = match interval {
+                    "minute" => CalendarUnit::Minute,
+                    "hour" => CalendarUnit::Hour,
+                    "day" => CalendarUnit::Day,
+                    "week" => CalendarUnit::Week,
+                    "month" => CalendarUnit::Month,
+                    "quarter" => CalendarUnit::Quarter,
+                    "year" => CalendarUnit::Year,
+                    _ => {
+                        let known = "minute, hour, day, week, month, quarter or year";
+                        return Err(refused(expression, format!("the interval of dates must be {known}")));
+                    }
+                };
+                let offset = match self.offset.map(parse_offset) {
+                    None => 0,
+                    Some(Some(offset)) => offset,
+                    Some(None) => return Err(refused(expression, "timeoffset must look like -01:00")),
+                };
+                Ok(FacetKind::Calendar(Calendar { unit, offset }))
+            }
+            _ => {
+                let reason =
+                    format!("'{}' holds neither numbers nor dates, so it has no interval", field.path);
+                Err(refused(expression, reason))
+            }
+        }
+    }
+
+    fn metric(
+        &self,
+        expression: &str,
+        field: &Field,
+        primitive: Primitive,
+        metric: &str,
+    ) -> Result<FacetKind, ApiError> {
+        let metric = match metric {
+            "sum" => Metric::Sum,
+            "avg" => Metric::Average,
+            "min" => Metric::Minimum,
+            "max" => Metric::Maximum,
+            "cardinality" => Metric::Cardinality,
+            _ => return Err(refused(expression, "metric must be sum, avg, min, max or cardinality")),
+        };
+        let numeric = matches!(primitive, Primitive::Int32 | Primitive::Int64 | Primitive::Double);
+        if metric != Metric::Cardinality && !numeric {
+            let reason = format!("'{}' does not hold numbers; only cardinality works on it", field.path);
+            return Err(refused(expression, reason));
+        }
+        let missing = match self.missing.map(str::parse::<f64>) {
+            None => None,
+            Some(Ok(value)) if value.is_finite() && metric != Metric::Cardinality => Some(value),
+            Some(_) => return Err(refused(expression, "default must be a number, and not with cardinality")),
+        };
+        Ok(FacetKind::Metric { metric, missing })
+    }
+}
+
+fn ranges(
+    expression: &str,
+    field: &Field,
+    primitive: Primitive,
+    values: &str,
+) -> Result<FacetKind, ApiError> {
+    let key = |text: &str| match primitive {
+        Primitive::Int32 | Primitive::Int64 => text.parse::<i64>().ok().map(i64::to_u64),
+        Primitive::Double => text.parse::<f64>().ok().filter(|value| value.is_finite()).map(double_key),
+        Primitive::DateTimeOffset => parse_date(text).map(i64::to_u64),
+        _ => None,
+    };
+    if matches!(primitive, Primitive::String | Primitive::Boolean) {
+        let reason = format!("'{}' holds neither numbers nor dates, so values do not work on it", field.path);
+        return Err(refused(expression, reason));
+    }
+    let mut keys = Vec::new();
+    for text in values.split('|').map(str::trim) {
+        let key = key(text)
+            .ok_or_else(|| refused(expression, format!("'{text}' is not a value of '{}'", field.path)))?;
+        if keys.last().is_some_and(|last| *last >= key) {
+            return Err(refused(expression, format!("values must ascend, and '{text}' does not")));
+        }
+        keys.push(key);
+    }
+    Ok(FacetKind::Ranges(keys))
+}
+
+/// The key of a double in its column. Minus zero is zero, so that both count as one value.
+pub(super) fn double_key(value: f64) -> u64 {
+    if value == 0.0 { 0.0_f64.to_u64() } else { value.to_u64() }
+}
+
+fn refused(expression: &str, reason: impl std::fmt::Display) -> ApiError {
+    ApiError::parameter("facets", format!("Invalid facet expression '{expression}': {reason}."))
+}

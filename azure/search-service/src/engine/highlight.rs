@@ -1,0 +1,217 @@
+//! Highlights: the parts of a text that the query found, with tags around the words.
+//!
+//! Offsets are those of the tokens, bytes in the text as it was stored.
+
+mod passages;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use serde_json::Value;
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream};
+
+use self::passages::passages;
+use crate::ApiError;
+use crate::definition::{Primitive, Schema};
+
+/// One field of the `highlight` parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HighlightField {
+    pub path: String,
+    /// At most so many fragments.
+    pub fragments: usize,
+}
+
+/// What goes around a found word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tags {
+    pub before: String,
+    pub after: String,
+}
+
+/// Tokens one after the other, each with its distance from the first.
+pub type Phrase = Vec<(usize, String)>;
+
+/// What counts as found in one field.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    pub word: &'a dyn Fn(&str) -> bool,
+    /// Their tokens are marked only where all of them stand together.
+    pub phrases: &'a [Phrase],
+}
+
+const DEFAULT_FRAGMENTS: usize = 5;
+const MAXIMUM_FRAGMENTS: usize = 1000;
+
+impl Default for Tags {
+    fn default() -> Self {
+        Self { before: "<em>".to_owned(), after: "</em>".to_owned() }
+    }
+}
+
+impl Tags {
+    /// Both tags of a request or none of them.
+    pub fn parse(before: Option<&str>, after: Option<&str>) -> Result<Option<Self>, ApiError> {
+        match (before, after) {
+            (None, None) => Ok(None),
+            (Some(before), Some(after)) => {
+                Ok(Some(Self { before: before.to_owned(), after: after.to_owned() }))
+            }
+            (Some(_), None) => Err(ApiError::parameter("highlightPostTag", ONE_TAG)),
+            (None, Some(_)) => Err(ApiError::parameter("highlightPreTag", ONE_TAG)),
+        }
+    }
+}
+
+const ONE_TAG: &str = "highlightPreTag and highlightPostTag must be given together.";
+
+/// Reads `title-3,description`. The same field given twice counts as its last mention.
+pub fn parse_fields(parameter: &str, schema: &Schema) -> Result<Vec<HighlightField>, ApiError> {
+    let mut fields: Vec<HighlightField> = Vec::new();
+    for part in parameter.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        // Names of fields have no dashes.
+        let (path, fragments) = match part.rsplit_once('-') {
+            None => (part, DEFAULT_FRAGMENTS),
+            Some((path, number)) => match number.parse() {
+                Ok(number) if (1..=MAXIMUM_FRAGMENTS).contains(&number) => (path, number),
+                _ => {
+                    let what = format!(
+                        "'{part}' must end in a number from 1 to {MAXIMUM_FRAGMENTS}, like '{path}-3'."
+                    );
+                    return Err(ApiError::parameter("highlight", what));
+                }
+            },
+        };
+        let refused = |reason| ApiError::parameter("highlight", format!("The field '{path}' {reason}."));
+        let field = schema.find(path).ok_or_else(|| refused("does not exist"))?;
+        let text = field.kind.primitive() == Some(Primitive::String);
+        if !(text && field.searchable && field.vector.is_none()) {
+            return Err(refused("is not searchable text, so it cannot be highlighted"));
+        }
+        fields.retain(|known| known.path != path);
+        fields.push(HighlightField { path: path.to_owned(), fragments });
+    }
+    Ok(fields)
+}
+
+/// The strings of a document at a path such as `rooms/description`, through objects and lists.
+pub fn texts<'a>(document: &'a Value, path: &str) -> Vec<&'a str> {
+    let mut values = vec![document];
+    for name in path.split('/') {
+        values = values.into_iter().flat_map(elements).filter_map(|value| value.get(name)).collect();
+    }
+    values.into_iter().flat_map(elements).filter_map(Value::as_str).collect()
+}
+
+/// A list's elements, or the value itself.
+fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
+    match value {
+        Value::Array(list) => list.iter(),
+        one => std::slice::from_ref(one).iter(),
+    }
+}
+
+/// Up to `limit` fragments of a field's values, the best first; none when nothing was found.
+pub fn fragments(
+    values: &[&str],
+    analyzer: &mut TextAnalyzer,
+    found: Found<'_>,
+    limit: usize,
+    tags: &Tags,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    for value in values {
+        let spans = spans(value, analyzer, found);
+        if !spans.is_empty() {
+            all.extend(passages(value, spans).into_iter().map(|passage| (*value, passage)));
+        }
+    }
+    // Stable: equally good passages stay in the order of the text.
+    all.sort_by_key(|(_, passage)| std::cmp::Reverse(passage.worth));
+    all.truncate(limit);
+    all.into_iter().map(|(value, passage)| mark(value, passage.range, &passage.spans, tags)).collect()
+}
+
+/// A found word: where it stands, and its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) range: Range<usize>,
+    pub(super) token: String,
+}
+
+/// Where the found words stand: ascending, without overlaps.
+fn spans(value: &str, analyzer: &mut TextAnalyzer, found: Found<'_>) -> Vec<Span> {
+    let mut spans = Vec::new();
+    // Phrases need to see the neighbours, words do not.
+    let mut tokens: Vec<Token> = Vec::new();
+    analyzer.token_stream(value).process(&mut |token| {
+        if (found.word)(&token.text) {
+            spans.push(Span::new(token));
+        }
+        if !found.phrases.is_empty() {
+            tokens.push(token.clone());
+        }
+    });
+    for phrase in found.phrases {
+        find_phrase(&tokens, phrase, &mut spans);
+    }
+    join(value, spans)
+}
+
+impl Span {
+    pub(super) fn new(token: &Token) -> Self {
+        Self { range: token.offset_from..token.offset_to, token: token.text.clone() }
+    }
+}
+
+fn find_phrase(tokens: &[Token], phrase: &[(usize, String)], spans: &mut Vec<Span>) {
+    let Some(((base, first), rest)) = phrase.split_first() else { return };
+    for (at, start) in tokens.iter().enumerate().filter(|(_, token)| token.text == *first) {
+        let after = tokens.get(at..).unwrap_or_default();
+        let member = |(offset, word): &(usize, String)| {
+            let position = start.position + offset.saturating_sub(*base);
+            let near = after.iter().take_while(|token| token.position <= position);
+            near.filter(|token| token.position == position).find(|token| token.text == *word)
+        };
+        if let Some(members) = rest.iter().map(member).collect::<Option<Vec<_>>>() {
+            spans.push(Span::new(start));
+            spans.extend(members.into_iter().map(Span::new));
+        }
+    }
+}
+
+/// Sorts, and joins what overlaps: parts of words, synonyms at one place. What is not a part of the text is dropped.
+pub(super) fn join(value: &str, mut spans: Vec<Span>) -> Vec<Span> {
+    spans.retain(|span| value.get(span.range.clone()).is_some_and(|text| !text.is_empty()));
+    spans.sort_by_key(|span| span.range.start);
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.range.start < last.range.end => {
+                last.range.end = last.range.end.max(span.range.end);
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// A part of a text with tags around its spans, and no spaces at its ends.
+pub(super) fn mark(value: &str, range: Range<usize>, spans: &[Span], tags: &Tags) -> String {
+    let mut marked =
+        String::with_capacity(range.len() + spans.len() * (tags.before.len() + tags.after.len()));
+    let mut at = range.start;
+    for span in spans {
+        marked.push_str(value.get(at..span.range.start).unwrap_or_default());
+        marked.push_str(&tags.before);
+        marked.push_str(value.get(span.range.clone()).unwrap_or_default());
+        marked.push_str(&tags.after);
+        at = span.range.end;
+    }
+    marked.push_str(value.get(at..range.end).unwrap_or_default());
+    match marked.trim() {
+        trimmed if trimmed.len() == marked.len() => marked,
+        trimmed => trimmed.to_owned(),
+    }
+}

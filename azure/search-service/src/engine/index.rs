@@ -1,0 +1,194 @@
+//! One index at work: documents in, snapshots out.
+//!
+//! A batch is durable when [`SearchIndex::apply`] returns: its documents are in the store. The full-text index is
+//! committed when somebody next looks, or after a while; what it has not committed yet is played again after a crash.
+
+mod change;
+mod full_text;
+mod vector_fields;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use self::change::Changes;
+use self::full_text::FullText;
+use self::vector_fields::VectorFields;
+use super::plan::Plan;
+use super::snapshot::Snapshot;
+use super::store::{DocumentStore, StoreError};
+use crate::ApiError;
+use crate::documents::{self, Item, Outcome, parse_batch};
+
+/// So many changed documents are committed at once, even if nobody looks: it bounds what is played again after a crash.
+const COMMIT_AFTER: usize = 20_000;
+
+const STORE_FILE: &str = "documents.redb";
+
+/// One index.
+pub struct SearchIndex {
+    folder: PathBuf,
+    store: DocumentStore,
+    writing: Mutex<Writing>,
+    /// The last batch that the store has.
+    written: AtomicU64,
+    snapshot: RwLock<Arc<Snapshot>>,
+}
+
+/// What the one who writes holds.
+struct Writing {
+    plan: Arc<Plan>,
+    text: FullText,
+    vectors: VectorFields,
+}
+
+impl SearchIndex {
+    /// Opens the index in a folder, or makes it there. A full-text index that is missing or damaged, or that has other
+    /// columns than the definition, is made again from the stored documents.
+    pub fn open(folder: &Path, plan: Arc<Plan>) -> Result<Self, ApiError> {
+        std::fs::create_dir_all(folder).map_err(|error| ApiError::internal("opening an index", error))?;
+        let store = DocumentStore::open(&folder.join(STORE_FILE))?;
+        let (writing, snapshot) = start(folder, &store, plan)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            store,
+            writing: Mutex::new(writing),
+            written: AtomicU64::new(snapshot.batch),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+        })
+    }
+
+    pub fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.current().plan)
+    }
+
+    /// Goes on with another definition of the same documents.
+    pub fn replan(&self, plan: Arc<Plan>) -> Result<(), ApiError> {
+        let mut writing = self.writing();
+        // What is pending belongs to the old columns.
+        self.commit(&mut writing)?;
+        // The folder has one writer at a time.
+        writing.text.rest();
+        let (new, snapshot) = start(&self.folder, &self.store, plan)?;
+        *writing = new;
+        self.publish(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Reads a batch and applies it.
+    pub fn apply_batch(&self, body: &[u8]) -> Result<Vec<Outcome>, ApiError> {
+        loop {
+            let plan = self.plan();
+            let items = parse_batch(body, &plan.shape)?;
+            // Another definition may have come in between; its fields have other positions.
+            if let Some(outcomes) = self.apply(&plan, items)? {
+                return Ok(outcomes);
+            }
+        }
+    }
+
+    /// Applies actions in their order. When this returns, all of them are durable, and seen by every snapshot taken
+    /// from now on. `None`: the index has another plan by now, and nothing was done.
+    pub fn apply(&self, plan: &Arc<Plan>, items: Vec<Item>) -> Result<Option<Vec<Outcome>>, ApiError> {
+        let mut writing = self.writing();
+        if !Arc::ptr_eq(&writing.plan, plan) {
+            return Ok(None);
+        }
+        let mut changes = Changes::new(plan, &writing.vectors, items.len());
+        let (outcomes, batch) = self.store.write(writing.text.committed(), |batch| {
+            items.into_iter().map(|item| changes.apply(item, batch)).collect::<Result<Vec<_>, StoreError>>()
+        })?;
+        let changes = changes.done();
+        if changes.is_empty() {
+            return Ok(Some(outcomes));
+        }
+        let count = changes.len();
+        writing.vectors.apply(&changes);
+        writing.text.give(plan, changes, batch);
+        self.written.store(batch, Ordering::Release);
+        if writing.text.pending(count) >= COMMIT_AFTER {
+            self.commit(&mut writing)?;
+        }
+        Ok(Some(outcomes))
+    }
+
+    /// The documents as they are now: every batch that was acknowledged before this call.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
+        let current = self.current();
+        if current.batch == self.written.load(Ordering::Acquire) {
+            return Ok(current);
+        }
+        self.commit(&mut self.writing())
+    }
+
+    /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
+    pub fn maintain(&self, stop: &dyn Fn() -> bool) -> Result<(), ApiError> {
+        self.snapshot()?;
+        let sets = self.writing().vectors.sets();
+        for set in sets {
+            while !stop() && set.maintain(stop) {}
+        }
+        Ok(())
+    }
+
+    /// Bytes on disk: of documents with their columns, and of vectors.
+    pub fn sizes(&self) -> Result<(u64, u64), ApiError> {
+        let snapshot = self.snapshot()?;
+        let (documents, vectors) = snapshot.documents.stored_bytes()?;
+        let text = snapshot.searcher.space_usage().map_or(0, |usage| usage.total().get_bytes());
+        Ok((documents + text, vectors))
+    }
+
+    /// Commits the full-text index and publishes a snapshot of all that was written.
+    fn commit(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
+        let written = self.written.load(Ordering::Acquire);
+        let current = self.current();
+        if current.batch == written {
+            return Ok(current);
+        }
+        let view = Arc::new(self.store.view()?);
+        writing.text.commit(&writing.plan, &view, written)?;
+        let snapshot = Arc::new(writing.snapshot(view, written));
+        self.publish(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    fn current(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn publish(&self, snapshot: Arc<Snapshot>) {
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writing {
+    fn snapshot(&self, documents: Arc<super::store::StoreView>, batch: u64) -> Snapshot {
+        Snapshot {
+            plan: Arc::clone(&self.plan),
+            searcher: self.text.searcher(),
+            documents,
+            vectors: self.vectors.views(),
+            batch,
+        }
+    }
+}
+
+/// Brings everything that is derived from the documents up to date.
+fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writing, Snapshot), ApiError> {
+    store.reshape(plan.shape_number(), |json| match documents::read(json, &plan.shape) {
+        Ok(document) => Ok(document.json),
+        Err(error) => Err(ApiError::internal("reading a document", error)),
+    })?;
+    let view = Arc::new(store.view()?);
+    let written = view.last_batch()?;
+    let text = FullText::open(folder, &plan, &view, written)?;
+    let vectors = VectorFields::load(&plan, &view)?;
+    let writing = Writing { plan, text, vectors };
+    let snapshot = writing.snapshot(view, written);
+    Ok((writing, snapshot))
+}

@@ -1,0 +1,102 @@
+//! The vector fields of an index. Vectors have a table of their own, from which they are read at the start without their
+//! documents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::change::Change;
+use crate::ApiError;
+use crate::documents::{Document, FieldValue};
+use crate::engine::plan::Plan;
+use crate::engine::store::{Batch, StoreError, StoreView};
+use crate::vectors::{self, VectorSet, VectorView};
+
+pub(super) struct VectorFields {
+    fields: Vec<VectorField>,
+}
+
+struct VectorField {
+    path: String,
+    /// Among the leaves of the schema.
+    leaf: usize,
+    /// Its vectors' place in the store: it does not change when other fields are added.
+    place: u32,
+    set: Arc<VectorSet>,
+}
+
+impl VectorFields {
+    pub(super) fn load(plan: &Plan, view: &StoreView) -> Result<Self, ApiError> {
+        let mut fields = Vec::new();
+        for (leaf, field) in plan.leaves.iter().enumerate().filter(|(_, field)| field.vector.is_some()) {
+            let settings = field.vector.as_ref().and_then(|vector| plan.vector_search.settings(vector));
+            let Some(settings) = settings else { continue };
+            let set = VectorSet::new(settings);
+            let place = place(&field.path);
+            let mut batch = set.batch();
+            let mut vector = Vec::new();
+            view.for_each_vector(place, |number, bytes| {
+                vector.clear();
+                if vectors::decode_into(bytes, &mut vector) {
+                    // Its length was checked when it came.
+                    let _ = batch.insert(number, &vector);
+                }
+            })?;
+            set.apply(batch);
+            fields.push(VectorField { path: field.path.clone(), leaf, place, set: Arc::new(set) });
+        }
+        Ok(Self { fields })
+    }
+
+    pub(super) fn sets(&self) -> Vec<Arc<VectorSet>> {
+        self.fields.iter().map(|field| Arc::clone(&field.set)).collect()
+    }
+
+    pub(super) fn views(&self) -> HashMap<String, VectorView> {
+        self.fields.iter().map(|field| (field.path.clone(), field.set.view())).collect()
+    }
+
+    pub(super) fn store(
+        &self,
+        number: u64,
+        document: Option<&Document>,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), StoreError> {
+        for field in &self.fields {
+            match document.and_then(|document| field.vector(document)) {
+                Some(vector) => batch.put_vector(field.place, number, &vectors::encode(vector))?,
+                None => batch.delete_vector(field.place, number)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply(&self, changes: &[Change]) {
+        for field in &self.fields {
+            let mut batch = field.set.batch();
+            for change in changes {
+                match change.document.as_ref().and_then(|document| field.vector(document)) {
+                    Some(vector) => {
+                        let _ = batch.insert(change.number, vector);
+                    }
+                    None if change.existed => batch.remove(change.number),
+                    None => {}
+                }
+            }
+            field.set.apply(batch);
+        }
+    }
+}
+
+impl VectorField {
+    fn vector<'a>(&self, document: &'a Document) -> Option<&'a [f32]> {
+        document.values.iter().find_map(|(leaf, value)| match value {
+            FieldValue::Vector(vector) if *leaf == self.leaf => Some(vector.as_slice()),
+            _ => None,
+        })
+    }
+}
+
+/// FNV-1a: the same for a path in every version of the program.
+fn place(path: &str) -> u32 {
+    path.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}

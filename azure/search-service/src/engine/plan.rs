@@ -1,0 +1,111 @@
+//! What is made once of a definition and read by every request.
+
+use serde_json::Value;
+use sha2::Digest as _;
+use tantivy::TantivyDocument;
+use tantivy::tokenizer::TokenizerManager;
+
+use super::columns::{Columns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
+use crate::ApiError;
+use crate::analysis::Analyzers;
+use crate::definition::{Field, IndexDefinition};
+use crate::documents::{Document, FieldValue, Shape};
+use crate::vectors::VectorSearch;
+
+/// What is made once of a definition and read by every request.
+pub struct Plan {
+    pub definition: IndexDefinition,
+    pub analyzers: Analyzers,
+    pub columns: Columns,
+    pub shape: Shape,
+    pub vector_search: VectorSearch,
+    /// The leaves of the schema, as [`Document::values`] counts them.
+    pub(super) leaves: Vec<Field>,
+}
+
+impl Plan {
+    pub fn new(definition: IndexDefinition) -> Result<Self, ApiError> {
+        let analyzers = Analyzers::new(&definition.json)?;
+        let schema = &definition.schema;
+        for field in schema.leaves() {
+            for name in [&field.index_analyzer, &field.search_analyzer].into_iter().flatten() {
+                analyzers.check(name)?;
+            }
+            if let Some(name) = &field.normalizer {
+                analyzers.check_normalizer(name)?;
+            }
+        }
+        let vector_search = VectorSearch::parse(definition.json.get("vectorSearch").unwrap_or(&Value::Null))?;
+        for field in schema.leaves() {
+            if let Some(vector) = &field.vector
+                && vector_search.settings(vector).is_none()
+            {
+                let (path, profile) = (&field.path, &vector.profile);
+                let message = format!(
+                    "The field '{path}' names the vector profile '{profile}', whose algorithm does not exist."
+                );
+                return Err(ApiError::invalid(message));
+            }
+        }
+        let columns = Columns::new(schema, &definition.suggested());
+        let shape = Shape::new(schema);
+        let leaves = schema.leaves().into_iter().cloned().collect();
+        Ok(Self { analyzers, columns, shape, vector_search, leaves, definition })
+    }
+
+    /// A number for the names and types of all fields: documents are written in their order.
+    pub(super) fn shape_number(&self) -> u64 {
+        let mut hasher = sha2::Sha256::new();
+        for field in &self.leaves {
+            hasher.update(format!("{}:{:?};", field.path, field.kind));
+        }
+        hasher.finalize().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    pub(super) fn tokenizers(&self) -> TokenizerManager {
+        let manager = TokenizerManager::default();
+        let names = self.leaves.iter().filter_map(|field| field.index_analyzer.as_deref());
+        self.analyzers.register_all(names.chain([SUGGEST_ANALYZER, PAIRS_ANALYZER]), &manager);
+        manager
+    }
+
+    pub(super) fn columns_of(&self, number: u64, document: Document) -> TantivyDocument {
+        let mut row = TantivyDocument::new();
+        row.add_u64(self.columns.number, number);
+        for (leaf, value) in document.values {
+            let Some(field) = self.leaves.get(leaf) else { continue };
+            let columns = self.columns.of(&field.path);
+            match value {
+                FieldValue::Text(text) => {
+                    for column in [columns.text, columns.suggest, columns.pairs].into_iter().flatten() {
+                        row.add_text(column, &text);
+                    }
+                    if let Some(column) = columns.value {
+                        match field.normalizer.as_deref().and_then(|name| self.analyzers.normalizer(name)) {
+                            Some(normalizer) => row.add_text(column, normalizer.apply(&text)),
+                            None => row.add_text(column, &text),
+                        }
+                    }
+                }
+                FieldValue::Boolean(value) => {
+                    columns.value.into_iter().for_each(|column| row.add_bool(column, value))
+                }
+                FieldValue::Integer(value) | FieldValue::Date(value) => {
+                    columns.value.into_iter().for_each(|column| row.add_i64(column, value));
+                }
+                // One zero only, as comparisons know one only.
+                FieldValue::Double(value) => {
+                    columns.value.into_iter().for_each(|column| row.add_f64(column, value + 0.0));
+                }
+                FieldValue::Point { lon, lat } => {
+                    if let (Some(latitude), Some(longitude)) = (columns.latitude, columns.longitude) {
+                        row.add_f64(latitude, lat);
+                        row.add_f64(longitude, lon);
+                    }
+                }
+                FieldValue::Vector(_) => {}
+            }
+        }
+        row
+    }
+}

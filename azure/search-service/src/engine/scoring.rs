@@ -1,0 +1,277 @@
+//! Scoring functions: how magnitude, freshness, distance and tags change the score of a hit.
+//!
+//! Each function gives a factor from 1 (does not apply) to its boost (applies fully); the profile says how several
+//! become one, and the score of the text is multiplied by it. Weights of fields are part of the text query instead.
+
+mod parameters;
+#[cfg(test)]
+mod tests;
+
+use tantivy::columnar::{Column as FastColumn, StrColumn};
+use tantivy::schema::{Field as Column, Type};
+use tantivy::{DocId, Score, SegmentReader};
+
+pub use self::parameters::ScoringParameters;
+
+use super::columns::Columns;
+use crate::ApiError;
+use crate::definition::scoring::{Aggregation, FunctionKind, Interpolation, ScoringFunction, ScoringProfile};
+use crate::odata::ast::Point;
+
+/// The functions of a profile, bound to the columns of an index and the parameters of one request.
+#[derive(Debug, Clone)]
+pub struct ProfileScorer {
+    functions: Vec<Function>,
+    aggregation: Aggregation,
+}
+
+/// The same for one segment, with its columns open.
+pub struct SegmentScorer {
+    functions: Vec<SegmentFunction>,
+    aggregation: Aggregation,
+}
+
+impl ProfileScorer {
+    /// `now`: milliseconds since 1970, what freshness is measured from.
+    pub fn new(
+        profile: &ScoringProfile,
+        parameters: &ScoringParameters,
+        columns: &Columns,
+        now: i64,
+    ) -> Result<Self, ApiError> {
+        let functions = profile.functions.iter();
+        let functions = functions.map(|function| Function::bind(function, profile, parameters, columns, now));
+        Ok(Self { functions: functions.collect::<Result<_, _>>()?, aggregation: profile.aggregation })
+    }
+
+    /// A profile of weights alone changes nothing here.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    pub fn for_segment(&self, segment: &SegmentReader) -> tantivy::Result<SegmentScorer> {
+        let functions = self.functions.iter().map(|function| function.open(segment));
+        Ok(SegmentScorer { functions: functions.collect::<Result<_, _>>()?, aggregation: self.aggregation })
+    }
+}
+
+impl SegmentScorer {
+    pub fn apply(&self, doc: DocId, score: Score) -> Score {
+        score * self.multiplier(doc)
+    }
+
+    /// The factor of a document: 1 when no function applies to it.
+    pub fn multiplier(&self, doc: DocId) -> Score {
+        let mut factors = self.functions.iter().map(|function| function.factor(doc));
+        let number = self.functions.len().max(1) as f64;
+        let factor = match self.aggregation {
+            Aggregation::Sum => 1.0 + factors.map(|factor| factor.unwrap_or(1.0) - 1.0).sum::<f64>(),
+            Aggregation::Average => {
+                1.0 + factors.map(|factor| factor.unwrap_or(1.0) - 1.0).sum::<f64>() / number
+            }
+            Aggregation::Minimum => {
+                factors.map(|factor| factor.unwrap_or(1.0)).reduce(f64::min).unwrap_or(1.0)
+            }
+            Aggregation::Maximum => {
+                factors.map(|factor| factor.unwrap_or(1.0)).reduce(f64::max).unwrap_or(1.0)
+            }
+            Aggregation::FirstMatching => factors.find_map(|factor| factor).unwrap_or(1.0),
+        };
+        // Scores stay positive, whatever boosts below 1 add up to.
+        factor.max(f64::from(f32::MIN_POSITIVE)) as Score
+    }
+}
+
+/// A function whose columns have been found and whose parameters are known.
+#[derive(Debug, Clone)]
+struct Function {
+    boost: f64,
+    interpolation: Interpolation,
+    input: Input,
+}
+
+#[derive(Debug, Clone)]
+enum Input {
+    Magnitude { column: String, doubles: bool, start: f64, end: f64, constant_beyond: bool },
+    Freshness { column: String, now: i64, duration: f64 },
+    Distance { latitude: String, longitude: String, from: Point, kilometres: f64 },
+    Tags { column: String, tags: Vec<String> },
+}
+
+impl Function {
+    fn bind(
+        function: &ScoringFunction,
+        profile: &ScoringProfile,
+        parameters: &ScoringParameters,
+        columns: &Columns,
+        now: i64,
+    ) -> Result<Self, ApiError> {
+        let found = columns.of(&function.field);
+        let unfit = || {
+            ApiError::parameter(
+                "scoringProfile",
+                format!(
+                    "The scoring profile '{}' has a function over '{}', whose values cannot be read. The field must \
+                     be filterable and of a type that fits the function.",
+                    profile.name, function.field
+                ),
+            )
+        };
+        let name = |column: Option<Column>, types: &[Type]| {
+            let entry = columns.schema().get_field_entry(column.ok_or_else(unfit)?);
+            let fits = types.contains(&entry.field_type().value_type());
+            if fits { Ok(entry.name().to_owned()) } else { Err(unfit()) }
+        };
+        let input = match &function.kind {
+            FunctionKind::Magnitude { start, end, constant_beyond } => {
+                let doubles = name(found.value, &[Type::F64]).is_ok();
+                let column = name(found.value, &[Type::F64, Type::I64])?;
+                let (start, end, constant_beyond) = (*start, *end, *constant_beyond);
+                Input::Magnitude { column, doubles, start, end, constant_beyond }
+            }
+            FunctionKind::Freshness { duration_ms } => {
+                let column = name(found.value, &[Type::I64])?;
+                let duration = *duration_ms as f64;
+                Input::Freshness { column, now, duration }
+            }
+            FunctionKind::Distance { parameter, kilometres } => Input::Distance {
+                latitude: name(found.latitude, &[Type::F64])?,
+                longitude: name(found.longitude, &[Type::F64])?,
+                from: parameters.point(parameter)?,
+                kilometres: *kilometres,
+            },
+            FunctionKind::Tag { parameter } => {
+                let tags = parameters.tags(parameter)?;
+                Input::Tags { column: name(found.value, &[Type::Str])?, tags }
+            }
+        };
+        Ok(Self { boost: function.boost, interpolation: function.interpolation, input })
+    }
+
+    fn open(&self, segment: &SegmentReader) -> tantivy::Result<SegmentFunction> {
+        let fast = segment.fast_fields();
+        let input = match &self.input {
+            Input::Magnitude { column, doubles, start, end, constant_beyond } => {
+                let numbers = if *doubles {
+                    fast.column_opt::<f64>(column)?.map(Numbers::Doubles)
+                } else {
+                    fast.column_opt::<i64>(column)?.map(Numbers::Integers)
+                };
+                let (start, end, constant_beyond) = (*start, *end, *constant_beyond);
+                numbers.map(|numbers| SegmentInput::Magnitude { numbers, start, end, constant_beyond })
+            }
+            Input::Freshness { column, now, duration } => fast
+                .column_opt::<i64>(column)?
+                .map(|dates| SegmentInput::Freshness { dates, now: *now, duration: *duration }),
+            Input::Distance { latitude, longitude, from, kilometres } => {
+                let latitudes = fast.column_opt::<f64>(latitude)?;
+                let longitudes = fast.column_opt::<f64>(longitude)?;
+                let (from, kilometres) = (*from, *kilometres);
+                latitudes.zip(longitudes).map(|(latitudes, longitudes)| SegmentInput::Distance {
+                    latitudes,
+                    longitudes,
+                    from,
+                    kilometres,
+                })
+            }
+            Input::Tags { column, tags } => match fast.str(column)? {
+                Some(values) => {
+                    let mut ords = Vec::with_capacity(tags.len());
+                    for tag in tags {
+                        ords.extend(values.dictionary().term_ord(tag)?);
+                    }
+                    Some(SegmentInput::Tags { values, ords, asked: tags.len() })
+                }
+                None => None,
+            },
+        };
+        Ok(SegmentFunction { gain: self.boost - 1.0, interpolation: self.interpolation, input })
+    }
+}
+
+struct SegmentFunction {
+    /// What full strength adds to 1.
+    gain: f64,
+    interpolation: Interpolation,
+    /// `None`: no document of the segment has a value.
+    input: Option<SegmentInput>,
+}
+
+enum SegmentInput {
+    Magnitude { numbers: Numbers, start: f64, end: f64, constant_beyond: bool },
+    Freshness { dates: FastColumn<i64>, now: i64, duration: f64 },
+    Distance { latitudes: FastColumn<f64>, longitudes: FastColumn<f64>, from: Point, kilometres: f64 },
+    Tags { values: StrColumn, ords: Vec<u64>, asked: usize },
+}
+
+enum Numbers {
+    Integers(FastColumn<i64>),
+    Doubles(FastColumn<f64>),
+}
+
+impl SegmentFunction {
+    /// `None` when the function does not apply to the document.
+    fn factor(&self, doc: DocId) -> Option<f64> {
+        let away = self.input.as_ref()?.away(doc)?;
+        Some(1.0 + self.gain * strength(self.interpolation, away))
+    }
+}
+
+impl SegmentInput {
+    /// How far the document is from what the function prefers: 0 is there, 1 is the edge of its range.
+    fn away(&self, doc: DocId) -> Option<f64> {
+        match self {
+            Self::Magnitude { numbers, start, end, constant_beyond } => {
+                let value = match numbers {
+                    Numbers::Integers(column) => column.first(doc)? as f64,
+                    Numbers::Doubles(column) => column.first(doc)?,
+                };
+                // The range may run downwards: then small values are preferred.
+                if start == end {
+                    return (value == *end).then_some(0.0);
+                }
+                let along = (value - start) / (end - start);
+                match along {
+                    along if along > 1.0 => constant_beyond.then_some(0.0),
+                    along if along >= 0.0 => Some(1.0 - along),
+                    _ => None,
+                }
+            }
+            Self::Freshness { dates, now, duration } => {
+                // Both differences are positive on the side that the duration's sign chooses.
+                let age = now.saturating_sub(dates.first(doc)?) as f64 / duration;
+                (0.0..=1.0).contains(&age).then_some(age)
+            }
+            Self::Distance { latitudes, longitudes, from, kilometres } => {
+                let to = Point { longitude: longitudes.first(doc)?, latitude: latitudes.first(doc)? };
+                let away = distance(*from, to) / kilometres;
+                (0.0..=1.0).contains(&away).then_some(away)
+            }
+            Self::Tags { values, ords, asked } => {
+                let has = |tag: &&u64| values.term_ords(doc).any(|ord| ord == **tag);
+                let common = ords.iter().filter(has).count();
+                (common > 0).then(|| 1.0 - common as f64 / *asked as f64)
+            }
+        }
+    }
+}
+
+/// How much of the boost is left at a distance from 0 to 1. Quadratic falls late, logarithmic falls early.
+fn strength(interpolation: Interpolation, away: f64) -> f64 {
+    match interpolation {
+        Interpolation::Constant => 1.0,
+        Interpolation::Linear => 1.0 - away,
+        Interpolation::Quadratic => 1.0 - away * away,
+        Interpolation::Logarithmic => 1.0 - (1.0 + 9.0 * away).log10(),
+    }
+}
+
+/// Kilometres between two points on a sphere of the earth's mean radius.
+fn distance(one: Point, other: Point) -> f64 {
+    const EARTH: f64 = 6371.0088;
+    let (from, to) = (one.latitude.to_radians(), other.latitude.to_radians());
+    let across = ((other.longitude - one.longitude).to_radians() / 2.0).sin();
+    let along = ((to - from) / 2.0).sin();
+    let haversine = along * along + from.cos() * to.cos() * across * across;
+    2.0 * EARTH * haversine.sqrt().clamp(0.0, 1.0).asin()
+}

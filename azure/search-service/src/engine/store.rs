@@ -1,0 +1,300 @@
+//! The documents of one index on disk: the truth that everything else is derived from.
+//!
+//! One file, one transaction for each batch: a batch that was acknowledged survives the end of the process, and no part
+//! of another one is ever seen.
+
+use std::path::Path;
+
+use redb::{
+    Database, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    TableDefinition,
+};
+
+use crate::ApiError;
+
+/// From the key of a document to its number.
+const KEYS: TableDefinition<&str, u64> = TableDefinition::new("keys");
+/// From its number to its JSON, in canonical form.
+const DOCUMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("documents");
+/// From the position of a vector field and a number to the vector.
+const VECTORS: TableDefinition<(u32, u64), &[u8]> = TableDefinition::new("vectors");
+/// From the number of a batch to the numbers of the documents that it changed. Batches that the full-text index has
+/// committed are dropped; the others are played again after a crash.
+const CHANGES: TableDefinition<u64, &[u8]> = TableDefinition::new("changes");
+const COUNTERS: TableDefinition<&str, u64> = TableDefinition::new("counters");
+
+const NEXT_NUMBER: &str = "next number";
+const LAST_BATCH: &str = "last batch";
+const SHAPE: &str = "shape";
+
+/// Memory that the database may keep for pages; the system's page cache does the rest.
+const CACHE_BYTES: usize = 16 << 20;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the document store: {0}")]
+pub struct StoreError(#[from] redb::Error);
+
+macro_rules! from_redb {
+    ($($error:ident),*) => {$(
+        impl From<redb::$error> for StoreError {
+            fn from(error: redb::$error) -> Self {
+                Self(error.into())
+            }
+        }
+    )*};
+}
+from_redb!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::internal("using the document store", error)
+    }
+}
+
+/// The documents of one index.
+pub struct DocumentStore {
+    database: Database,
+}
+
+impl DocumentStore {
+    /// Opens the file, or creates it.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
+        let transaction = database.begin_write()?;
+        // Readers may open what exists only.
+        transaction.open_table(KEYS)?;
+        transaction.open_table(DOCUMENTS)?;
+        transaction.open_table(VECTORS)?;
+        transaction.open_table(CHANGES)?;
+        transaction.open_table(COUNTERS)?;
+        transaction.commit()?;
+        Ok(Self { database })
+    }
+
+    /// Changes documents in one transaction and returns the number of the batch. Nothing of it stays when `change`
+    /// fails. `committed`: the last batch that the full-text index has.
+    pub fn write<T, E: From<StoreError>>(
+        &self,
+        committed: u64,
+        change: impl FnOnce(&mut Batch<'_>) -> Result<T, E>,
+    ) -> Result<(T, u64), E> {
+        let transaction = self.database.begin_write().map_err(StoreError::from)?;
+        let (result, batch) = {
+            let mut batch = Batch::open(&transaction)?;
+            let result = change(&mut batch)?;
+            let number = batch.finish(committed)?;
+            (result, number)
+        };
+        transaction.commit().map_err(StoreError::from)?;
+        Ok((result, batch))
+    }
+
+    /// Writes every document again when `shape` is another one than before, so that all have the same members.
+    pub fn reshape<E: From<StoreError>>(
+        &self,
+        shape: u64,
+        rewrite: impl Fn(&[u8]) -> Result<Vec<u8>, E>,
+    ) -> Result<(), E> {
+        let transaction = self.database.begin_write().map_err(StoreError::from)?;
+        {
+            let mut counters = transaction.open_table(COUNTERS).map_err(StoreError::from)?;
+            let before = counters.insert(SHAPE, shape).map_err(StoreError::from)?.map(|shape| shape.value());
+            if before == Some(shape) {
+                return Ok(());
+            }
+            let mut documents = transaction.open_table(DOCUMENTS).map_err(StoreError::from)?;
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let rewritten = {
+                    let mut range = documents.range(from..).map_err(StoreError::from)?;
+                    match range.next() {
+                        Some(entry) => {
+                            let (number, json) = entry.map_err(StoreError::from)?;
+                            Some((number.value(), rewrite(json.value())?))
+                        }
+                        None => None,
+                    }
+                };
+                if let Some((number, json)) = &rewritten {
+                    documents.insert(number, json.as_slice()).map_err(StoreError::from)?;
+                }
+                next = rewritten.map(|(number, _)| number + 1);
+            }
+        }
+        transaction.commit().map_err(StoreError::from)?;
+        Ok(())
+    }
+
+    /// The documents as they are now, whatever is written later.
+    pub fn view(&self) -> Result<StoreView, StoreError> {
+        let transaction = self.database.begin_read()?;
+        Ok(StoreView {
+            keys: transaction.open_table(KEYS)?,
+            documents: transaction.open_table(DOCUMENTS)?,
+            vectors: transaction.open_table(VECTORS)?,
+            changes: transaction.open_table(CHANGES)?,
+            counters: transaction.open_table(COUNTERS)?,
+        })
+    }
+}
+
+/// Changes that become visible together.
+pub struct Batch<'a> {
+    keys: redb::Table<'a, &'static str, u64>,
+    documents: redb::Table<'a, u64, &'static [u8]>,
+    vectors: redb::Table<'a, (u32, u64), &'static [u8]>,
+    changes: redb::Table<'a, u64, &'static [u8]>,
+    counters: redb::Table<'a, &'static str, u64>,
+    next_number: u64,
+    /// Numbers of changed documents, eight bytes each.
+    changed: Vec<u8>,
+}
+
+impl<'a> Batch<'a> {
+    fn open(transaction: &'a redb::WriteTransaction) -> Result<Self, StoreError> {
+        let counters = transaction.open_table(COUNTERS)?;
+        let next_number = counters.get(NEXT_NUMBER)?.map_or(0, |number| number.value());
+        Ok(Self {
+            keys: transaction.open_table(KEYS)?,
+            documents: transaction.open_table(DOCUMENTS)?,
+            vectors: transaction.open_table(VECTORS)?,
+            changes: transaction.open_table(CHANGES)?,
+            counters,
+            next_number,
+            changed: Vec::new(),
+        })
+    }
+
+    /// The number and JSON of a document, as changed so far.
+    pub fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Some(number) = self.number(key)? else { return Ok(None) };
+        let json = self.documents.get(number)?.map(|json| json.value().to_vec()).unwrap_or_default();
+        Ok(Some((number, json)))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.keys.get(key)?.map(|number| number.value()))
+    }
+
+    /// Writes a document; `number` is its own when it exists. Returns its number.
+    pub fn put(&mut self, key: &str, number: Option<u64>, json: &[u8]) -> Result<u64, StoreError> {
+        let number = match number {
+            Some(number) => number,
+            None => {
+                let number = self.next_number;
+                self.next_number += 1;
+                self.keys.insert(key, number)?;
+                number
+            }
+        };
+        self.documents.insert(number, json)?;
+        self.changed.extend_from_slice(&number.to_le_bytes());
+        Ok(number)
+    }
+
+    pub fn put_vector(&mut self, field: u32, number: u64, vector: &[u8]) -> Result<(), StoreError> {
+        self.vectors.insert((field, number), vector)?;
+        Ok(())
+    }
+
+    pub fn delete_vector(&mut self, field: u32, number: u64) -> Result<(), StoreError> {
+        self.vectors.remove((field, number))?;
+        Ok(())
+    }
+
+    /// Deletes a document. Returns the number that it had.
+    pub fn delete(&mut self, key: &str) -> Result<Option<u64>, StoreError> {
+        let Some(number) = self.keys.remove(key)?.map(|number| number.value()) else { return Ok(None) };
+        self.documents.remove(number)?;
+        self.changed.extend_from_slice(&number.to_le_bytes());
+        Ok(Some(number))
+    }
+
+    fn finish(mut self, committed: u64) -> Result<u64, StoreError> {
+        let last = self.counters.get(LAST_BATCH)?.map_or(0, |number| number.value());
+        if self.changed.is_empty() {
+            return Ok(last);
+        }
+        let batch = last + 1;
+        self.changes.insert(batch, self.changed.as_slice())?;
+        self.changes.retain_in(..=committed, |_, _| false)?;
+        self.counters.insert(LAST_BATCH, batch)?;
+        self.counters.insert(NEXT_NUMBER, self.next_number)?;
+        Ok(batch)
+    }
+}
+
+/// The documents at one moment.
+pub struct StoreView {
+    keys: ReadOnlyTable<&'static str, u64>,
+    documents: ReadOnlyTable<u64, &'static [u8]>,
+    vectors: ReadOnlyTable<(u32, u64), &'static [u8]>,
+    changes: ReadOnlyTable<u64, &'static [u8]>,
+    counters: ReadOnlyTable<&'static str, u64>,
+}
+
+impl StoreView {
+    pub fn count(&self) -> Result<u64, StoreError> {
+        Ok(self.documents.len()?)
+    }
+
+    /// Bytes of all documents and vectors.
+    pub fn stored_bytes(&self) -> Result<(u64, u64), StoreError> {
+        Ok((self.documents.stats()?.stored_bytes(), self.vectors.stats()?.stored_bytes()))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.keys.get(key)?.map(|number| number.value()))
+    }
+
+    /// Hands the JSON of a document to `read`, without a copy.
+    pub fn read<T>(&self, number: u64, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, StoreError> {
+        Ok(self.documents.get(number)?.map(|json| read(json.value())))
+    }
+
+    /// Every document, in the order of its number.
+    pub fn for_each<E: From<StoreError>>(
+        &self,
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for entry in self.documents.range::<u64>(..).map_err(StoreError::from)? {
+            let (number, json) = entry.map_err(StoreError::from)?;
+            each(number.value(), json.value())?;
+        }
+        Ok(())
+    }
+
+    /// Every vector of one field.
+    pub fn for_each_vector(&self, field: u32, mut each: impl FnMut(u64, &[u8])) -> Result<(), StoreError> {
+        for entry in self.vectors.range((field, 0)..=(field, u64::MAX))? {
+            let (place, vector) = entry?;
+            each(place.value().1, vector.value());
+        }
+        Ok(())
+    }
+
+    /// The last batch that was written.
+    pub fn last_batch(&self) -> Result<u64, StoreError> {
+        Ok(self.counters.get(LAST_BATCH)?.map_or(0, |number| number.value()))
+    }
+
+    /// The numbers of all documents that batches after this one changed; `None` when some of these batches were
+    /// dropped already, as when the full-text index is an old copy.
+    pub fn changed_since(&self, batch: u64) -> Result<Option<Vec<u64>>, StoreError> {
+        let last = self.last_batch()?;
+        let mut numbers = Vec::new();
+        let mut expected = batch + 1;
+        for entry in self.changes.range(batch + 1..)? {
+            let (number, changed) = entry?;
+            if number.value() != expected {
+                return Ok(None);
+            }
+            expected += 1;
+            let changed = changed.value().as_chunks::<8>().0.iter();
+            numbers.extend(changed.map(|bytes| u64::from_le_bytes(*bytes)));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok((expected == last + 1).then_some(numbers))
+    }
+}

@@ -1,0 +1,186 @@
+//! Suggestions: documents whose source fields begin to say what the user is typing.
+//!
+//! The words typed so far are whole, the last one may go on. Filters, order and the documents themselves are elsewhere.
+
+mod closeness;
+#[cfg(test)]
+mod tests;
+
+use tantivy::Term;
+use tantivy::query::{
+    BooleanQuery, BoostQuery, DisjunctionMaxQuery, EmptyQuery, FuzzyTermQuery, PhrasePrefixQuery, Query,
+    TermQuery,
+};
+use tantivy::schema::{Field as Column, IndexRecordOption};
+use tantivy::tokenizer::{TextAnalyzer, TokenStream};
+
+use self::closeness::{Closeness, closeness};
+use super::highlight::{Span, Tags, join, mark};
+use crate::ApiError;
+
+/// What a user has typed, as the words of suggester columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// As it came.
+    pub(super) typed: String,
+    pub(super) words: Vec<Word>,
+    pub(super) fuzzy: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) text: String,
+    /// Where it starts in the typed text.
+    pub(super) start: usize,
+}
+
+const LONGEST: usize = 100;
+const DEFAULT_TOP: usize = 5;
+/// From so many letters on, a word may have a mistake in it: shorter ones would match almost anything.
+const SHORTEST_FUZZY: usize = 3;
+
+impl Words {
+    /// `analyzer`: the one registered as `SUGGEST_ANALYZER`.
+    pub fn parse(search: &str, analyzer: &mut TextAnalyzer, fuzzy: bool) -> Result<Self, ApiError> {
+        let length = search.chars().count();
+        if length == 0 || length > LONGEST {
+            let what = format!("The search text must have 1 to {LONGEST} characters; it has {length}.");
+            return Err(ApiError::parameter("search", what));
+        }
+        let mut words = Vec::new();
+        analyzer.token_stream(search).process(&mut |token| {
+            words.push(Word { text: token.text.clone(), start: token.offset_from });
+        });
+        Ok(Self { typed: search.to_owned(), words, fuzzy })
+    }
+
+    /// The text to show for a hit: the first value, in the order of the source fields, that has all words; failing
+    /// that (they are spread over the values of a collection) the one that has most of them.
+    ///
+    /// With tags, what was typed is marked in it.
+    pub fn text<'a>(
+        &self,
+        values: impl IntoIterator<Item = &'a str>,
+        analyzer: &mut TextAnalyzer,
+        tags: Option<&Tags>,
+    ) -> Option<String> {
+        let mut best: Option<(usize, &str, Vec<Span>)> = None;
+        for value in values {
+            let (matched, spans) = self.find(value, analyzer);
+            if matched > best.as_ref().map_or(0, |(matched, ..)| *matched) {
+                let all = matched == self.words.len();
+                best = Some((matched, value, spans));
+                if all {
+                    break;
+                }
+            }
+        }
+        let (_, value, spans) = best?;
+        Some(match tags {
+            Some(tags) => mark(value, 0..value.len(), &join(value, spans), tags),
+            None => value.to_owned(),
+        })
+    }
+
+    /// How many of the words a value has, and where.
+    fn find(&self, value: &str, analyzer: &mut TextAnalyzer) -> (usize, Vec<Span>) {
+        let mut spans = Vec::new();
+        let mut met = vec![false; self.words.len()];
+        analyzer.token_stream(value).process(&mut |token| {
+            for (at, word) in self.words.iter().enumerate() {
+                let last = at + 1 == self.words.len();
+                let close = closeness(&word.text, &token.text, last, self.allows_mistakes(word));
+                if close == Closeness::Far {
+                    continue;
+                }
+                if let Some(met) = met.get_mut(at) {
+                    *met = true;
+                }
+                let mut span = Span::new(token);
+                if close == Closeness::Start {
+                    shorten(&mut span, value, &word.text);
+                }
+                spans.push(span);
+            }
+        });
+        (met.into_iter().filter(|met| *met).count(), spans)
+    }
+
+    pub(super) fn allows_mistakes(&self, word: &Word) -> bool {
+        self.fuzzy && word.text.chars().count() >= SHORTEST_FUZZY
+    }
+}
+
+/// Only what was typed is marked, unless letters changed their number on the way to the token.
+fn shorten(span: &mut Span, value: &str, typed: &str) {
+    let written = value.get(span.range.clone()).unwrap_or_default();
+    if written.chars().count() == span.token.chars().count()
+        && let Some((end, _)) = written.char_indices().nth(typed.chars().count())
+    {
+        span.range.end = span.range.start + end;
+    }
+}
+
+/// Finds documents that have all words in one of the `suggest` columns. Exact matches score above those with mistakes,
+/// whole words above beginnings.
+pub fn suggest_query(words: &Words, columns: &[Column]) -> Box<dyn Query> {
+    if words.words.is_empty() || columns.is_empty() {
+        return Box::new(EmptyQuery);
+    }
+    let field = |column: &Column| -> Box<dyn Query> {
+        let word = |(at, word): (usize, &Word)| {
+            let last = at + 1 == words.words.len();
+            word_query(Term::from_field_text(*column, &word.text), last, words.allows_mistakes(word))
+        };
+        Box::new(BooleanQuery::intersection(words.words.iter().enumerate().map(word).collect()))
+    };
+    Box::new(DisjunctionMaxQuery::with_tie_breaker(columns.iter().map(field).collect(), 0.1))
+}
+
+fn word_query(term: Term, last: bool, mistakes: bool) -> Box<dyn Query> {
+    let whole = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
+    let mut ways: Vec<Box<dyn Query>> = Vec::new();
+    if mistakes {
+        let fuzzy = if last { FuzzyTermQuery::new_prefix } else { FuzzyTermQuery::new };
+        // A small constant; exact matches get it too, and their own scores on top.
+        ways.push(Box::new(BoostQuery::new(Box::new(fuzzy(term.clone(), 1, true)), 0.1)));
+    }
+    if last {
+        let mut start = PhrasePrefixQuery::new(vec![term]);
+        start.set_max_expansions(u32::MAX);
+        ways.push(Box::new(start));
+    }
+    if ways.is_empty() {
+        return Box::new(whole);
+    }
+    ways.push(Box::new(whole));
+    Box::new(DisjunctionMaxQuery::with_tie_breaker(ways, 1.0))
+}
+
+/// The fields to look at: those of `searchFields`, which must be sources of the suggester, or all sources.
+pub fn chosen_fields(search_fields: Option<&str>, sources: &[String]) -> Result<Vec<String>, ApiError> {
+    let asked = search_fields.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+    let mut chosen: Vec<String> = Vec::new();
+    for name in asked {
+        if !sources.iter().any(|source| source == name) {
+            let what = format!(
+                "The field '{name}' is not a source of the suggester; its sources are {}.",
+                sources.join(", ")
+            );
+            return Err(ApiError::parameter("searchFields", what));
+        }
+        if !chosen.iter().any(|known| known == name) {
+            chosen.push(name.to_owned());
+        }
+    }
+    Ok(if chosen.is_empty() { sources.to_vec() } else { chosen })
+}
+
+/// How many results: 1 to 100, 5 when the request does not say.
+pub fn chosen_top(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
+    match top.map(usize::try_from) {
+        None => Ok(DEFAULT_TOP),
+        Some(Ok(top)) if (1..=100).contains(&top) => Ok(top),
+        Some(_) => Err(ApiError::parameter(name, format!("'{name}' must be a number from 1 to 100."))),
+    }
+}

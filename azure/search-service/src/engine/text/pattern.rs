@@ -1,0 +1,209 @@
+//! Patterns over the terms of a column: prefixes, wildcards, expressions and fuzzy words.
+//!
+//! They bypass analysis and are only lower-cased. Every term that fits scores the same. The automaton of a pattern is
+//! made once and shared by all fields and the highlighter.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{AutomatonWeight, DfaWrapper, EnableScoring, FuzzyTermQuery, Query, Weight};
+use tantivy::schema::Field as Column;
+use tantivy_fst::{Automaton, Regex};
+
+use super::expression::{self, ANY_LETTER};
+use crate::ApiError;
+use crate::syntax::tree::Piece;
+
+/// How large one pattern may be, in steps of an automaton; `.` has about 45.
+const MAX_STEPS: usize = 1_500;
+/// The same for all patterns of a search text.
+const MAX_ALL_STEPS: usize = 6_000;
+/// Fuzzy words cost memory by the letter: about this many letters in one search text.
+const MAX_FUZZY_LETTERS: usize = 1_000;
+const MAX_FUZZY_WORD: usize = 100;
+
+/// A set of terms. Cheap to clone.
+#[derive(Clone)]
+pub enum Pattern {
+    Prefix(Arc<Prefix>),
+    /// Wildcards too.
+    Regex(Arc<Regex>),
+    Fuzzy(Arc<DfaWrapper>),
+}
+
+impl Pattern {
+    pub fn prefix(text: &str) -> Self {
+        Self::Prefix(Arc::new(Prefix(text.to_lowercase().into_bytes())))
+    }
+
+    pub fn matches(&self, term: &str) -> bool {
+        match self {
+            Self::Prefix(prefix) => term.as_bytes().starts_with(&prefix.0),
+            Self::Regex(regex) => accepts(&**regex, term),
+            Self::Fuzzy(fuzzy) => accepts(&**fuzzy, term),
+        }
+    }
+}
+
+impl fmt::Debug for Pattern {
+    // The automata print thousands of lines.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => write!(f, "Prefix({:?})", String::from_utf8_lossy(&prefix.0)),
+            Self::Regex(_) => f.write_str("Regex"),
+            Self::Fuzzy(_) => f.write_str("Fuzzy"),
+        }
+    }
+}
+
+fn accepts<A: Automaton>(automaton: &A, term: &str) -> bool {
+    let mut state = automaton.start();
+    for byte in term.bytes() {
+        if !automaton.can_match(&state) {
+            return false;
+        }
+        state = automaton.accept(&state, byte);
+    }
+    automaton.is_match(&state)
+}
+
+/// Everything that begins with these bytes.
+pub struct Prefix(Vec<u8>);
+
+impl Automaton for Prefix {
+    /// How many bytes have been met, or that another one came.
+    type State = Option<usize>;
+
+    fn start(&self) -> Self::State {
+        Some(0)
+    }
+
+    fn is_match(&self, state: &Self::State) -> bool {
+        *state == Some(self.0.len())
+    }
+
+    fn can_match(&self, state: &Self::State) -> bool {
+        state.is_some()
+    }
+
+    fn will_always_match(&self, state: &Self::State) -> bool {
+        self.is_match(state)
+    }
+
+    fn accept(&self, state: &Self::State, byte: u8) -> Self::State {
+        let met = (*state)?;
+        match self.0.get(met) {
+            None => Some(met),
+            Some(&expected) => (expected == byte).then_some(met + 1),
+        }
+    }
+}
+
+/// The documents that have a term of the pattern in a column.
+#[derive(Debug, Clone)]
+pub(super) struct PatternQuery {
+    column: Column,
+    pattern: Pattern,
+}
+
+impl PatternQuery {
+    pub(super) fn new(column: Column, pattern: Pattern) -> Self {
+        Self { column, pattern }
+    }
+}
+
+impl Query for PatternQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(match &self.pattern {
+            Pattern::Prefix(prefix) => weight(self.column, prefix),
+            Pattern::Regex(regex) => weight(self.column, regex),
+            Pattern::Fuzzy(fuzzy) => weight(self.column, fuzzy),
+        })
+    }
+}
+
+fn weight<A>(column: Column, automaton: &Arc<A>) -> Box<dyn Weight>
+where
+    A: Automaton<State: Clone> + Send + Sync + 'static,
+{
+    Box::new(AutomatonWeight::<A>::new(column, Arc::clone(automaton)))
+}
+
+/// Makes the patterns of one search text and keeps their size in bounds.
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    steps: usize,
+    letters: usize,
+}
+
+impl Patterns {
+    pub(super) fn wildcard(&mut self, pieces: &[Piece]) -> Result<Pattern, ApiError> {
+        let mut written = String::new();
+        let mut shown = String::new();
+        let mut steps = 0;
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => {
+                    let text = text.to_lowercase();
+                    steps += text.len();
+                    written.push_str(&regex::escape(&text));
+                    shown.push_str(&text);
+                }
+                Piece::Any => {
+                    steps += ANY_LETTER + 2;
+                    written.push_str("(?s:.)*");
+                    shown.push('*');
+                }
+                Piece::One => {
+                    steps += ANY_LETTER;
+                    written.push_str("(?s:.)");
+                    shown.push('?');
+                }
+            }
+        }
+        self.compile(&written, steps, &shown)
+    }
+
+    pub(super) fn regex(&mut self, expression: &str) -> Result<Pattern, ApiError> {
+        let shown = format!("/{expression}/");
+        let (written, steps) =
+            expression::translate(expression, MAX_STEPS).map_err(|reason| refuse(&shown, &reason))?;
+        self.compile(&written, steps, &shown)
+    }
+
+    pub(super) fn fuzzy(&mut self, text: &str, distance: u8) -> Result<Pattern, ApiError> {
+        let letters = text.chars().count();
+        self.letters += letters;
+        if letters > MAX_FUZZY_WORD || self.letters > MAX_FUZZY_LETTERS {
+            let reason = format!(
+                "a fuzzy word has at most {MAX_FUZZY_WORD} letters, and all of them together {MAX_FUZZY_LETTERS}"
+            );
+            return Err(refuse(&format!("{text}~"), &reason));
+        }
+        // The column says nothing here: the automaton looks at the text alone.
+        let word = Term::from_field_text(Column::from_field_id(0), text);
+        let fuzzy = FuzzyTermQuery::new(word, distance.min(2), true).automaton();
+        let fuzzy = fuzzy.map_err(|error| ApiError::internal("making a fuzzy word's automaton", error))?;
+        Ok(Pattern::Fuzzy(Arc::new(fuzzy)))
+    }
+
+    fn compile(&mut self, written: &str, steps: usize, shown: &str) -> Result<Pattern, ApiError> {
+        self.steps += steps;
+        if steps > MAX_STEPS || self.steps > MAX_ALL_STEPS {
+            return Err(refuse(
+                shown,
+                "it is too large, alone or with the other patterns of the text. Simplify it",
+            ));
+        }
+        // The syntax is our own writing; what is left to fail is the number of states.
+        let regex = Regex::new(written)
+            .map_err(|_| refuse(shown, "it is too complex for an automaton. Simplify it"))?;
+        Ok(Pattern::Regex(Arc::new(regex)))
+    }
+}
+
+fn refuse(shown: &str, reason: &str) -> ApiError {
+    let shown: String = shown.chars().take(100).collect();
+    ApiError::parameter("search", format!("The pattern `{shown}` cannot be searched: {reason}."))
+}

@@ -1,0 +1,35 @@
+//! Small files that are written whole or not at all.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    Owner,
+    Everyone,
+}
+
+/// Replaces a file. A reader, or a start after a crash, sees the old text or the new one and nothing between.
+pub(crate) fn write(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.draft", std::process::id()));
+    let _ = fs::remove_file(&draft);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if readers == Readers::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = readers;
+    let written = options.open(&draft).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}

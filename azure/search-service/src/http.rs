@@ -1,0 +1,20 @@
+//! The HTTP side of the service: connections, addresses, options, keys and the shape of answers.
+//!
+//! A request goes through these files in this order: `listener` → `service` → `route` → `request` → the
+//! definitions in [`crate::resources`], or the [`Backend`] → `answer`.
+
+pub mod answer;
+pub mod backend;
+pub mod certificate;
+mod guard;
+pub mod listener;
+pub mod parameters;
+mod request;
+pub mod route;
+mod service;
+pub mod statistics;
+
+pub use self::answer::Reply;
+pub use self::backend::{Answering, Backend, Context, SearchCall, Via};
+pub use self::listener::{Limits, serve};
+pub use self::service::Service;

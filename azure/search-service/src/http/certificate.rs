@@ -1,0 +1,275 @@
+//! Certificates for TLS on this machine: an authority of our own, and what it signs for the listener.
+//!
+//! Both are made at the first start and kept in `tls/`. Clients trust `ca.pem`, which stays the same for ten
+//! years; the listener's own certificate is renewed at a start when it has less than a month left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, Datelike as _, Duration, Utc};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+
+use crate::files::{self, Readers};
+
+/// What the listener needs for TLS.
+pub struct Certificates {
+    pub acceptor: TlsAcceptor,
+    /// What clients have to trust.
+    pub authority: PathBuf,
+}
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    #[error("{}: {source}\n  fix: make the folder of the data writable, or serve without TLS", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("a certificate could not be made: {0}")]
+    Make(#[from] rcgen::Error),
+    #[error("the certificates cannot be used: {0}\n  fix: remove the folder tls in the folder of the data")]
+    Use(#[from] rustls::Error),
+}
+
+/// The names that every certificate has.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const AUTHORITY_DAYS: i64 = 3650;
+/// Some clients refuse certificates for more than 398 days.
+const LEAF_DAYS: i64 = 365;
+const RENEW_DAYS: i64 = 30;
+
+/// Reads the certificates in this folder's `tls`, or makes them. `names` are further names of this machine.
+pub fn open(folder: &Path, names: &[String]) -> Result<Certificates, CertificateError> {
+    let files = Files::of(folder)?;
+    let names: Vec<String> =
+        NAMES.iter().map(|name| (*name).to_owned()).chain(names.iter().cloned()).collect();
+    let now = Utc::now();
+    if !files.are_good(&names, now) {
+        files.renew(&names, now)?;
+    }
+    let chain = [files.read_certificate(&files.leaf)?, files.read_certificate(&files.authority)?];
+    let key = PrivateKeyDer::from_pem_slice(&files.read(&files.leaf_key)?).map_err(|_| unreadable())?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain.into(), key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Certificates { acceptor: TlsAcceptor::from(Arc::new(config)), authority: files.authority })
+}
+
+struct Files {
+    authority: PathBuf,
+    authority_key: PathBuf,
+    leaf: PathBuf,
+    leaf_key: PathBuf,
+    notes: PathBuf,
+}
+
+/// What is known of the files beside them, since nothing here reads certificates.
+#[derive(Serialize, Deserialize)]
+struct Notes {
+    authority_until: DateTime<Utc>,
+    leaf_until: DateTime<Utc>,
+    names: Vec<String>,
+    /// SHA-256 of both certificates: notes on others do not count.
+    digest: String,
+}
+
+impl Files {
+    fn of(folder: &Path) -> Result<Self, CertificateError> {
+        let folder = folder.join("tls");
+        fs::create_dir_all(&folder)
+            .map_err(|source| CertificateError::File { path: folder.clone(), source })?;
+        Ok(Self {
+            authority: folder.join("ca.pem"),
+            authority_key: folder.join("ca-key.pem"),
+            leaf: folder.join("server.pem"),
+            leaf_key: folder.join("server-key.pem"),
+            notes: folder.join("notes.json"),
+        })
+    }
+
+    fn are_good(&self, names: &[String], now: DateTime<Utc>) -> bool {
+        let soon = now + Duration::days(RENEW_DAYS);
+        self.leaf_key.exists()
+            && self.notes().is_some_and(|notes| {
+                notes.leaf_until > soon && notes.authority_until > soon && notes.names == names
+            })
+    }
+
+    /// The notes, if they are about these files.
+    fn notes(&self) -> Option<Notes> {
+        let notes: Notes = serde_json::from_slice(&fs::read(&self.notes).ok()?).ok()?;
+        (notes.digest == self.digest().ok()?).then_some(notes)
+    }
+
+    /// A new certificate for the listener, and a new authority only if the old one is no good any more.
+    fn renew(&self, names: &[String], now: DateTime<Utc>) -> Result<(), CertificateError> {
+        let kept = self.kept_authority(now + Duration::days(LEAF_DAYS));
+        let (key, authority_until) = match kept {
+            Some(kept) => kept,
+            None => {
+                let key = KeyPair::generate()?;
+                let until = now + Duration::days(AUTHORITY_DAYS);
+                let authority = authority_params(now, until).self_signed(&key)?;
+                self.write(&self.authority_key, &key.serialize_pem(), Readers::Owner)?;
+                self.write(&self.authority, &authority.pem(), Readers::Everyone)?;
+                (key, until)
+            }
+        };
+        let issuer = Issuer::new(authority_params(now, authority_until), key);
+        let leaf_until = now + Duration::days(LEAF_DAYS);
+        let leaf_key = KeyPair::generate()?;
+        let leaf = leaf_params(names, now, leaf_until)?.signed_by(&leaf_key, &issuer)?;
+        self.write(&self.leaf_key, &leaf_key.serialize_pem(), Readers::Owner)?;
+        self.write(&self.leaf, &leaf.pem(), Readers::Everyone)?;
+        let digest =
+            self.digest().map_err(|source| CertificateError::File { path: self.leaf.clone(), source })?;
+        let notes = Notes { authority_until, leaf_until, names: names.to_vec(), digest };
+        let text = serde_json::to_string_pretty(&notes).map_err(|error| CertificateError::File {
+            path: self.notes.clone(),
+            source: io::Error::other(error),
+        })?;
+        // Last: a start that was cut short makes them again.
+        self.write(&self.notes, &text, Readers::Everyone)
+    }
+
+    /// The authority's key and end, if it lasts until then. Its certificate has the same name as the one made
+    /// from [`authority_params`], which is all that an issuer has to share with it.
+    fn kept_authority(&self, until: DateTime<Utc>) -> Option<(KeyPair, DateTime<Utc>)> {
+        let notes = self.notes().filter(|notes| notes.authority_until > until)?;
+        let key = KeyPair::from_pem(&fs::read_to_string(&self.authority_key).ok()?).ok()?;
+        Some((key, notes.authority_until))
+    }
+
+    fn digest(&self) -> io::Result<String> {
+        let both = [fs::read(&self.authority)?, fs::read(&self.leaf)?].concat();
+        Ok(Sha256::digest(both).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, CertificateError> {
+        fs::read(path).map_err(|source| CertificateError::File { path: path.to_owned(), source })
+    }
+
+    fn read_certificate(&self, path: &Path) -> Result<CertificateDer<'static>, CertificateError> {
+        CertificateDer::from_pem_slice(&self.read(path)?).map_err(|_| unreadable())
+    }
+
+    fn write(&self, path: &Path, text: &str, readers: Readers) -> Result<(), CertificateError> {
+        files::write(path, text.as_bytes(), readers)
+            .map_err(|source| CertificateError::File { path: path.to_owned(), source })
+    }
+}
+
+fn unreadable() -> CertificateError {
+    CertificateError::Use(rustls::Error::General("a file in tls is not PEM".to_owned()))
+}
+
+fn authority_params(from: DateTime<Utc>, until: DateTime<Utc>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named("Local search service authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_validity(&mut params, from, until);
+    params
+}
+
+fn leaf_params(
+    names: &[String],
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = named("localhost");
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    set_validity(&mut params, from, until);
+    Ok(params)
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut names = DistinguishedName::new();
+    names.push(DnType::CommonName, name);
+    names
+}
+
+/// From the day before, for clients whose clocks are late.
+fn set_validity(params: &mut CertificateParams, from: DateTime<Utc>, until: DateTime<Utc>) {
+    let day = |time: DateTime<Utc>| {
+        let number = |number: u32| u8::try_from(number).unwrap_or(1);
+        rcgen::date_time_ymd(time.year(), number(time.month()), number(time.day()))
+    };
+    params.not_before = day(from - Duration::days(1));
+    params.not_after = day(until);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::scratch::Scratch;
+
+    fn names() -> Vec<String> {
+        NAMES.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn certificates_are_made_once() {
+        let folder = Scratch::new();
+        let first = open(folder.path(), &[]).unwrap();
+        let before = fs::read(folder.path().join("tls/server.pem")).unwrap();
+        open(folder.path(), &[]).unwrap();
+        assert_eq!(fs::read(folder.path().join("tls/server.pem")).unwrap(), before);
+        assert_eq!(first.authority, folder.path().join("tls/ca.pem"));
+    }
+
+    #[test]
+    fn a_renewal_keeps_the_authority() {
+        let folder = Scratch::new();
+        open(folder.path(), &[]).unwrap();
+        let read = |name: &str| fs::read(folder.path().join("tls").join(name)).unwrap();
+        let (authority, leaf) = (read("ca.pem"), read("server.pem"));
+        let files = Files::of(folder.path()).unwrap();
+        let later = Utc::now() + Duration::days(LEAF_DAYS - 10);
+        assert!(!files.are_good(&names(), later));
+        files.renew(&names(), later).unwrap();
+        assert!(files.are_good(&names(), later));
+        assert_eq!(read("ca.pem"), authority);
+        assert_ne!(read("server.pem"), leaf);
+    }
+
+    #[test]
+    fn another_name_or_a_damaged_file_makes_new_ones() {
+        let folder = Scratch::new();
+        open(folder.path(), &[]).unwrap();
+        let files = Files::of(folder.path()).unwrap();
+        assert!(files.are_good(&names(), Utc::now()));
+        open(folder.path(), &["search.internal".to_owned()]).unwrap();
+        assert!(!files.are_good(&names(), Utc::now()));
+        fs::write(&files.authority, "damaged").unwrap();
+        open(folder.path(), &[]).unwrap();
+        assert!(fs::read_to_string(&files.authority).unwrap().contains("BEGIN CERTIFICATE"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_the_keys() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = Scratch::new();
+        open(folder.path(), &[]).unwrap();
+        for name in ["ca-key.pem", "server-key.pem"] {
+            let mode = fs::metadata(folder.path().join("tls").join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}

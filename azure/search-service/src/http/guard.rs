@@ -1,0 +1,131 @@
+//! Who may do what: keys, and what keeps web pages away when there are none.
+
+use std::net::IpAddr;
+
+use http::{Method, StatusCode, Uri};
+
+use crate::ApiError;
+use crate::keys::{Keys, Role};
+
+use super::request::{Headers, Options};
+use super::route::{OnIndex, Route};
+
+/// Refuses a request whose key does not open this route.
+pub(super) fn check_key(
+    keys: &Keys,
+    headers: &Headers<'_>,
+    options: &Options,
+    route: &Route,
+) -> Result<(), ApiError> {
+    let presented = match headers.get("api-key") {
+        Some(key) => Some(key),
+        None => options.one("api-key")?,
+    };
+    let Some(presented) = presented.filter(|key| !key.is_empty()) else {
+        if headers.get("authorization").is_some() {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "AuthenticationFailed",
+                "This service knows no tokens, only keys. Send one of its keys in the header 'api-key'.",
+            ));
+        }
+        return Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "AuthenticationRequired",
+            "The request has no key. Send one of the service's keys in the header 'api-key'.",
+        ));
+    };
+    match keys.role(presented) {
+        Some(Role::Admin) => Ok(()),
+        Some(Role::Query) if only_queries(route) => Ok(()),
+        Some(Role::Query) => Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "AuthorizationFailed",
+            "A query key can only search, suggest, complete, look up and count documents. Use an admin key.",
+        )),
+        None => Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "AuthenticationFailed",
+            "The key in 'api-key' is not a key of this service.",
+        )),
+    }
+}
+
+/// Without keys everyone on this machine is trusted, but not every web page that is open on it.
+///
+/// A page of another origin is known by its header Origin. One that had its own name point to this machine is
+/// known by that name: only names that no stranger can own are served.
+pub(super) fn check_page(headers: &Headers<'_>, method: &Method) -> Result<(), ApiError> {
+    if let Some(origin) = headers.get("origin") {
+        let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        if !host.is_some_and(|host| is_loopback(&host)) {
+            return Err(foreign(&format!("a web page of the origin '{origin}' sent this {method}")));
+        }
+    }
+    let Some(authority) = headers.get("host") else { return Ok(()) };
+    let host = host_of(authority);
+    let private = is_loopback(host) || host.parse::<IpAddr>().is_ok() || !host.contains('.');
+    if private { Ok(()) } else { Err(foreign(&format!("it was asked for as '{host}'"))) }
+}
+
+/// `localhost:8080` or `[::1]:8080` without the port.
+fn host_of(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let named = bare.eq_ignore_ascii_case("localhost") || bare.to_ascii_lowercase().ends_with(".localhost");
+    named || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn foreign(why: &str) -> ApiError {
+    ApiError::new(
+        StatusCode::FORBIDDEN,
+        "ForeignOrigin",
+        format!("The service runs without keys, and {why}. Run it with keys to allow this."),
+    )
+}
+
+fn only_queries(route: &Route) -> bool {
+    use OnIndex::{Autocomplete, Count, Lookup, Search, Suggest};
+    matches!(route, Route::Index(_, Search | Suggest | Autocomplete | Lookup(_) | Count))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn page(name: HeaderName, value: &'static str) -> Result<(), ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_static(value));
+        check_page(&Headers(&headers), &Method::POST)
+    }
+
+    #[test]
+    fn foreign_pages_are_refused_without_keys() {
+        for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
+            assert!(page(http::header::ORIGIN, origin).is_ok(), "{origin}");
+        }
+        for origin in ["https://example.com", "null", "http://localhost.example.com"] {
+            assert!(page(http::header::ORIGIN, origin).is_err(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn names_that_strangers_can_own_are_refused_without_keys() {
+        for host in
+            ["localhost:8080", "127.0.0.1:80", "[::1]:80", "192.168.1.5", "search:8080", "a.localhost"]
+        {
+            assert!(page(http::header::HOST, host).is_ok(), "{host}");
+        }
+        for host in ["example.com", "rebound.example.com:8080"] {
+            assert!(page(http::header::HOST, host).is_err(), "{host}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a connection is doing, noted by its stream and its requests.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The notes of one connection. Times are milliseconds after its start, and never 0.
+pub(super) struct Pulse {
+    started: Instant,
+    /// A request is being answered.
+    busy: AtomicBool,
+    /// When the first byte of a head came that is not complete yet; 0 if there is none.
+    head_since: AtomicU64,
+    /// When something was sent or a request ended.
+    active: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            busy: AtomicBool::new(false),
+            head_since: AtomicU64::new(0),
+            active: AtomicU64::new(1),
+        }
+    }
+
+    /// Notes that a head is complete; its request lasts until the value is dropped.
+    pub(super) fn request(self: &Arc<Self>) -> Busy {
+        self.busy.store(true, Ordering::Relaxed);
+        self.head_since.store(0, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    /// Whether a client lets the connection wait too long. While a request is answered, its service decides.
+    pub(super) fn is_overdue(&self, head: Duration, idle: Duration) -> bool {
+        if self.busy.load(Ordering::Relaxed) {
+            return false;
+        }
+        let since = |note: u64| Duration::from_millis(self.now().saturating_sub(note));
+        match self.head_since.load(Ordering::Relaxed) {
+            0 => since(self.active.load(Ordering::Relaxed)) > idle,
+            start => since(start) > head,
+        }
+    }
+
+    fn received(&self) {
+        if !self.busy.load(Ordering::Relaxed) && self.head_since.load(Ordering::Relaxed) == 0 {
+            self.head_since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    fn sent(&self) {
+        self.active.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// A request that is being answered.
+pub(super) struct Busy(Arc<Pulse>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.sent();
+        self.0.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A stream that notes what it carries.
+pub(super) struct Watched<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pulse.received();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if written.is_ready() {
+            self.pulse.sent();
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        if written.is_ready() {
+            self.pulse.sent();
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,293 @@
+//! What a request says besides its path: options, headers and a JSON body.
+
+use std::fmt;
+
+use http::HeaderMap;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::ApiError;
+use crate::resources::Conditions;
+
+use super::answer::Metadata;
+use super::route::decode;
+
+/// The first version of the API that has everything in the shape that is used here.
+const FIRST_VERSION: &str = "2024-07-01";
+
+/// The options after the question mark, decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Options(Vec<(String, String)>);
+
+impl Options {
+    pub(crate) fn parse(query: Option<&str>) -> Result<Self, ApiError> {
+        let parts = query.unwrap_or_default().split('&').filter(|part| !part.is_empty());
+        let pairs = parts.map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            // As in forms, which is how every client and every proxy reads it.
+            let text = |part: &str| decode(&part.replace('+', " "));
+            Ok((text(name)?, text(value)?))
+        });
+        Ok(Self(pairs.collect::<Result<_, ApiError>>()?))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// An option that may be there once.
+    pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, ApiError> {
+        let mut values = self.iter().filter(|(given, _)| *given == name).map(|(_, value)| value);
+        let first = values.next();
+        if values.next().is_some() {
+            return Err(ApiError::invalid(format!("The option '{name}' is there twice. Give it once.")));
+        }
+        Ok(first)
+    }
+
+    pub(crate) fn boolean(&self, name: &str) -> Result<bool, ApiError> {
+        self.one(name)?.map_or(Ok(false), |value| boolean(name, value))
+    }
+
+    /// The version of the API that the client speaks. Any dated one will do, if it is not too old.
+    pub(crate) fn api_version(&self) -> Result<&str, ApiError> {
+        let known = format!(
+            "Accepted are {FIRST_VERSION} and every later one of the form YYYY-MM-DD or YYYY-MM-DD-preview, such \
+             as 2025-09-01 or 2026-04-01"
+        );
+        let Some(version) = self.one("api-version")? else {
+            return Err(ApiError::new(
+                http::StatusCode::BAD_REQUEST,
+                "MissingApiVersionParameter",
+                format!("The option 'api-version' is missing. {known}."),
+            ));
+        };
+        let problem = match version_date(version) {
+            Some(date) if date >= FIRST_VERSION => return Ok(version),
+            Some(_) => "is too old for this service",
+            None => "is not a version",
+        };
+        let shown: String = version.chars().take(40).collect();
+        Err(ApiError::new(
+            http::StatusCode::BAD_REQUEST,
+            "InvalidApiVersionParameter",
+            format!("The api-version '{shown}' {problem}. {known}."),
+        ))
+    }
+}
+
+/// The date in `2025-08-01-preview`.
+fn version_date(version: &str) -> Option<&str> {
+    let (date, suffix) = version.split_at_checked(10)?;
+    let dated = chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()
+        && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    (dated && (suffix.is_empty() || suffix.eq_ignore_ascii_case("-preview"))).then_some(date)
+}
+
+pub(crate) fn boolean(name: &str, value: &str) -> Result<bool, ApiError> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(ApiError::invalid(format!("The option '{name}' must be true or false."))),
+    }
+}
+
+/// The headers that matter here.
+pub(crate) struct Headers<'a>(pub(crate) &'a HeaderMap);
+
+impl<'a> Headers<'a> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name)?.to_str().ok().map(str::trim)
+    }
+
+    pub(crate) fn conditions(&self) -> Conditions {
+        let owned = |name| self.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
+        Conditions { if_match: owned("if-match"), if_none_match: owned("if-none-match") }
+    }
+
+    /// Whether a changed definition is to be answered, and not only its ETag.
+    pub(crate) fn wants_representation(&self) -> bool {
+        let all = self.0.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+        let mut preferences = all.flat_map(|value| value.split([',', ';']));
+        preferences.any(|preference| {
+            let bare: String = preference.chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
+            bare.eq_ignore_ascii_case("return=representation")
+        })
+    }
+
+    pub(crate) fn metadata(&self) -> Metadata {
+        let accept = self.get("accept").unwrap_or_default().to_ascii_lowercase();
+        let level = accept.split_once("odata.metadata=").map_or("", |(_, level)| level);
+        let level = level.split([';', ',', ' ']).next().unwrap_or_default().trim_matches('"');
+        match level {
+            "none" => Metadata::None,
+            "full" => Metadata::Full,
+            _ => Metadata::Minimal,
+        }
+    }
+
+    /// The client's own id for the request, if it can be sent back.
+    pub(crate) fn client_request_id(&self) -> Option<&'a str> {
+        let id = self.get("x-ms-client-request-id").or_else(|| self.get("client-request-id"))?;
+        (!id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic())).then_some(id)
+    }
+}
+
+/// Parses a body whatever its content type says: some clients send none.
+pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
+    let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    if text.trim_ascii().is_empty() {
+        return Err(ApiError::invalid("The request has no body. Send a JSON object."));
+    }
+    serde_json::from_slice::<Strict>(text).map(|strict| strict.0).map_err(|error| {
+        ApiError::invalid(format!("The body of the request is not valid JSON: {error}. Correct it there."))
+    })
+}
+
+/// A JSON object, or an empty one if there is no body.
+pub(crate) fn object_or_nothing(body: &[u8]) -> Result<Value, ApiError> {
+    if body.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { object(body) }
+}
+
+pub(crate) fn object(body: &[u8]) -> Result<Value, ApiError> {
+    let value = json(body)?;
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(ApiError::invalid("The body of the request must be a JSON object, with { at its start."))
+}
+
+/// Any JSON value in which no object has the same member twice.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Strict(element)) = elements.next_element()? {
+            array.push(element);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if object.contains_key(&name) {
+                return Err(de::Error::custom(format_args!("the member '{name}' is there twice")));
+            }
+            let Strict(value) = members.next_value()?;
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(query: &str) -> Result<String, ApiError> {
+        Options::parse(Some(query)).and_then(|options| options.api_version().map(str::to_owned))
+    }
+
+    #[test]
+    fn any_dated_version_since_2024_07_01_will_do() {
+        for good in ["2024-07-01", "2025-08-01-preview", "2025-08-01-Preview", "2026-04-01", "2031-01-01"] {
+            assert_eq!(version(&format!("api-version={good}")).unwrap(), good);
+        }
+        for bad in
+            ["2023-11-01", "2020-06-30", "", "latest", "2025-13-01", "2025-1-1", "2025-08-01-beta", "ü"]
+        {
+            let error = version(&format!("api-version={bad}")).unwrap_err();
+            assert_eq!(error.code, "InvalidApiVersionParameter", "{bad}");
+            assert!(error.message.contains("2024-07-01 and every later one"), "{error}");
+        }
+        assert_eq!(version("").unwrap_err().code, "MissingApiVersionParameter");
+        assert!(version("api-version=2025-09-01&api-version=2025-09-01").is_err());
+    }
+
+    #[test]
+    fn options_are_decoded() {
+        let options = Options::parse(Some("$filter=a%20eq+%27%2B%27&%24top=5&&empty")).unwrap();
+        assert_eq!(options.one("$filter").unwrap(), Some("a eq '+'"));
+        assert_eq!(options.one("$top").unwrap(), Some("5"));
+        assert_eq!(options.one("empty").unwrap(), Some(""));
+        assert!(Options::parse(Some("a=%zz")).is_err());
+    }
+
+    #[test]
+    fn json_mistakes_are_named_with_their_place() {
+        let error = json(b"{\"a\": 1,\n \"b\": }").unwrap_err();
+        assert!(error.message.contains("line 2 column 7"), "{error}");
+        let error = json(br#"{"a": {"b": 1, "b": 2}}"#).unwrap_err();
+        assert!(error.message.contains("'b' is there twice at line 1 column 18"), "{error}");
+        assert!(json(b"").unwrap_err().message.contains("no body"));
+        let deep = "[".repeat(100_000);
+        assert!(json(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
+        assert!(object(b"[]").is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_values_stay_as_they_are() {
+        let text = br#"{"a":[1,-2,2.5,"x\u00e9",true,null,18446744073709551615]}"#;
+        let with_mark = [b"\xEF\xBB\xBF".as_slice(), text].concat();
+        assert_eq!(json(&with_mark).unwrap(), serde_json::from_slice::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn accept_and_prefer_are_read_leniently() {
+        let headers = |name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, http::HeaderValue::from_static(value));
+            headers
+        };
+        let level = |value| Headers(&headers("accept", value)).metadata();
+        assert_eq!(level("application/json;odata.metadata=none"), Metadata::None);
+        assert_eq!(level("application/json; odata.metadata=full; charset=utf-8"), Metadata::Full);
+        assert_eq!(level("*/*"), Metadata::Minimal);
+        assert!(Headers(&headers("prefer", "wait=5, return=representation")).wants_representation());
+        assert!(!Headers(&headers("prefer", "return=minimal")).wants_representation());
+    }
+}

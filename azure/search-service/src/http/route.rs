@@ -1,0 +1,352 @@
+//! Addresses: which thing of the service a path names, and which methods it has.
+//!
+//! Names come in two forms, `/indexes('hotels')` and `/indexes/hotels`, and actions with or without the prefix
+//! `search.`. A name in quotes is never taken for an action.
+
+use http::Method;
+
+use crate::ApiError;
+use crate::resources::Kind;
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// All definitions of a kind.
+    All(Set),
+    /// One definition.
+    One(Set, String),
+    /// Something about an index; its name may be that of an alias.
+    Index(String, OnIndex),
+    Indexer(String, OnIndexer),
+    ResetSkills(String),
+    Retrieve(String),
+    SourceStatus(String),
+    ServiceStatistics,
+    IndexStatistics,
+}
+
+/// A kind, and which of its names the address used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set {
+    pub kind: Kind,
+    pub collection: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OnIndex {
+    Search,
+    Suggest,
+    Autocomplete,
+    Lookup(String),
+    Count,
+    Documents,
+    Analyze,
+    Statistics,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnIndexer {
+    Run,
+    Reset,
+    ResetDocuments,
+    Resync,
+    Status,
+}
+
+type Methods = &'static [Method];
+const GET: Methods = &[Method::GET];
+const POST: Methods = &[Method::POST];
+const BOTH: Methods = &[Method::GET, Method::POST];
+
+/// Finds the route of a path, still percent-encoded, and the methods it has.
+pub fn find(path: &str) -> Result<(Route, Methods), ApiError> {
+    let unknown = || {
+        let shown: String = path.chars().take(200).collect();
+        ApiError::not_found(format!(
+            "There is nothing at '{shown}'. Addresses look like /indexes('name')/docs."
+        ))
+    };
+    let segments = segments(path)?;
+    let mut rest = segments.iter().map(String::as_str);
+    let first = rest.next().ok_or_else(unknown)?;
+    let (word, quoted) = split(first);
+    match (word.to_ascii_lowercase().as_str(), quoted.is_none(), rest.len()) {
+        ("servicestats", true, 0) => return Ok((Route::ServiceStatistics, GET)),
+        ("indexstats", true, 0) => return Ok((Route::IndexStatistics, GET)),
+        _ => {}
+    }
+    let set = set(word).ok_or_else(unknown)?;
+    let Some(name) = quoted.or_else(|| rest.next().map(str::to_owned)) else {
+        return Ok((Route::All(set), BOTH));
+    };
+    let rest: Vec<&str> = rest.collect();
+    if rest.is_empty() {
+        return Ok((Route::One(set, name), &[Method::GET, Method::PUT, Method::DELETE]));
+    }
+    action(set.kind, name, &rest).ok_or_else(unknown)
+}
+
+fn set(word: &str) -> Option<Set> {
+    let word = word.to_ascii_lowercase();
+    if word == "agents" {
+        return Some(Set { kind: Kind::KnowledgeBase, collection: "agents" });
+    }
+    let kind = Kind::ALL.into_iter().find(|kind| kind.collection() == word)?;
+    Some(Set { kind, collection: kind.collection() })
+}
+
+/// What follows the name of a definition.
+fn action(kind: Kind, name: String, rest: &[&str]) -> Option<(Route, Methods)> {
+    let (first, more) = rest.split_first()?;
+    if kind == Kind::Index {
+        let (on, methods) = on_index(first, more)?;
+        return Some((Route::Index(name, on), methods));
+    }
+    if !more.is_empty() {
+        return None;
+    }
+    let plain = first.strip_prefix("search.").unwrap_or(first);
+    let on_indexer = |action, methods| Some((Route::Indexer(name.clone(), action), methods));
+    match (kind, plain) {
+        (Kind::Indexer, "run") => on_indexer(OnIndexer::Run, POST),
+        (Kind::Indexer, "reset") => on_indexer(OnIndexer::Reset, POST),
+        (Kind::Indexer, "resetdocs") => on_indexer(OnIndexer::ResetDocuments, POST),
+        (Kind::Indexer, "resync") => on_indexer(OnIndexer::Resync, POST),
+        (Kind::Indexer, "status") => on_indexer(OnIndexer::Status, GET),
+        (Kind::Skillset, "resetskills") => Some((Route::ResetSkills(name), POST)),
+        (Kind::KnowledgeBase, "retrieve") => Some((Route::Retrieve(name), POST)),
+        (Kind::KnowledgeSource, "status") => Some((Route::SourceStatus(name), GET)),
+        _ => None,
+    }
+}
+
+fn on_index(first: &str, more: &[&str]) -> Option<(OnIndex, Methods)> {
+    let (word, key) = split(first);
+    match (word, key, more) {
+        ("docs", Some(key), []) => Some((OnIndex::Lookup(key), GET)),
+        ("docs", None, []) => Some((OnIndex::Search, GET)),
+        ("docs", None, [one]) => Some(on_documents(one)),
+        ("search.stats" | "stats", None, []) => Some((OnIndex::Statistics, GET)),
+        ("search.analyze" | "analyze", None, []) => Some((OnIndex::Analyze, POST)),
+        _ => None,
+    }
+}
+
+/// Whatever is no action is a key.
+fn on_documents(word: &str) -> (OnIndex, Methods) {
+    match word {
+        "$count" => (OnIndex::Count, GET),
+        "search" => (OnIndex::Search, BOTH),
+        "search.post.search" => (OnIndex::Search, POST),
+        "suggest" => (OnIndex::Suggest, BOTH),
+        "search.suggest" => (OnIndex::Suggest, GET),
+        "search.post.suggest" => (OnIndex::Suggest, POST),
+        "autocomplete" => (OnIndex::Autocomplete, BOTH),
+        "search.autocomplete" => (OnIndex::Autocomplete, GET),
+        "search.post.autocomplete" => (OnIndex::Autocomplete, POST),
+        "index" | "search.index" => (OnIndex::Documents, POST),
+        key => (OnIndex::Lookup(key.to_owned()), GET),
+    }
+}
+
+/// `word('name')` into its parts. Two quotes inside the name stand for one.
+fn split(segment: &str) -> (&str, Option<String>) {
+    let parts = segment.split_once("('").and_then(|(word, rest)| Some((word, rest.strip_suffix("')")?)));
+    match parts {
+        Some((word, name)) => (word, Some(name.replace("''", "'"))),
+        None => (segment, None),
+    }
+}
+
+/// The decoded segments of a path. A slash in a quoted name separates nothing.
+fn segments(path: &str) -> Result<Vec<String>, ApiError> {
+    let mut segments = Vec::new();
+    let mut rest = path.strip_prefix('/').unwrap_or(path);
+    while !rest.is_empty() {
+        let end = end_of_segment(rest);
+        let (segment, after) = rest.split_at(end);
+        segments.push(decode(segment)?);
+        rest = after.strip_prefix('/').unwrap_or(after);
+    }
+    Ok(segments)
+}
+
+fn end_of_segment(path: &str) -> usize {
+    let plain = path.find('/').unwrap_or(path.len());
+    let Some(open) = path.find("('").filter(|open| *open < plain) else { return plain };
+    // The quoted name ends where its closing is the end of the segment.
+    let closing = path.get(open..).unwrap_or_default().match_indices("')").map(|(at, _)| open + at + 2);
+    closing
+        .into_iter()
+        .find(|end| *end == path.len() || path.as_bytes().get(*end) == Some(&b'/'))
+        .unwrap_or(plain)
+}
+
+/// Percent-decodes a part of an address.
+pub(super) fn decode(text: &str) -> Result<String, ApiError> {
+    if !text.contains('%') {
+        return Ok(text.to_owned());
+    }
+    let wrong = |what: &str| {
+        let shown: String = text.chars().take(200).collect();
+        ApiError::invalid(format!("The address has {what} in '{shown}'. Percent-encode its UTF-8 bytes."))
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = after.split_at_checked(2).and_then(|(digits, after)| {
+            let high = char::from(*digits.first()?).to_digit(16)?;
+            let low = char::from(*digits.get(1)?).to_digit(16)?;
+            Some((u8::try_from(high * 16 + low).ok()?, after))
+        });
+        let (value, after) = digits.ok_or_else(|| wrong("a '%' without two hexadecimal digits"))?;
+        bytes.push(value);
+        rest = after;
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("bytes that are not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(path: &str) -> Route {
+        find(path).unwrap_or_else(|error| panic!("{path}: {error}")).0
+    }
+
+    fn on(path: &str) -> OnIndex {
+        match route(path) {
+            Route::Index(name, on) if name == "x" => on,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_kind_has_two_forms() {
+        for kind in Kind::ALL {
+            let collection = kind.collection();
+            let set = Set { kind, collection };
+            assert_eq!(route(&format!("/{collection}")), Route::All(set));
+            assert_eq!(route(&format!("/{collection}/")), Route::All(set));
+            assert_eq!(route(&format!("/{collection}('a-b')")), Route::One(set, "a-b".to_owned()));
+            assert_eq!(route(&format!("/{collection}/a-b")), Route::One(set, "a-b".to_owned()));
+            let upper = collection.to_ascii_uppercase();
+            assert_eq!(route(&format!("/{upper}/a-b")), Route::One(set, "a-b".to_owned()));
+        }
+        let agents = Set { kind: Kind::KnowledgeBase, collection: "agents" };
+        assert_eq!(route("/agents('x')"), Route::One(agents, "x".to_owned()));
+    }
+
+    #[test]
+    fn actions_of_an_index_with_and_without_prefix() {
+        for index in ["/indexes('x')", "/indexes/x"] {
+            for (path, expected) in [
+                ("docs", OnIndex::Search),
+                ("docs/search", OnIndex::Search),
+                ("docs/search.post.search", OnIndex::Search),
+                ("docs/suggest", OnIndex::Suggest),
+                ("docs/search.suggest", OnIndex::Suggest),
+                ("docs/search.post.suggest", OnIndex::Suggest),
+                ("docs/autocomplete", OnIndex::Autocomplete),
+                ("docs/search.autocomplete", OnIndex::Autocomplete),
+                ("docs/search.post.autocomplete", OnIndex::Autocomplete),
+                ("docs/index", OnIndex::Documents),
+                ("docs/search.index", OnIndex::Documents),
+                ("docs/$count", OnIndex::Count),
+                ("docs/%24count", OnIndex::Count),
+                ("docs('1')", OnIndex::Lookup("1".to_owned())),
+                ("docs/1", OnIndex::Lookup("1".to_owned())),
+                ("docs('search')", OnIndex::Lookup("search".to_owned())),
+                ("stats", OnIndex::Statistics),
+                ("search.stats", OnIndex::Statistics),
+                ("analyze", OnIndex::Analyze),
+                ("search.analyze", OnIndex::Analyze),
+            ] {
+                assert_eq!(on(&format!("{index}/{path}")), expected, "{index}/{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn actions_of_the_others() {
+        for (word, action) in [
+            ("run", OnIndexer::Run),
+            ("reset", OnIndexer::Reset),
+            ("resetdocs", OnIndexer::ResetDocuments),
+            ("resync", OnIndexer::Resync),
+            ("status", OnIndexer::Status),
+        ] {
+            for path in [format!("/indexers('x')/search.{word}"), format!("/indexers/x/{word}")] {
+                assert_eq!(route(&path), Route::Indexer("x".to_owned(), action), "{path}");
+            }
+        }
+        let x = || "x".to_owned();
+        assert_eq!(route("/skillsets('x')/search.resetskills"), Route::ResetSkills(x()));
+        assert_eq!(route("/agents('x')/retrieve"), Route::Retrieve(x()));
+        assert_eq!(route("/knowledgebases/x/retrieve"), Route::Retrieve(x()));
+        assert_eq!(route("/knowledgesources('x')/status"), Route::SourceStatus(x()));
+        assert_eq!(route("/servicestats"), Route::ServiceStatistics);
+        assert_eq!(route("/indexstats"), Route::IndexStatistics);
+    }
+
+    #[test]
+    fn keys_may_have_slashes_quotes_and_anything_else() {
+        for (path, key) in [
+            ("docs('a%2Fb%27c')", "a/b'c"),
+            ("docs('a/b''c')", "a/b'c"),
+            ("docs/a%2Fb%27c", "a/b'c"),
+            ("docs('%C3%A4%20b')", "ä b"),
+            ("docs('')", ""),
+            ("docs('a')')", "a')"),
+            ("docs%28%27a%27%29", "a"),
+            ("docs('a+b')", "a+b"),
+        ] {
+            assert_eq!(on(&format!("/indexes('x')/{path}")), OnIndex::Lookup(key.to_owned()), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_paths_are_unknown() {
+        for path in [
+            "",
+            "/",
+            "/nope",
+            "/indexes('x')/nope",
+            "/indexes('x')/docs/a/b",
+            "/indexes('x')/stats/more",
+            "/indexers/x/docs",
+            "/servicestats/x",
+            "/servicestats('x')",
+            "//indexes",
+            "/synonymmaps/x/run",
+        ] {
+            assert_eq!(find(path).unwrap_err().status, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn bad_encodings_are_refused() {
+        for path in ["/indexes/%", "/indexes/%4", "/indexes/%zz", "/indexes/%ff", "/indexes/%+1"] {
+            assert_eq!(find(path).unwrap_err().status, 400, "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_path_is_answered(path in "(/|indexes|docs|\\('|'\\)|%[0-9a-f]{0,2}|\\PC){0,12}") {
+            let _ = find(&path);
+        }
+
+        #[test]
+        fn any_key_can_be_asked_for(key in "\\PC{0,20}") {
+            let doubled = key.replace('\'', "''");
+            let encoded: String = doubled.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            assert_eq!(on(&format!("/indexes('x')/docs('{encoded}')")), OnIndex::Lookup(key));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Bodies of requests: read up to a limit, or thrown away.
+
+use std::fmt::Display;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+use tokio::time::timeout;
+
+use crate::ApiError;
+use crate::http::request::Headers;
+
+/// For the next bytes of a body.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How much room is made for a body because of its declared size alone.
+const MOST_AT_ONCE: usize = 4 * 1024 * 1024;
+/// How much of a refused body is taken from the client, and for how long.
+const MOST_DISCARDED: usize = 256 * 1024 * 1024;
+const DISCARDING: Duration = Duration::from_secs(10);
+
+pub(super) async fn read<B>(
+    mut body: Pin<&mut B>,
+    headers: &Headers<'_>,
+    most: usize,
+) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Display,
+{
+    if let Some(encoding) =
+        headers.get("content-encoding").filter(|one| !one.eq_ignore_ascii_case("identity"))
+    {
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedContentEncoding",
+            format!("Bodies are not decompressed here. Send it without Content-Encoding: {encoding}."),
+        ));
+    }
+    let declared = body.size_hint().lower();
+    if declared > u64::try_from(most).unwrap_or(u64::MAX) {
+        return Err(too_large(most));
+    }
+    let mut whole = Bytes::new();
+    let mut parts = BytesMut::new();
+    loop {
+        let frame = timeout(PATIENCE, body.frame()).await.map_err(|_| too_slow())?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| {
+            ApiError::invalid(format!("The body of the request could not be read: {error}."))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + parts.len() + data.len() > most {
+            return Err(too_large(most));
+        }
+        // Most bodies come in one piece, which need not be copied.
+        if whole.is_empty() && parts.is_empty() {
+            whole = data;
+            continue;
+        }
+        if !whole.is_empty() {
+            let expected = usize::try_from(declared).unwrap_or(0).min(MOST_AT_ONCE);
+            parts.reserve(expected.max(whole.len() + data.len()));
+            parts.extend_from_slice(&std::mem::take(&mut whole));
+        }
+        parts.extend_from_slice(&data);
+    }
+    Ok(if parts.is_empty() { whole } else { parts.freeze() })
+}
+
+/// Takes the rest of a body from a client, within reason.
+pub(super) async fn discard<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) {
+    let mut taken = 0;
+    let _ = timeout(DISCARDING, async {
+        while !body.is_end_stream() && taken < MOST_DISCARDED {
+            match body.frame().await {
+                Some(Ok(frame)) => taken += frame.data_ref().map_or(0, Bytes::len),
+                Some(Err(_)) | None => break,
+            }
+        }
+    })
+    .await;
+}
+
+fn too_large(most: usize) -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "RequestEntityTooLarge",
+        format!(
+            "The body of the request is larger than {most} bytes. Send the documents in smaller batches."
+        ),
+    )
+}
+
+fn too_slow() -> ApiError {
+    let seconds = PATIENCE.as_secs();
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "RequestTimeout",
+        format!("Nothing of the request's body has come for {seconds} seconds."),
+    )
+}

@@ -1,0 +1,182 @@
+//! Values of sources as values of fields: rows of text have no numbers, files have no dates.
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use serde_json::{Map, Number, Value};
+
+use crate::definition::field::{Field, FieldType, Primitive};
+
+/// What the field takes. The error says why nothing fits.
+pub(super) fn convert(value: Value, field: &Field) -> Result<Value, String> {
+    match (field.kind, value) {
+        (_, Value::Null) => Ok(Value::Null),
+        (FieldType::One(primitive), value) => one(value, primitive),
+        (FieldType::Many(primitive), Value::Array(list)) => {
+            list.into_iter().map(|element| one(element, primitive)).collect::<Result<Vec<_>, _>>().map(Value::Array)
+        }
+        (FieldType::Many(Primitive::String), Value::String(_)) => Err(
+            "it is text and the field is a collection. The mapping function jsonArrayToStringCollection makes a collection of text such as [\"a\",\"b\"].".to_owned(),
+        ),
+        (FieldType::Complex, value) => complex(value, field),
+        (FieldType::ManyComplex, Value::Array(list)) => {
+            list.into_iter().map(|element| complex(element, field)).collect::<Result<Vec<_>, _>>().map(Value::Array)
+        }
+        (FieldType::Many(_) | FieldType::ManyComplex, _) => {
+            Err("it is a single value and the field is a collection.".to_owned())
+        }
+    }
+}
+
+fn complex(value: Value, field: &Field) -> Result<Value, String> {
+    let Value::Object(mut members) = value else {
+        return Err("it is not an object and the field is complex.".to_owned());
+    };
+    let mut fields = Map::new();
+    for subfield in &field.fields {
+        let found = members.get_mut(&subfield.name).map(Value::take).or_else(|| {
+            let mut others = members.iter_mut();
+            others.find(|(name, _)| name.eq_ignore_ascii_case(&subfield.name)).map(|(_, value)| value.take())
+        });
+        if let Some(value) = found {
+            let value = convert(value, subfield).map_err(|why| format!("in '{}', {why}", subfield.name))?;
+            fields.insert(subfield.name.clone(), value);
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+fn one(value: Value, primitive: Primitive) -> Result<Value, String> {
+    let refused = |value: &Value, what: &str| {
+        let mut shown = value.to_string();
+        if let Some((cut, _)) = shown.char_indices().nth(60) {
+            shown.truncate(cut);
+            shown.push('…');
+        }
+        Err(format!("{shown} is not {what}."))
+    };
+    match (primitive, value) {
+        (_, Value::Null) => Ok(Value::Null),
+        (Primitive::String, value @ Value::String(_)) => Ok(value),
+        (Primitive::String, value @ (Value::Number(_) | Value::Bool(_))) => {
+            Ok(Value::String(value.to_string()))
+        }
+        (Primitive::String, value) => {
+            refused(&value, "text; the mapping function toJson makes text of objects and arrays")
+        }
+        // Empty cells of tables are no values.
+        (_, Value::String(text)) if text.trim().is_empty() => Ok(Value::Null),
+        (Primitive::Boolean, value @ Value::Bool(_)) => Ok(value),
+        (Primitive::Boolean, value) => match &value {
+            Value::String(text) if text.trim().eq_ignore_ascii_case("true") || text.trim() == "1" => {
+                Ok(Value::Bool(true))
+            }
+            Value::String(text) if text.trim().eq_ignore_ascii_case("false") || text.trim() == "0" => {
+                Ok(Value::Bool(false))
+            }
+            _ => refused(&value, "true or false"),
+        },
+        (Primitive::Int32 | Primitive::Int64, value) => {
+            let number = match &value {
+                Value::Number(number) => number.as_i64().or_else(|| number.as_f64().and_then(whole)),
+                Value::String(text) => text.trim().parse().ok(),
+                _ => None,
+            };
+            let fits = |number: &i64| primitive == Primitive::Int64 || i32::try_from(*number).is_ok();
+            match number.filter(fits) {
+                Some(number) => Ok(Value::from(number)),
+                None => refused(&value, "a whole number that fits"),
+            }
+        }
+        (Primitive::DateTimeOffset, value) => match value.as_str().and_then(date) {
+            Some(date) => Ok(Value::from(date.to_rfc3339_opts(SecondsFormat::AutoSi, true))),
+            None => refused(&value, "a date such as 2024-01-31T12:00:00Z"),
+        },
+        (Primitive::GeographyPoint, value @ Value::Object(_)) => Ok(value),
+        (Primitive::GeographyPoint, value) => {
+            let point = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+            match point.filter(Value::is_object) {
+                Some(point) => Ok(point),
+                None => refused(&value, "a GeoJSON point"),
+            }
+        }
+        (_, value @ Value::Number(_)) => Ok(value),
+        (_, value) => {
+            let text = value.as_str().map(str::trim);
+            if text.is_some_and(|text| matches!(text, "NaN" | "INF" | "-INF")) {
+                return Ok(value);
+            }
+            match text.and_then(|text| text.parse().ok()).and_then(Number::from_f64) {
+                Some(number) => Ok(Value::Number(number)),
+                None => refused(&value, "a number"),
+            }
+        }
+    }
+}
+
+fn whole(number: f64) -> Option<i64> {
+    // 2^53 and below every whole number has its own f64, so nothing is lost.
+    (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
+}
+
+/// Dates as files write them; without a zone they are UTC.
+fn date(text: &str) -> Option<DateTime<Utc>> {
+    let text = text.trim();
+    if let Ok(date) = DateTime::parse_from_rfc3339(text) {
+        return Some(date.with_timezone(&Utc));
+    }
+    for format in ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%m/%d/%Y %H:%M:%S"] {
+        if let Ok(date) = NaiveDateTime::parse_from_str(text, format) {
+            return Some(date.and_utc());
+        }
+    }
+    let day = ["%Y-%m-%d", "%m/%d/%Y"]
+        .into_iter()
+        .find_map(|format| NaiveDate::parse_from_str(text, format).ok())?;
+    Some(day.and_hms_opt(0, 0, 0)?.and_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_becomes_numbers_booleans_and_dates() {
+        let cases = [
+            (json!("12"), Primitive::Int32, json!(12)),
+            (json!(" 12 "), Primitive::Int64, json!(12)),
+            (json!(3.0), Primitive::Int32, json!(3)),
+            (json!("1.5"), Primitive::Double, json!(1.5)),
+            (json!("NaN"), Primitive::Double, json!("NaN")),
+            (json!("True"), Primitive::Boolean, json!(true)),
+            (json!("0"), Primitive::Boolean, json!(false)),
+            (json!(""), Primitive::Int32, json!(null)),
+            (json!(""), Primitive::String, json!("")),
+            (json!(5), Primitive::String, json!("5")),
+            (json!("2016-01-12"), Primitive::DateTimeOffset, json!("2016-01-12T00:00:00Z")),
+            (json!("2016-01-12T10:00:00+02:00"), Primitive::DateTimeOffset, json!("2016-01-12T08:00:00Z")),
+            (json!("1/31/2024"), Primitive::DateTimeOffset, json!("2024-01-31T00:00:00Z")),
+        ];
+        for (value, primitive, expected) in cases {
+            assert_eq!(one(value.clone(), primitive), Ok(expected), "{value} as {primitive:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_value() {
+        for (value, primitive) in [
+            (json!("x1"), Primitive::Int32),
+            (json!(4_000_000_000_i64), Primitive::Int32),
+            (json!(1.5), Primitive::Int64),
+            (json!("maybe"), Primitive::Boolean),
+            (json!(2), Primitive::Boolean),
+            (json!("yesterday"), Primitive::DateTimeOffset),
+            (json!({}), Primitive::String),
+            (json!([1]), Primitive::Double),
+            (json!("5,1"), Primitive::GeographyPoint),
+        ] {
+            let why = one(value.clone(), primitive).unwrap_err();
+            assert!(why.contains(&value.to_string()), "{why}");
+        }
+    }
+}

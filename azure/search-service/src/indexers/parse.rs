@@ -1,0 +1,330 @@
+//! From one blob to its items: one for most files, many for lines and arrays.
+
+mod delimited;
+mod json;
+mod markdown;
+mod plain;
+
+use std::fs::File;
+use std::io::Read;
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Map, Value};
+
+use super::definition::{boolean, text};
+use super::source::{Blob, Source};
+use super::status::Limits;
+use crate::ApiError;
+
+/// How blobs are read: `parameters.configuration` of an indexer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseOptions {
+    pub mode: Mode,
+    pub extract: Extract,
+    /// Lower case, with the dot. Empty: all.
+    pub only_extensions: Vec<String>,
+    pub without_extensions: Vec<String>,
+    pub fail_on_unsupported: bool,
+    /// `Some(false)` turns files that cannot be read into warnings.
+    pub fail_on_unprocessable: Option<bool>,
+    pub metadata_of_oversized: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    Default,
+    Text,
+    Json,
+    JsonArray {
+        root: Vec<String>,
+    },
+    JsonLines,
+    Delimited {
+        delimiter: u8,
+        headers: Option<Vec<String>>,
+        first_line_is_headers: bool,
+    },
+    /// Headings down to this depth make sections.
+    Markdown {
+        sections: bool,
+        depth: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extract {
+    Everything,
+    /// Nothing is read from the file itself.
+    Metadata,
+}
+
+/// What one document is made from.
+#[derive(Debug, Default, PartialEq)]
+pub struct Item {
+    pub fields: Map<String, Value>,
+    /// Which of the blob's items this is, from 1; `None` when a blob is one item.
+    pub number: Option<u64>,
+    pub warnings: Vec<String>,
+}
+
+/// Why an item, or the rest of a blob, could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    pub line: Option<u64>,
+    pub reason: Reason,
+    /// Nothing more comes from this blob.
+    pub last: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A kind of file that has no text for us.
+    Unsupported,
+    /// The right kind of file, but damaged.
+    Malformed,
+    Oversized,
+    /// The file could not be read.
+    Unreadable,
+}
+
+/// The items of one blob, in order.
+pub type Items = Box<dyn Iterator<Item = Result<Item, Failure>> + Send>;
+
+/// A line, row or element longer than this is refused.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+
+impl ParseOptions {
+    pub fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
+        if let Some(encoding) = text(json, "encoding")?
+            && !encoding.eq_ignore_ascii_case("utf-8")
+            && !encoding.eq_ignore_ascii_case("utf8")
+        {
+            return Err(ApiError::not_here(format!(
+                "Encoding '{encoding}' cannot be read here. Convert the files to UTF-8."
+            )));
+        }
+        let extract = match text(json, "dataToExtract")?.unwrap_or("contentAndMetadata") {
+            "contentAndMetadata" => Extract::Everything,
+            "storageMetadata" | "allMetadata" => Extract::Metadata,
+            other => {
+                return Err(unknown(
+                    "dataToExtract",
+                    other,
+                    "contentAndMetadata, allMetadata, storageMetadata",
+                ));
+            }
+        };
+        Ok(Self {
+            mode: Mode::parse(json)?,
+            extract,
+            only_extensions: extensions(json, "indexedFileNameExtensions")?,
+            without_extensions: extensions(json, "excludedFileNameExtensions")?,
+            fail_on_unsupported: boolean(json, "failOnUnsupportedContentType")?.unwrap_or(false),
+            fail_on_unprocessable: boolean(json, "failOnUnprocessableDocument")?,
+            metadata_of_oversized: boolean(json, "indexStorageMetadataOnlyForOversizedDocuments")?
+                .unwrap_or(false),
+        })
+    }
+
+    /// Whether names of this kind are to be indexed. An excluded extension wins over an indexed one.
+    pub fn wants(&self, name: &str) -> bool {
+        let extension = extension(name).to_ascii_lowercase();
+        !self.without_extensions.contains(&extension)
+            && (self.only_extensions.is_empty() || self.only_extensions.contains(&extension))
+    }
+
+    /// Whether one blob gives several documents, which need a key each.
+    pub fn gives_many(&self) -> bool {
+        self.extract == Extract::Everything
+            && match self.mode {
+                Mode::Default | Mode::Text | Mode::Json => false,
+                Mode::JsonArray { .. } | Mode::JsonLines | Mode::Delimited { .. } => true,
+                Mode::Markdown { sections, .. } => sections,
+            }
+    }
+}
+
+impl Mode {
+    fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
+        Ok(match text(json, "parsingMode")?.unwrap_or("default") {
+            "default" => Self::Default,
+            "text" => Self::Text,
+            "json" => Self::Json,
+            "jsonLines" => Self::JsonLines,
+            "jsonArray" => {
+                let root = text(json, "documentRoot")?.unwrap_or("");
+                Self::JsonArray {
+                    root: root.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+                }
+            }
+            "delimitedText" => {
+                let headers =
+                    text(json, "delimitedTextHeaders")?.filter(|headers| !headers.trim().is_empty());
+                let headers: Option<Vec<String>> =
+                    headers.map(|headers| headers.split(',').map(|name| name.trim().to_owned()).collect());
+                let first_line_is_headers = boolean(json, "firstLineContainsHeaders")?.unwrap_or(true);
+                if headers.is_none() && !first_line_is_headers {
+                    return Err(ApiError::invalid(
+                        "'delimitedTextHeaders' is needed when 'firstLineContainsHeaders' is false.",
+                    ));
+                }
+                let delimiter = match text(json, "delimitedTextDelimiter")?.map(str::as_bytes) {
+                    None | Some([]) => b',',
+                    Some([one]) if *one != b'"' && *one != b'\n' && *one != b'\r' => *one,
+                    Some(_) => {
+                        return Err(ApiError::invalid(
+                            "'delimitedTextDelimiter' must be one ASCII character.",
+                        ));
+                    }
+                };
+                Self::Delimited { delimiter, headers, first_line_is_headers }
+            }
+            "markdown" => {
+                let sections = match text(json, "markdownParsingSubmode")?.unwrap_or("oneToMany") {
+                    "oneToMany" => true,
+                    "oneToOne" => false,
+                    other => return Err(unknown("markdownParsingSubmode", other, "oneToMany, oneToOne")),
+                };
+                let depth = match text(json, "markdownHeaderDepth")?.unwrap_or("h6") {
+                    "h1" => 1,
+                    "h2" => 2,
+                    "h3" => 3,
+                    "h4" => 4,
+                    "h5" => 5,
+                    "h6" => 6,
+                    other => return Err(unknown("markdownHeaderDepth", other, "h1 to h6")),
+                };
+                Self::Markdown { sections, depth }
+            }
+            other => {
+                let known = "default, text, json, jsonArray, jsonLines, delimitedText, markdown";
+                return Err(unknown("parsingMode", other, known));
+            }
+        })
+    }
+}
+
+/// Opens a blob and gives its items.
+pub fn items(
+    source: &Source,
+    blob: &Blob,
+    options: &ParseOptions,
+    limits: &Limits,
+) -> Result<Items, Failure> {
+    if options.extract == Extract::Metadata {
+        return Ok(one(Item::default()));
+    }
+    let file = source.open(blob).map_err(|error| Failure::unreadable(&error))?;
+    if options.mode == Mode::Default && !plain::is_text(&file).map_err(|error| Failure::unreadable(&error))? {
+        return plain::without_text(&blob.name, options).map(one);
+    }
+    let streamed = matches!(options.mode, Mode::JsonLines | Mode::Delimited { .. });
+    if !streamed && blob.size > limits.document_bytes {
+        if options.metadata_of_oversized {
+            let warning = format!(
+                "The file has {} bytes, more than can be read; only its metadata is indexed.",
+                blob.size
+            );
+            return Ok(one(Item { warnings: vec![warning], ..Item::default() }));
+        }
+        return Err(Failure {
+            message: format!(
+                "The file has {} bytes, more than the {} that can be read. Set 'indexStorageMetadataOnlyForOversizedDocuments' to index its metadata only.",
+                blob.size, limits.document_bytes
+            ),
+            line: None,
+            reason: Reason::Oversized,
+            last: true,
+        });
+    }
+    match &options.mode {
+        Mode::Default => plain::default(whole(file, limits)?, &blob.name, limits).map(one),
+        Mode::Text => plain::text(whole(file, limits)?, limits).map(one),
+        Mode::Json => json::single(&whole(file, limits)?).map(one),
+        Mode::JsonArray { root } => json::array(whole(file, limits)?, root),
+        Mode::JsonLines => Ok(json::lines(file)),
+        Mode::Delimited { delimiter, headers, first_line_is_headers } => {
+            delimited::rows(file, *delimiter, headers.as_deref(), *first_line_is_headers)
+        }
+        Mode::Markdown { sections: true, depth } => {
+            Ok(markdown::sections(&utf8(whole(file, limits)?)?, *depth))
+        }
+        Mode::Markdown { sections: false, depth } => {
+            Ok(one(markdown::outline(&utf8(whole(file, limits)?)?, *depth)))
+        }
+    }
+}
+
+/// What is known of a blob without reading it.
+pub fn metadata(source: &Source, blob: &Blob) -> Map<String, Value> {
+    let modified = DateTime::from_timestamp_nanos(blob.modified).to_rfc3339_opts(SecondsFormat::Secs, true);
+    let file_name = blob.name.rsplit('/').next().unwrap_or(&blob.name);
+    [
+        ("metadata_storage_name", Value::from(file_name)),
+        ("metadata_storage_path", Value::from(source.address(&blob.name))),
+        ("metadata_storage_size", Value::from(blob.size)),
+        ("metadata_storage_last_modified", Value::from(modified)),
+        ("metadata_storage_content_type", Value::from(plain::content_type(extension(&blob.name)))),
+        ("metadata_storage_file_extension", Value::from(extension(&blob.name))),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+impl Failure {
+    fn malformed(message: impl Into<String>, line: Option<u64>, last: bool) -> Self {
+        Self { message: message.into(), line, reason: Reason::Malformed, last }
+    }
+
+    fn unreadable(error: &std::io::Error) -> Self {
+        // The kind only: the text of some errors holds paths.
+        let message = format!("The file could not be read: {}.", error.kind());
+        Self { message, line: None, reason: Reason::Unreadable, last: true }
+    }
+}
+
+/// With its dot; empty when the name has none.
+fn extension(name: &str) -> &str {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.rfind('.').and_then(|dot| file.get(dot..)).unwrap_or("")
+}
+
+fn one(item: Item) -> Items {
+    Box::new(std::iter::once(Ok(item)))
+}
+
+fn whole(file: File, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    // The file may have grown since its size was looked up.
+    let mut bytes = Vec::new();
+    let most = limits.document_bytes.saturating_add(1);
+    file.take(most).read_to_end(&mut bytes).map_err(|error| Failure::unreadable(&error))?;
+    if bytes.len() as u64 >= most {
+        let message = format!("The file has more than the {} bytes that can be read.", limits.document_bytes);
+        return Err(Failure { message, line: None, reason: Reason::Oversized, last: true });
+    }
+    Ok(bytes)
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Failure> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or(&[]);
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Failure::malformed("The file is not UTF-8 text. Convert it to UTF-8.", Some(line), true)
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+fn extensions(json: &Map<String, Value>, name: &str) -> Result<Vec<String>, ApiError> {
+    let list = text(json, name)?.unwrap_or("");
+    let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
+    Ok(parts.map(|part| format!(".{}", part.trim_start_matches(['*', '.'])).to_ascii_lowercase()).collect())
+}
+
+fn unknown(name: &str, given: &str, known: &str) -> ApiError {
+    ApiError::invalid(format!("'{name}' is '{given}'; it must be one of: {known}."))
+}

@@ -1,0 +1,114 @@
+//! The state of indexers in a database.
+
+use std::path::Path;
+
+use redb::{Database, ReadableDatabase as _, TableDefinition};
+
+use super::state::{BlobState, Record, StateError, StateStore};
+
+/// From indexer and blob to what was seen of it.
+const BLOBS: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("blobs");
+const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
+
+const CACHE_BYTES: usize = 4 << 20;
+
+/// Keeps everything in one file.
+pub struct RedbState {
+    database: Database,
+}
+
+impl RedbState {
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(failed)?;
+        let transaction = database.begin_write().map_err(failed)?;
+        // Readers may open what exists only.
+        transaction.open_table(BLOBS).map_err(failed)?;
+        transaction.open_table(RECORDS).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(Self { database })
+    }
+
+    fn remove_blobs(transaction: &redb::WriteTransaction, indexer: &str) -> Result<(), StateError> {
+        let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
+        // No name of a blob comes after these.
+        blobs.retain_in((indexer, "")..=(indexer, "\u{10ffff}\u{10ffff}"), |_, _| false).map_err(failed)
+    }
+}
+
+impl StateStore for RedbState {
+    fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let blobs = transaction.open_table(BLOBS).map_err(failed)?;
+        let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
+        Ok(Some(serde_json::from_slice(found.value())?))
+    }
+
+    fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
+        let transaction = self.database.begin_write().map_err(failed)?;
+        {
+            let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
+            for (name, state) in &changes {
+                let place = (indexer, name.as_str());
+                match state {
+                    Some(state) => {
+                        blobs.insert(place, serde_json::to_vec(state)?.as_slice()).map_err(failed)?;
+                    }
+                    None => {
+                        blobs.remove(place).map_err(failed)?;
+                    }
+                }
+            }
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let blobs = transaction.open_table(BLOBS).map_err(failed)?;
+        let mut names = Vec::new();
+        for entry in blobs.range((indexer, "")..).map_err(failed)? {
+            let (place, _) = entry.map_err(failed)?;
+            let (of, name) = place.value();
+            if of != indexer {
+                break;
+            }
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn clear(&self, indexer: &str) -> Result<(), StateError> {
+        let transaction = self.database.begin_write().map_err(failed)?;
+        Self::remove_blobs(&transaction, indexer)?;
+        transaction.commit().map_err(failed)
+    }
+
+    fn record(&self, indexer: &str) -> Result<Record, StateError> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let records = transaction.open_table(RECORDS).map_err(failed)?;
+        match records.get(indexer).map_err(failed)? {
+            Some(record) => Ok(serde_json::from_slice(record.value())?),
+            None => Ok(Record::default()),
+        }
+    }
+
+    fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
+        let transaction = self.database.begin_write().map_err(failed)?;
+        {
+            let mut records = transaction.open_table(RECORDS).map_err(failed)?;
+            records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    fn remove(&self, indexer: &str) -> Result<(), StateError> {
+        let transaction = self.database.begin_write().map_err(failed)?;
+        Self::remove_blobs(&transaction, indexer)?;
+        transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+}
+
+fn failed(error: impl Into<redb::Error>) -> StateError {
+    StateError(error.into().to_string())
+}

@@ -1,0 +1,94 @@
+//! What goes wrong with single items: noted, counted, and weighed against the limits of the indexer.
+
+use super::pass::{Pass, Stop};
+use crate::indexers::parse::{Failure, Reason};
+use crate::indexers::source::Blob;
+use crate::indexers::status::ItemError;
+
+impl Pass<'_> {
+    pub(super) fn unreadable(&mut self, blob: &Blob, failure: Failure) -> Result<(), Stop> {
+        let place = match failure.line {
+            Some(line) => format!("{}, line {line}", blob.name),
+            None => blob.name.clone(),
+        };
+        let excused = failure.reason == Reason::Malformed || failure.reason == Reason::Oversized;
+        if excused && self.job.indexer.parsing.fail_on_unprocessable == Some(false) {
+            self.run.count(1);
+            let message = format!("{place}: {}", failure.message);
+            self.run.warn(
+                Some(self.source.address(&blob.name)),
+                message,
+                Some(self.extraction()),
+                Some(place),
+            );
+            return Ok(());
+        }
+        let status = if failure.reason == Reason::Unreadable { 503 } else { 400 };
+        let message = format!("{place}: {}", failure.message);
+        self.fail(self.source.address(&blob.name), message, status, self.extraction(), Some(place))
+    }
+
+    /// Notes an item that never became an action.
+    pub(super) fn fail(
+        &mut self,
+        key: String,
+        message: String,
+        status: u16,
+        name: String,
+        details: Option<String>,
+    ) -> Result<(), Stop> {
+        self.run.count(1);
+        if let Some(open) = self.open.last_mut() {
+            open.failed = true;
+        }
+        match self.failed(key, message, status, name, details) {
+            None => Ok(()),
+            Some(message) => {
+                // What was read before the failure is not lost.
+                self.flush()?;
+                Err(Stop::Message(message))
+            }
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        key: String,
+        message: String,
+        status_code: u16,
+        name: String,
+        details: Option<String>,
+    ) -> Option<String> {
+        let shown = message.clone();
+        let error = ItemError {
+            key: Some(key),
+            error_message: message,
+            status_code,
+            name: Some(name),
+            details,
+            documentation_link: None,
+        };
+        let total = self.run.fail(error);
+        self.failed_in_batch += 1;
+        let indexer = &self.job.indexer;
+        let over = |most: Option<u64>, count: u64| most.filter(|most| count > *most);
+        if let Some(most) = over(indexer.max_failed_items, total) {
+            return Some(format!(
+                "The run ended because {total} items failed and 'maxFailedItems' is {most}. {shown}"
+            ));
+        }
+        let most = over(indexer.max_failed_items_per_batch, self.failed_in_batch)?;
+        let count = self.failed_in_batch;
+        Some(format!(
+            "The run ended because {count} items of one batch failed and 'maxFailedItemsPerBatch' is {most}. {shown}"
+        ))
+    }
+
+    pub(super) fn warn(&self, blob: &Blob, message: String, name: String) {
+        self.run.warn(Some(self.source.address(&blob.name)), message, Some(name), Some(blob.name.clone()));
+    }
+
+    pub(super) fn extraction(&self) -> String {
+        format!("DocumentExtraction.{}.{}", self.job.source.kind, self.job.source.name)
+    }
+}

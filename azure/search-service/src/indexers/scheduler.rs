@@ -1,0 +1,235 @@
+//! All indexers of a service: which are due, which run, what clients may ask of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use http::StatusCode;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::definition::IndexerDefinition;
+use super::run::{Job, Run, Runner};
+use super::source::Places;
+use super::state::StateStore;
+use super::status::{self, ExecutionResult, ExecutionStatus, Limits};
+use crate::ApiError;
+
+/// One run at a time for each indexer.
+pub struct Indexers {
+    runner: Runner,
+    live: Mutex<HashMap<String, Arc<Run>>>,
+}
+
+/// A run that has its place and waits to begin. Dropping it gives the place back.
+pub struct Ticket {
+    indexers: Arc<Indexers>,
+    job: Job,
+    run: Arc<Run>,
+}
+
+impl Indexers {
+    pub fn new(store: Arc<dyn StateStore>, places: Places, limits: Limits) -> Arc<Self> {
+        Arc::new(Self { runner: Runner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
+    }
+
+    /// Starts a run on a thread for blocking work. The handle may be dropped.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn start(self: &Arc<Self>, job: Job) -> Result<JoinHandle<ExecutionResult>, ApiError> {
+        let ticket = self.begin(job)?;
+        Ok(tokio::task::spawn_blocking(move || ticket.run()))
+    }
+
+    /// Takes the place of a run; 409 when another has it.
+    pub fn begin(self: &Arc<Self>, job: Job) -> Result<Ticket, ApiError> {
+        let name = &job.indexer.name;
+        if job.indexer.disabled {
+            return Err(ApiError::invalid(format!(
+                "Indexer '{name}' is disabled. Set its 'disabled' to false to run it."
+            )));
+        }
+        let mut live = self.live();
+        if live.contains_key(name) {
+            return Err(busy());
+        }
+        let run = Arc::new(self.runner.prepare(name)?);
+        live.insert(name.clone(), Arc::clone(&run));
+        drop(live);
+        Ok(Ticket { indexers: Arc::clone(self), job, run })
+    }
+
+    /// Notes a run that could not begin because what it needs is gone (a data source, an index).
+    pub fn fail(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
+        let now = Utc::now();
+        self.runner.change_record(indexer, |record| {
+            record.broken = true;
+            record.last_start = Some(now.timestamp_millis());
+            let mut result = ExecutionResult::reset(None, now);
+            result.status = ExecutionStatus::TransientFailure;
+            result.error_message = Some(error.message.clone());
+            record.remember(result);
+        })
+    }
+
+    /// The answer to `search.status`.
+    pub fn status(&self, indexer: &str) -> Result<Value, ApiError> {
+        let live = self.live().get(indexer).map(|run| run.result());
+        let mut record = self.runner.record(indexer)?;
+        // A run is in progress until its place is free, or a client that sees its end could not start the next.
+        if let (Some(live), Some(first)) = (&live, record.history.first())
+            && live.start_time == first.start_time
+        {
+            record.history.remove(0);
+        }
+        Ok(status::status(indexer, &record, live, &self.runner.limits))
+    }
+
+    /// `search.reset`: the next run takes all blobs again.
+    pub fn reset(&self, indexer: &str) -> Result<(), ApiError> {
+        // The lock is held so that no run begins in between.
+        let live = self.live();
+        if live.contains_key(indexer) {
+            return Err(busy());
+        }
+        self.runner.clear(indexer)?;
+        self.runner.change_record(indexer, |record| {
+            record.tracking = None;
+            record.reset_keys.clear();
+            record.reset_blobs.clear();
+            record.remember(ExecutionResult::reset(None, Utc::now()));
+        })
+    }
+
+    /// `search.resetdocs`: the next run takes these documents again, and nothing else.
+    pub fn reset_docs(&self, indexer: &str, body: &Value, overwrite: bool) -> Result<(), ApiError> {
+        let keys = strings(body, "documentKeys")?;
+        let blobs = strings(body, "datasourceDocumentIds")?;
+        self.runner.change_record(indexer, |record| {
+            if overwrite {
+                record.reset_keys.clear();
+                record.reset_blobs.clear();
+            }
+            record.reset_keys.extend(keys);
+            record.reset_blobs.extend(blobs);
+            record.remember(ExecutionResult::reset(Some("resetDocs"), Utc::now()));
+        })
+    }
+
+    /// `search.resync`: there are no permissions in folders to read again.
+    pub fn resync(&self, indexer: &str, body: &Value) -> Result<(), ApiError> {
+        for option in strings(body, "options")? {
+            if option != "permissions" {
+                return Err(ApiError::invalid(format!("The resync option '{option}' is not known.")));
+            }
+        }
+        Err(ApiError::not_here(format!(
+            "Indexer '{indexer}' reads folders, which have no permissions to resync. Use search.reset and search.run to index everything again."
+        )))
+    }
+
+    /// The names of indexers whose schedule says that they run now.
+    pub fn due<'a>(
+        &self,
+        indexers: impl IntoIterator<Item = &'a IndexerDefinition>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<&'a str>, ApiError> {
+        let mut due = Vec::new();
+        for indexer in indexers {
+            if indexer.disabled || indexer.schedule.is_none() || self.live().contains_key(&indexer.name) {
+                continue;
+            }
+            let last =
+                self.runner.record(&indexer.name)?.last_start.and_then(DateTime::from_timestamp_millis);
+            if is_due(indexer, last, now) {
+                due.push(indexer.name.as_str());
+            }
+        }
+        Ok(due)
+    }
+
+    pub fn is_running(&self, indexer: &str) -> bool {
+        self.live().contains_key(indexer)
+    }
+
+    /// Ends the run of an indexer before its next item.
+    pub fn cancel(&self, indexer: &str) {
+        if let Some(run) = self.live().get(indexer) {
+            run.cancel();
+        }
+    }
+
+    /// Ends all runs, for the end of the service. What they have indexed stays; the next runs go on from there.
+    pub fn cancel_all(&self) {
+        self.live().values().for_each(|run| run.cancel());
+    }
+
+    /// The indexer was deleted.
+    pub fn forget(&self, indexer: &str) {
+        let live = self.live();
+        match live.get(indexer) {
+            // The run removes what is kept when it has ended.
+            Some(run) => run.forget(),
+            None => self.runner.forget(indexer),
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    /// Runs to the end. Blocks.
+    pub fn run(self) -> ExecutionResult {
+        self.indexers.runner.run(&self.job, &self.run)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.indexers.live().remove(&self.job.indexer.name);
+    }
+}
+
+/// Whether an indexer runs right after it was created: unless it is disabled or its schedule begins later.
+pub fn runs_when_created(indexer: &IndexerDefinition, now: DateTime<Utc>) -> bool {
+    let later =
+        indexer.schedule.as_ref().and_then(|schedule| schedule.start).is_some_and(|start| start > now);
+    !indexer.disabled && !later
+}
+
+fn is_due(indexer: &IndexerDefinition, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    let Some(schedule) = &indexer.schedule else { return false };
+    match (schedule.start, last) {
+        (Some(start), _) if now < start => false,
+        (_, None) => true,
+        (None, Some(last)) => now.signed_duration_since(last) >= schedule.interval,
+        (Some(start), Some(last)) => {
+            // Times that passed while a run was busy are not made up for.
+            let interval = schedule.interval.num_seconds().max(1);
+            let since = now.signed_duration_since(start).num_seconds();
+            let latest = start.timestamp() + since - since % interval;
+            last.timestamp() < latest
+        }
+    }
+}
+
+fn busy() -> ApiError {
+    ApiError::new(
+        StatusCode::CONFLICT,
+        "OperationNotAllowed",
+        "Another indexer invocation is currently in progress; concurrent invocations are not allowed.",
+    )
+}
+
+fn strings(body: &Value, name: &str) -> Result<Vec<String>, ApiError> {
+    let wrong = || ApiError::invalid(format!("'{name}' must be an array of strings."));
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(list)) => {
+            list.iter().map(|value| value.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}

@@ -1,0 +1,327 @@
+//! Skillsets: the skills that need no model, run over each document on its way to the index.
+
+mod expression;
+mod merge;
+mod split;
+pub mod tree;
+
+use expression::Expression;
+use serde_json::{Map, Value};
+use split::Splitter;
+use tree::{Node, Path};
+
+use super::definition::{required, text};
+use crate::ApiError;
+
+/// Skills in the order in which they run.
+#[derive(Debug)]
+pub struct Skillset {
+    pub name: String,
+    skills: Vec<Skill>,
+    /// Parts of the definition that runs do not follow, said once per run.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Skill {
+    name: String,
+    context: Path,
+    inputs: Vec<Input>,
+    /// Names of outputs, and the names they get in the tree.
+    outputs: Vec<(String, String)>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Split(Splitter),
+    Merge {
+        before: String,
+        after: String,
+    },
+    Shape,
+    Conditional,
+    /// Kept, but every document passes it by.
+    Elsewhere(String),
+}
+
+#[derive(Debug)]
+struct Input {
+    name: String,
+    from: From,
+}
+
+#[derive(Debug)]
+enum From {
+    Path(Path),
+    Expression(Expression),
+    Parts { context: Option<Path>, inputs: Vec<Input> },
+}
+
+/// What a skill could not do for a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillWarning {
+    pub skill: String,
+    pub message: String,
+}
+
+const DEEPEST_INPUTS: usize = 8;
+const LARGEST_RESULT: usize = 256 * 1024 * 1024;
+const MOST_SKILLS: usize = 100;
+
+impl Skillset {
+    pub fn parse(json: &Value) -> Result<Self, ApiError> {
+        let json = json.as_object().ok_or_else(|| ApiError::invalid("A skillset must be a JSON object."))?;
+        let name = required(json, "name", "skillset")?.to_owned();
+        let skills = match json.get("skills") {
+            Some(Value::Array(skills)) => skills,
+            _ => return Err(ApiError::invalid("The required property 'skills' is missing in 'skillset'.")),
+        };
+        if skills.len() > MOST_SKILLS {
+            return Err(ApiError::invalid(format!("A skillset may have {MOST_SKILLS} skills at most.")));
+        }
+        let skills = skills.iter().enumerate().map(|(at, skill)| Skill::parse(skill, at + 1));
+        let mut notes = Vec::new();
+        for (part, label) in
+            [("indexProjections", "index projections"), ("knowledgeStore", "knowledge stores")]
+        {
+            if json.get(part).is_some_and(|value| !value.is_null()) {
+                notes.push(format!(
+                    "Skillset '{name}' has {label}, which this service keeps but does not run."
+                ));
+            }
+        }
+        Ok(Self { name, skills: skills.collect::<Result<_, _>>()?, notes })
+    }
+
+    /// Runs all skills over one document.
+    pub fn enrich(&self, tree: &mut Node) -> Vec<SkillWarning> {
+        let mut warnings = Vec::new();
+        for skill in &self.skills {
+            if let Err(message) = skill.run(tree) {
+                warnings.push(SkillWarning { skill: skill.name.clone(), message });
+            }
+        }
+        warnings
+    }
+}
+
+impl Skill {
+    fn parse(json: &Value, at: usize) -> Result<Self, ApiError> {
+        let json =
+            json.as_object().ok_or_else(|| ApiError::invalid(format!("Skill {at} must be an object.")))?;
+        let name = text(json, "name")?.map_or_else(|| format!("#{at}"), str::to_owned);
+        let kind = match required(json, "@odata.type", "skill")? {
+            "#Microsoft.Skills.Text.SplitSkill" => match text(json, "unit")? {
+                None | Some("characters") => Kind::Split(Splitter::parse(json)?),
+                Some(_) => Kind::Elsewhere(
+                    "counts in tokens of a model, which this service does not have; use the unit 'characters'"
+                        .to_owned(),
+                ),
+            },
+            "#Microsoft.Skills.Text.MergeSkill" => Kind::Merge {
+                before: text(json, "insertPreTag")?.unwrap_or(" ").to_owned(),
+                after: text(json, "insertPostTag")?.unwrap_or(" ").to_owned(),
+            },
+            "#Microsoft.Skills.Util.ShaperSkill" => Kind::Shape,
+            "#Microsoft.Skills.Util.ConditionalSkill" => Kind::Conditional,
+            other => Kind::Elsewhere(format!("of type '{other}' needs a model or a service that is not here")),
+        };
+        let outputs = match json.get("outputs") {
+            Some(Value::Array(outputs)) => outputs.iter().filter_map(Value::as_object),
+            _ => return Err(ApiError::invalid(format!("Skill '{name}' has no 'outputs'."))),
+        };
+        let outputs = outputs.map(|output| {
+            let name = required(output, "name", "outputs")?;
+            Ok::<_, ApiError>((name.to_owned(), text(output, "targetName")?.unwrap_or(name).to_owned()))
+        });
+        let outputs = outputs.collect::<Result<_, _>>()?;
+        let inputs = inputs(json, &name, 0)?;
+        Ok(Self {
+            context: Path::parse(text(json, "context")?.unwrap_or("/document"))?,
+            name,
+            inputs,
+            outputs,
+            kind,
+        })
+    }
+
+    fn run(&self, tree: &mut Node) -> Result<(), String> {
+        if let Kind::Elsewhere(why) = &self.kind {
+            return Err(format!("Skill '{}' {why}; it was skipped.", self.name));
+        }
+        for place in tree.places(&self.context) {
+            let input = |name: &str| {
+                let input = self.inputs.iter().find(|input| input.name == name)?;
+                input.value(tree, &self.context, &place).filter(|value| !value.is_null())
+            };
+            let results = match &self.kind {
+                Kind::Split(splitter) => match input("text") {
+                    Some(Value::String(text)) => splitter.split(&text),
+                    Some(_) => return Err(format!("The input 'text' of skill '{}' is not text.", self.name)),
+                    None => return Err(format!("The input 'text' of skill '{}' is missing.", self.name)),
+                },
+                Kind::Merge { before, after } => {
+                    merge::merge(input("text"), input("itemsToInsert"), input("offsets"), before, after)?
+                }
+                Kind::Shape => {
+                    let members = self.inputs.iter().filter_map(|input| {
+                        Some((input.name.clone(), input.value(tree, &self.context, &place)?))
+                    });
+                    Map::from_iter([("output".to_owned(), Value::Object(members.collect()))])
+                }
+                Kind::Conditional => {
+                    let holds = match input("condition") {
+                        Some(Value::Bool(holds)) => holds,
+                        _ => {
+                            return Err(format!(
+                                "The condition of skill '{}' is neither true nor false.",
+                                self.name
+                            ));
+                        }
+                    };
+                    let chosen = input(if holds { "whenTrue" } else { "whenFalse" });
+                    Map::from_iter([("output".to_owned(), chosen.unwrap_or(Value::Null))])
+                }
+                Kind::Elsewhere(_) => continue,
+            };
+            // Skills that repeat what others made could double a document each time.
+            if results.values().map(tree::weight).sum::<usize>() > LARGEST_RESULT {
+                return Err(format!(
+                    "The result of skill '{}' is larger than {LARGEST_RESULT} bytes.",
+                    self.name
+                ));
+            }
+            let mut results = results;
+            for (name, target) in &self.outputs {
+                if let Some(value) = results.get_mut(name) {
+                    tree.put(&self.context, &place, target, value.take());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Input {
+    fn value(&self, tree: &Node, context: &Path, place: &[usize]) -> Option<Value> {
+        match &self.from {
+            From::Path(path) => tree.input(context, place, path),
+            From::Expression(expression) => {
+                Some(expression.value(&|path| tree.input(context, place, path).unwrap_or(Value::Null)))
+            }
+            From::Parts { context: None, inputs } => Some(shape(inputs, tree, context, place)),
+            From::Parts { context: Some(inner), inputs } => {
+                let places = tree.places_below(inner, context, place);
+                Some(Value::Array(places.iter().map(|place| shape(inputs, tree, inner, place)).collect()))
+            }
+        }
+    }
+}
+
+fn shape(inputs: &[Input], tree: &Node, context: &Path, place: &[usize]) -> Value {
+    let members =
+        inputs.iter().filter_map(|input| Some((input.name.clone(), input.value(tree, context, place)?)));
+    Value::Object(members.collect())
+}
+
+fn inputs(json: &Map<String, Value>, skill: &str, depth: usize) -> Result<Vec<Input>, ApiError> {
+    if depth > DEEPEST_INPUTS {
+        return Err(ApiError::invalid(format!("The inputs of skill '{skill}' are nested too deeply.")));
+    }
+    let Some(Value::Array(list)) = json.get("inputs") else {
+        return Err(ApiError::invalid(format!("Skill '{skill}' has no 'inputs'.")));
+    };
+    list.iter()
+        .filter_map(Value::as_object)
+        .map(|input| {
+            let name = required(input, "name", "inputs")?.to_owned();
+            let from = match text(input, "source")? {
+                Some(source) if source.trim_start().starts_with('=') => {
+                    From::Expression(Expression::parse(source.trim_start().trim_start_matches('='))?)
+                }
+                Some(source) => From::Path(Path::parse(source)?),
+                None => From::Parts {
+                    context: text(input, "sourceContext")?.map(Path::parse).transpose()?,
+                    inputs: inputs(input, skill, depth + 1)?,
+                },
+            };
+            Ok(Input { name, from })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn enrich(skills: Value, document: Value) -> (Node, Vec<SkillWarning>) {
+        let skillset = Skillset::parse(&json!({"name": "s", "skills": skills})).unwrap();
+        let mut tree = Node::document(document.as_object().unwrap(), &Map::new());
+        let warnings = skillset.enrich(&mut tree);
+        (tree, warnings)
+    }
+
+    fn at(tree: &Node, path: &str) -> Option<Value> {
+        tree.select(&Path::parse(path).unwrap())
+    }
+
+    #[test]
+    fn splits_below_a_value_and_goes_on_with_each_page() {
+        let (tree, warnings) = enrich(
+            json!([
+                {"@odata.type": "#Microsoft.Skills.Text.SplitSkill", "context": "/document/content",
+                 "textSplitMode": "sentences",
+                 "inputs": [{"name": "text", "source": "/document/content"}],
+                 "outputs": [{"name": "textItems", "targetName": "pages"}]},
+                {"@odata.type": "#Microsoft.Skills.Util.ShaperSkill", "context": "/document/content/pages/*",
+                 "inputs": [{"name": "page", "source": "/document/content/pages/*"},
+                            {"name": "title", "source": "/document/title"}],
+                 "outputs": [{"name": "output", "targetName": "shaped"}]},
+            ]),
+            json!({"content": "One. Two.", "title": "T"}),
+        );
+        assert_eq!(warnings, []);
+        assert_eq!(at(&tree, "/document/content"), Some(json!("One. Two.")));
+        assert_eq!(at(&tree, "/document/content/pages/*"), Some(json!(["One. ", "Two."])));
+        assert_eq!(at(&tree, "/document/content/pages/*/shaped/page"), Some(json!(["One. ", "Two."])));
+        assert_eq!(at(&tree, "/document/content/pages/1/shaped/title"), Some(json!("T")));
+    }
+
+    #[test]
+    fn a_condition_chooses() {
+        let skill = json!([{"@odata.type": "#Microsoft.Skills.Util.ConditionalSkill", "inputs": [
+            {"name": "condition", "source": "= $(/document/language) == null"},
+            {"name": "whenTrue", "source": "= 'en'"},
+            {"name": "whenFalse", "source": "= $(/document/language)"}],
+            "outputs": [{"name": "output", "targetName": "spoken"}]}]);
+        let (tree, _) = enrich(skill.clone(), json!({}));
+        assert_eq!(at(&tree, "/document/spoken"), Some(json!("en")));
+        let (tree, _) = enrich(skill, json!({"language": "fr"}));
+        assert_eq!(at(&tree, "/document/spoken"), Some(json!("fr")));
+    }
+
+    #[test]
+    fn shapes_lists_of_parts() {
+        let (tree, _) = enrich(
+            json!([{"@odata.type": "#Microsoft.Skills.Util.ShaperSkill",
+                "inputs": [{"name": "rooms", "sourceContext": "/document/list/*",
+                    "inputs": [{"name": "title", "source": "/document/list/*/n"}]}],
+                "outputs": [{"name": "output", "targetName": "o"}]}]),
+            json!({"list": [{"n": 1}, {"n": 2}]}),
+        );
+        assert_eq!(at(&tree, "/document/o/rooms"), Some(json!([{"title": 1}, {"title": 2}])));
+    }
+
+    #[test]
+    fn skills_that_need_models_warn_and_are_skipped() {
+        let (_, warnings) = enrich(
+            json!([{"@odata.type": "#Microsoft.Skills.Text.V3.EntityRecognitionSkill", "name": "ents",
+                "inputs": [], "outputs": []}]),
+            json!({}),
+        );
+        assert!(warnings[0].message.contains("'ents'") && warnings[0].message.contains("needs a model"));
+    }
+}

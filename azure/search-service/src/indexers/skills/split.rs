@@ -1,0 +1,156 @@
+//! Splits text into pages or sentences.
+
+use serde_json::{Map, Value};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::ApiError;
+use crate::indexers::definition::{integer, text};
+
+#[derive(Debug)]
+pub(super) struct Splitter {
+    /// `None` splits into sentences.
+    pages: Option<Pages>,
+}
+
+#[derive(Debug)]
+struct Pages {
+    longest: usize,
+    overlap: usize,
+    /// 0: all.
+    most: usize,
+}
+
+impl Splitter {
+    pub(super) fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
+        let number = |name: &str, default: usize, range: std::ops::RangeInclusive<usize>| {
+            let given = integer(json, name)?.map_or(Some(default), |given| usize::try_from(given).ok());
+            given.filter(|given| range.contains(given)).ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "'{name}' of a SplitSkill must be {} to {}.",
+                    range.start(),
+                    range.end()
+                ))
+            })
+        };
+        let pages = match text(json, "textSplitMode")?.unwrap_or("pages") {
+            "sentences" => None,
+            "pages" => {
+                let longest = number("maximumPageLength", 5_000, 300..=50_000)?;
+                let overlap = number("pageOverlapLength", 0, 0..=longest / 2)?;
+                Some(Pages { longest, overlap, most: number("maximumPagesToTake", 0, 0..=usize::MAX)? })
+            }
+            other => {
+                return Err(ApiError::invalid(format!(
+                    "'textSplitMode' is '{other}'; it must be pages or sentences."
+                )));
+            }
+        };
+        Ok(Self { pages })
+    }
+
+    pub(super) fn split(&self, text: &str) -> Map<String, Value> {
+        let pieces = match &self.pages {
+            Some(pages) => pages.split(text),
+            None => text.split_sentence_bound_indices().map(|(at, piece)| (at, at + piece.len())).collect(),
+        };
+        let (mut texts, mut offsets, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut counted, mut characters) = (0, 0);
+        for (start, end) in pieces {
+            let piece = text.get(start..end).unwrap_or("");
+            // Starts never go back, so each character is counted once.
+            characters += text.get(counted..start).unwrap_or("").chars().count();
+            counted = start;
+            texts.push(Value::from(piece));
+            offsets.push(Value::from(characters));
+            lengths.push(Value::from(piece.chars().count()));
+        }
+        let positions = (1..=texts.len()).map(Value::from).collect();
+        [("textItems", texts), ("offsets", offsets), ("lengths", lengths), ("ordinalPositions", positions)]
+            .into_iter()
+            .map(|(name, list)| (name.to_owned(), Value::Array(list)))
+            .collect()
+    }
+}
+
+impl Pages {
+    /// Byte positions of pages, each ending with a sentence if possible, else with a word.
+    fn split(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut pages = Vec::new();
+        let (mut start, mut last_end) = (0, 0);
+        while last_end < text.len() && (self.most == 0 || pages.len() < self.most) {
+            let rest = text.get(start..).unwrap_or("");
+            let end = match rest.char_indices().nth(self.longest) {
+                None => text.len(),
+                Some((window, _)) => {
+                    let window = rest.get(..window).unwrap_or(rest);
+                    // A page must end after the one before it, or there would be no end of pages.
+                    let fresh = |at: &usize| start + *at > last_end;
+                    let sentence =
+                        window.split_sentence_bound_indices().map(|(at, _)| at).filter(fresh).last();
+                    let word = || {
+                        let blank = window.rfind(char::is_whitespace)?;
+                        let width = window.get(blank..)?.chars().next()?.len_utf8();
+                        Some(blank + width).filter(fresh)
+                    };
+                    start + sentence.or_else(word).unwrap_or(window.len())
+                }
+            };
+            pages.push((start, end));
+            last_end = end;
+            let back = text.get(start..end).unwrap_or("").char_indices().rev();
+            start = match self.overlap.checked_sub(1).and_then(|last| back.map(|(at, _)| at).nth(last)) {
+                Some(at) => start + at.max(1),
+                None => end,
+            };
+            while !text.is_char_boundary(start) {
+                start += 1;
+            }
+        }
+        pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(text: &str, longest: usize, overlap: usize, most: usize) -> Map<String, Value> {
+        Splitter { pages: Some(Pages { longest, overlap, most }) }.split(text)
+    }
+
+    #[test]
+    fn pages_end_with_sentences_then_words_then_anywhere() {
+        let text = "One is. Two is. Three is.";
+        assert_eq!(pages(text, 17, 0, 0)["textItems"], serde_json::json!(["One is. Two is. ", "Three is."]));
+        assert_eq!(
+            pages("alpha beta gamma", 12, 0, 0)["textItems"],
+            serde_json::json!(["alpha beta ", "gamma"])
+        );
+        assert_eq!(pages("äääää", 2, 0, 0)["textItems"], serde_json::json!(["ää", "ää", "ä"]));
+    }
+
+    #[test]
+    fn pages_overlap_and_say_where_they_are() {
+        let split = pages("äbcdefghij", 4, 2, 0);
+        assert_eq!(split["textItems"], serde_json::json!(["äbcd", "cdef", "efgh", "ghij"]));
+        assert_eq!(split["offsets"], serde_json::json!([0, 2, 4, 6]));
+        assert_eq!(split["lengths"], serde_json::json!([4, 4, 4, 4]));
+        assert_eq!(pages("äbcdefghij", 4, 2, 2)["ordinalPositions"], serde_json::json!([1, 2]));
+        assert_eq!(pages("", 4, 0, 0)["textItems"], serde_json::json!([]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pages_cover_the_text_and_stay_short(text in "[a-zäß .\n]{0,200}", longest in 2_usize..20, overlap in 0_usize..10) {
+            let overlap = overlap.min(longest / 2);
+            let found = Pages { longest, overlap, most: 0 }.split(&text);
+            let mut covered = 0;
+            for (start, end) in found {
+                assert!(start <= covered && end > covered);
+                assert!(text[start..end].chars().count() <= longest);
+                covered = end;
+            }
+            assert_eq!(covered, text.len());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The enrichment tree: a document, and what skills hang below its values.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::ApiError;
+
+/// One place of the tree. Unlike in JSON, a text may have members: `/document/content/pages`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Node {
+    /// A plain value; null when there is none.
+    value: Value,
+    members: BTreeMap<String, Node>,
+    items: Option<Vec<Node>>,
+}
+
+/// `/document/pages/*/text`, without the first part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Name(String),
+    /// Each element.
+    Star,
+}
+
+impl Path {
+    pub fn parse(text: &str) -> Result<Self, ApiError> {
+        let rest = text.trim().trim_end_matches('/').strip_prefix("/document");
+        let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).ok_or_else(|| {
+            ApiError::invalid(format!(
+                "The path '{text}' must begin with '/document', as '/document/content' does."
+            ))
+        })?;
+        let parts = rest.split('/').filter(|part| !part.is_empty());
+        Ok(Self(
+            parts
+                .map(|part| match part {
+                    "*" => Part::Star,
+                    name => Part::Name(name.to_owned()),
+                })
+                .collect(),
+        ))
+    }
+}
+
+impl Node {
+    /// The tree of an item and of what is known of its blob.
+    pub fn document(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
+        let mut members: BTreeMap<String, Node> =
+            metadata.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))).collect();
+        members.extend(fields.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))));
+        Self { members, ..Self::default() }
+    }
+
+    fn new(value: Value) -> Self {
+        match value {
+            Value::Object(members) => {
+                let members = members.into_iter().map(|(name, value)| (name, Self::new(value))).collect();
+                Self { members, ..Self::default() }
+            }
+            Value::Array(list) => {
+                Self { items: Some(list.into_iter().map(Self::new).collect()), ..Self::default() }
+            }
+            value => Self { value, ..Self::default() },
+        }
+    }
+
+    /// The value without what skills have hung below it.
+    fn to_value(&self) -> Value {
+        match (&self.items, &self.value) {
+            (Some(items), _) => Value::Array(items.iter().map(Self::to_value).collect()),
+            (None, Value::Null) if !self.members.is_empty() => Value::Object(
+                self.members.iter().map(|(name, node)| (name.clone(), node.to_value())).collect(),
+            ),
+            (None, value) => value.clone(),
+        }
+    }
+
+    /// The value at a path; stars make one flat list.
+    pub fn select(&self, path: &Path) -> Option<Value> {
+        self.input(&Path(Vec::new()), &[], path)
+    }
+
+    /// All places that a context names, as the positions that its stars stand for.
+    pub fn places(&self, context: &Path) -> Vec<Vec<usize>> {
+        self.places_below(context, &Path(Vec::new()), &[])
+    }
+
+    /// The places of `inner` that lie below one place of an outer context.
+    pub fn places_below(&self, inner: &Path, outer: &Path, place: &[usize]) -> Vec<Vec<usize>> {
+        let mut found = Vec::new();
+        let bound = bound(&inner.0, &outer.0, place);
+        self.walk(&inner.0, bound, &mut Vec::new(), &mut |_, place| found.push(place.to_vec()));
+        found
+    }
+
+    /// The value of a source path seen from one place of a context: shared stars stand for the same elements.
+    pub fn input(&self, context: &Path, place: &[usize], source: &Path) -> Option<Value> {
+        let bound = bound(&source.0, &context.0, place);
+        let stars = source.0.iter().filter(|part| **part == Part::Star).count();
+        let mut found = Vec::new();
+        self.walk(&source.0, bound, &mut Vec::new(), &mut |node, _| found.push(node.to_value()));
+        if stars > bound.len() { Some(Value::Array(found)) } else { found.pop() }
+    }
+
+    /// Hangs a value below one place of a context.
+    pub fn put(&mut self, context: &Path, place: &[usize], name: &str, value: Value) {
+        let mut place = place.iter();
+        let mut here = self;
+        for part in &context.0 {
+            let next = match part {
+                Part::Star => place.next().and_then(|at| here.items.as_mut()?.get_mut(*at)),
+                Part::Name(name) => here.member_mut(name),
+            };
+            let Some(next) = next else { return };
+            here = next;
+        }
+        here.members.insert(name.to_owned(), Self::new(value));
+    }
+
+    fn member(&self, name: &str) -> Option<&Self> {
+        self.members.get(name).or_else(|| self.items.as_ref()?.get(name.parse::<usize>().ok()?))
+    }
+
+    fn member_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match self.members.get_mut(name) {
+            Some(member) => Some(member),
+            None => self.items.as_mut()?.get_mut(name.parse::<usize>().ok()?),
+        }
+    }
+
+    fn walk<'a>(
+        &'a self,
+        path: &[Part],
+        bound: &[usize],
+        place: &mut Vec<usize>,
+        found: &mut dyn FnMut(&'a Self, &[usize]),
+    ) {
+        match path.split_first() {
+            None => found(self, place),
+            Some((Part::Name(name), rest)) => {
+                if let Some(member) = self.member(name) {
+                    member.walk(rest, bound, place, found);
+                }
+            }
+            Some((Part::Star, rest)) => {
+                let fixed = bound.get(place.len());
+                for (at, item) in self.items.iter().flatten().enumerate() {
+                    if fixed.is_none_or(|fixed| *fixed == at) {
+                        place.push(at);
+                        item.walk(rest, bound, place, found);
+                        place.pop();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// About how many bytes a value takes.
+pub fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 32,
+        Value::Array(list) => list.iter().map(weight).sum::<usize>() + 32,
+        Value::Object(members) => members.iter().map(|(name, value)| name.len() + weight(value) + 32).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 32,
+    }
+}
+
+/// The positions that the stars of `path` share with a context.
+fn bound<'p>(path: &[Part], context: &[Part], place: &'p [usize]) -> &'p [usize] {
+    let shared = path.iter().zip(context).take_while(|(one, other)| one == other);
+    let stars = shared.filter(|(part, _)| **part == Part::Star).count();
+    place.get(..stars).unwrap_or(place)
+}

@@ -1,0 +1,159 @@
+//! What a client sees of an indexer's runs: results, history, limits.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::state::Record;
+
+/// How a run ended, or how far it is. Written as the wire spells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionResult {
+    pub status: ExecutionStatus,
+    pub status_detail: Option<String>,
+    pub mode: String,
+    pub error_message: Option<String>,
+    pub start_time: String,
+    pub end_time: Option<String>,
+    pub errors: Vec<ItemError>,
+    pub warnings: Vec<ItemWarning>,
+    pub items_processed: u64,
+    pub items_failed: u64,
+    pub initial_tracking_state: Option<String>,
+    pub final_tracking_state: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExecutionStatus {
+    TransientFailure,
+    Success,
+    InProgress,
+    Reset,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemError {
+    pub key: Option<String>,
+    pub error_message: String,
+    pub status_code: u16,
+    pub name: Option<String>,
+    pub details: Option<String>,
+    pub documentation_link: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemWarning {
+    pub key: Option<String>,
+    pub message: String,
+    pub name: Option<String>,
+    pub details: Option<String>,
+    pub documentation_link: Option<String>,
+}
+
+/// How much one run, one blob and one text may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub run_time: Duration,
+    /// For files that are read as a whole; files of lines may be larger.
+    pub document_bytes: u64,
+    pub content_characters: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            run_time: Duration::from_secs(24 * 60 * 60),
+            document_bytes: 256 * 1024 * 1024,
+            content_characters: 16 * 1024 * 1024,
+        }
+    }
+}
+
+pub const INDEXING_ALL: &str = "indexingAllDocs";
+pub const INDEXING_RESET: &str = "indexingResetDocs";
+/// Azure keeps fifty runs; the details of older ones are cut so that fifty bad runs stay small.
+const LONGEST_HISTORY: usize = 50;
+const OLD_MESSAGES: usize = 20;
+
+impl ExecutionResult {
+    /// The entry that a reset leaves in the history.
+    pub fn reset(detail: Option<&str>, now: DateTime<Utc>) -> Self {
+        Self {
+            status: ExecutionStatus::Reset,
+            status_detail: detail.map(str::to_owned),
+            mode: if detail.is_some() { INDEXING_RESET } else { INDEXING_ALL }.to_owned(),
+            error_message: None,
+            start_time: time(now),
+            end_time: Some(time(now)),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            items_processed: 0,
+            items_failed: 0,
+            initial_tracking_state: None,
+            final_tracking_state: None,
+        }
+    }
+}
+
+impl Record {
+    /// Puts a result in front of the others.
+    pub fn remember(&mut self, result: ExecutionResult) {
+        if let Some(older) = self.history.first_mut() {
+            older.errors.truncate(OLD_MESSAGES);
+            older.warnings.truncate(OLD_MESSAGES);
+        }
+        self.history.insert(0, result);
+        self.history.truncate(LONGEST_HISTORY);
+    }
+}
+
+/// The answer to `search.status`.
+pub fn status(name: &str, record: &Record, live: Option<ExecutionResult>, limits: &Limits) -> Value {
+    let last = live.as_ref().or(record.history.first());
+    // A failed run is tried again by the schedule, so the indexer as a whole is still "running" in Azure's words.
+    let overall = if record.broken && live.is_none() { "error" } else { "running" };
+    let mode = match (&live, record.reset_keys.is_empty() && record.reset_blobs.is_empty()) {
+        (Some(live), _) => live.mode.as_str(),
+        (None, true) => INDEXING_ALL,
+        (None, false) => INDEXING_RESET,
+    };
+    json!({
+        "name": name,
+        "status": overall,
+        "lastResult": last,
+        "executionHistory": record.history,
+        "limits": {
+            "maxRunTime": duration(limits.run_time),
+            "maxDocumentExtractionSize": limits.document_bytes,
+            "maxDocumentContentCharactersToExtract": limits.content_characters,
+        },
+        "currentState": {
+            "mode": mode,
+            "allDocsInitialTrackingState": record.tracking,
+            "allDocsFinalTrackingState": if live.is_some() { &None } else { &record.tracking },
+            "resetDocsInitialTrackingState": null,
+            "resetDocsFinalTrackingState": null,
+            "resyncInitialTrackingState": null,
+            "resyncFinalTrackingState": null,
+            "resetDocumentKeys": record.reset_keys,
+            "resetDatasourceDocumentIds": record.reset_blobs,
+        },
+    })
+}
+
+fn duration(span: Duration) -> String {
+    match span.as_secs() {
+        seconds if seconds > 0 && seconds % 3600 == 0 => format!("PT{}H", seconds / 3600),
+        seconds => format!("PT{seconds}S"),
+    }
+}
+
+pub fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}

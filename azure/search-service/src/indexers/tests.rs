@@ -1,0 +1,171 @@
+//! Whole runs over folders, against an index that is a map.
+
+mod changes;
+mod folders;
+mod limits;
+mod modes;
+mod schedules;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::{fs, process};
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::ApiError;
+use crate::definition::field::{Field, FieldType, Primitive, Schema};
+
+/// A folder that is removed when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("bindpost-indexers-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("blobs/docs")).unwrap();
+        Self(path)
+    }
+
+    /// Writes a file of the container `docs`.
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.0.join("blobs/docs").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.0.join("blobs/docs").join(name)).unwrap();
+    }
+
+    fn places(&self) -> Places {
+        Places { blobs: self.0.join("blobs"), allowed: Vec::new() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+type Hook = Box<dyn Fn() + Send + Sync>;
+
+/// An index in memory. It refuses documents whose title is "refuse".
+#[derive(Default)]
+struct Index {
+    documents: Mutex<BTreeMap<String, Map<String, Value>>>,
+    batches: Mutex<Vec<usize>>,
+    /// Called before each batch.
+    hook: Option<Hook>,
+}
+
+impl Index {
+    fn keys(&self) -> Vec<String> {
+        self.documents.lock().unwrap().keys().cloned().collect()
+    }
+
+    fn all(&self) -> Vec<Value> {
+        self.documents.lock().unwrap().values().cloned().map(Value::Object).collect()
+    }
+}
+
+impl Target for Index {
+    fn schema(&self) -> Result<Arc<Schema>, ApiError> {
+        let mut id = Field::new("id", FieldType::One(Primitive::String));
+        id.key = true;
+        let one = |name, primitive| Field::new(name, FieldType::One(primitive));
+        let fields = vec![
+            id,
+            one("title", Primitive::String),
+            one("content", Primitive::String),
+            one("count", Primitive::Int32),
+            one("day", Primitive::DateTimeOffset),
+            Field::new("tags", FieldType::Many(Primitive::String)),
+            one("metadata_storage_name", Primitive::String),
+            one("metadata_storage_size", Primitive::Int64),
+        ];
+        Ok(Arc::new(Schema::new(fields).unwrap()))
+    }
+
+    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<Outcome>, ApiError> {
+        if let Some(hook) = &self.hook {
+            hook();
+        }
+        self.batches.lock().unwrap().push(actions.len());
+        let mut documents = self.documents.lock().unwrap();
+        let outcomes = actions.into_iter().map(|mut action| {
+            let key = action["id"].as_str().unwrap().to_owned();
+            let kind = action.remove("@search.action").unwrap();
+            let ok = action.get("title") != Some(&json!("refuse"));
+            if kind == "delete" {
+                documents.remove(&key);
+            } else if ok {
+                documents.entry(key.clone()).or_default().extend(action);
+            }
+            let message = (!ok).then(|| "refused".to_owned());
+            Outcome { key, ok, status: if ok { 200 } else { 400 }, message }
+        });
+        Ok(outcomes.collect())
+    }
+}
+
+/// An indexer `ix` over the container `docs`, with its index.
+struct Bench {
+    folder: Folder,
+    index: Arc<Index>,
+    indexers: Arc<Indexers>,
+    indexer: Value,
+    source: Value,
+    skillset: Option<Value>,
+}
+
+impl Bench {
+    fn new(configuration: Value) -> Self {
+        Self::with(configuration, Index::default(), Limits::default())
+    }
+
+    fn with(configuration: Value, index: Index, limits: Limits) -> Self {
+        let folder = Folder::new();
+        let indexers = Indexers::new(Arc::new(MemoryState::default()), folder.places(), limits);
+        let indexer = json!({"name": "ix", "dataSourceName": "ds", "targetIndexName": "idx",
+            "parameters": {"configuration": configuration}});
+        let source = json!({"name": "ds", "type": "azureblob", "container": {"name": "docs"},
+            "credentials": {"connectionString": "UseDevelopmentStorage=true"}});
+        Self { folder, index: Arc::new(index), indexers, indexer, source, skillset: None }
+    }
+
+    fn tolerate(mut self) -> Self {
+        self.indexer["parameters"]["maxFailedItems"] = json!(-1);
+        self.indexer["parameters"]["maxFailedItemsPerBatch"] = json!(-1);
+        self
+    }
+
+    fn job(&self) -> Job {
+        Job {
+            indexer: IndexerDefinition::parse(&self.indexer).unwrap(),
+            source: DataSourceDefinition::parse(&self.source).unwrap(),
+            skillset: self.skillset.as_ref().map(|json| Skillset::parse(json).unwrap()),
+            target: Arc::clone(&self.index) as Arc<dyn Target>,
+        }
+    }
+
+    fn run(&self) -> status::ExecutionResult {
+        self.indexers.begin(self.job()).unwrap().run()
+    }
+
+    /// Runs, and expects that everything went well.
+    fn succeed(&self) -> u64 {
+        let result = self.run();
+        assert_eq!(result.status, status::ExecutionStatus::Success, "{result:?}");
+        assert_eq!(result.items_failed, 0, "{result:?}");
+        result.items_processed
+    }
+
+    fn status(&self) -> Value {
+        self.indexers.status("ix").unwrap()
+    }
+}

@@ -1,0 +1,179 @@
+//! From the names in an expression to the fields of an index.
+
+use super::ast::Path;
+use super::parser::Name;
+use super::problem::{Problem, quoted};
+use crate::definition::{Field, FieldType, Primitive, Schema};
+
+/// A lambda around the place that is being checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) variable: &'a str,
+    /// The collection whose elements the variable stands for.
+    pub(super) field: &'a Field,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    pub(super) at: usize,
+    pub(super) field: &'a Field,
+    /// The type of the value; for a range variable that of an element, not of the collection.
+    pub(super) kind: FieldType,
+    pub(super) path: Path,
+}
+
+impl Found<'_> {
+    /// The path as the client would write it.
+    pub(super) fn written(&self) -> &str {
+        &self.path.field
+    }
+
+    pub(super) fn filterable(self) -> Result<Self, Problem> {
+        let name = self.written();
+        if self.field.vector.is_some() {
+            return Err(Problem::new(
+                self.at,
+                format!("'{name}' is a vector field. Vectors are searched with vectorQueries, not filtered."),
+            ));
+        }
+        let complex = matches!(self.field.kind, FieldType::Complex | FieldType::ManyComplex);
+        if !complex && !self.field.filterable {
+            return Err(Problem::new(
+                self.at,
+                format!(
+                    "'{name}' is not a filterable field. Only filterable fields can be used in filter expressions."
+                ),
+            ));
+        }
+        Ok(self)
+    }
+}
+
+/// Follows a path from a range variable or from the root. Collections of complex values end it: only lambdas enter
+/// them.
+pub(super) fn resolve<'a>(
+    names: &[Name<'_>],
+    schema: &'a Schema,
+    scopes: &[Scope<'a>],
+) -> Result<Found<'a>, Problem> {
+    let Some(first) = names.first() else { return Err(Problem::new(0, "Expected a field.")) };
+    let bound =
+        scopes.iter().rev().enumerate().find(|(_, scope)| scope.variable == first.text).map(|(up, scope)| {
+            let kind = element(scope.field.kind);
+            (up, scope.field, kind)
+        });
+    let (lambda, mut found, members) = match bound {
+        Some((up, field, kind)) => (Some(up), Some((field, kind)), names.get(1..).unwrap_or_default()),
+        None => (None, None, names),
+    };
+    for name in members {
+        let fields = match found {
+            None => schema.fields(),
+            Some((field, FieldType::Complex)) => &field.fields,
+            Some((field, kind)) => return Err(Problem::new(name.at, no_subfields(field, kind, name.text))),
+        };
+        let Some(field) = fields.iter().find(|field| field.name == name.text) else {
+            let above = found.map(|(field, _)| field);
+            return Err(Problem::new(name.at, unknown(name.text, above, fields, scopes)));
+        };
+        found = Some((field, field.kind));
+    }
+    let Some((field, kind)) = found else { return Err(Problem::new(first.at, "Expected a field.")) };
+    let members = members.iter().map(|name| name.text.to_owned()).collect();
+    Ok(Found { at: first.at, field, kind, path: Path { field: field.path.clone(), members, lambda } })
+}
+
+fn element(kind: FieldType) -> FieldType {
+    match kind {
+        FieldType::Many(primitive) => FieldType::One(primitive),
+        FieldType::ManyComplex => FieldType::Complex,
+        single => single,
+    }
+}
+
+fn no_subfields(field: &Field, kind: FieldType, name: &str) -> String {
+    let path = &field.path;
+    let name = quoted(name);
+    if kind == FieldType::ManyComplex {
+        return format!(
+            "'{path}' is a collection, so '{path}/{name}' has many values. Say for which elements the condition holds: \
+             {path}/any(x: x/{name} …) or {path}/all(x: x/{name} …)."
+        );
+    }
+    format!("'{path}' is of type {} and has no subfield '{name}'.", type_name(kind))
+}
+
+fn unknown(name: &str, above: Option<&Field>, fields: &[Field], scopes: &[Scope<'_>]) -> String {
+    let shown = quoted(name);
+    let place = match above {
+        Some(field) => format!("'{}' has no subfield", field.path),
+        None => "There is no field".to_owned(),
+    };
+    if let (None, Some(scope)) = (above, scopes.last())
+        && scope.field.field(name).is_some()
+    {
+        let variable = scope.variable;
+        return format!("{place} '{shown}'. Within the lambda write {variable}/{shown}.");
+    }
+    if let Some((first, rest)) = name.split_once('.')
+        && above.is_none()
+        && fields.iter().any(|field| field.name == first)
+    {
+        return format!("{place} '{shown}'. Subfields are written with a slash: {first}/{rest}.");
+    }
+    match nearest(name, fields) {
+        Some(near) => format!("{place} '{shown}'. Did you mean '{near}'? Names differ by case."),
+        None => format!("{place} '{shown}'."),
+    }
+}
+
+/// The name that a misspelt one probably stands for.
+fn nearest<'a>(name: &str, fields: &'a [Field]) -> Option<&'a str> {
+    const LONGEST: usize = 64;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let allowed = (name.len() / 3).clamp(1, 3);
+    fields
+        .iter()
+        .filter(|field| field.name.len() <= LONGEST)
+        .map(|field| (distance(&name.to_ascii_lowercase(), &field.name.to_ascii_lowercase()), field))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, field)| field.name.as_str())
+}
+
+/// How many letters differ.
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.bytes().enumerate() {
+        let mut left = index + 1;
+        let mut next = vec![left];
+        for ((above_left, above), other) in row.iter().zip(row.iter().skip(1)).zip(to.bytes()) {
+            left = (above_left + usize::from(letter != other)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+pub(super) fn type_name(kind: FieldType) -> String {
+    let name = match kind.primitive() {
+        None => "Edm.ComplexType",
+        Some(Primitive::String) => "Edm.String",
+        Some(Primitive::Boolean) => "Edm.Boolean",
+        Some(Primitive::Int32) => "Edm.Int32",
+        Some(Primitive::Int64) => "Edm.Int64",
+        Some(Primitive::Double) => "Edm.Double",
+        Some(Primitive::DateTimeOffset) => "Edm.DateTimeOffset",
+        Some(Primitive::GeographyPoint) => "Edm.GeographyPoint",
+        Some(Primitive::Single) => "Edm.Single",
+        Some(Primitive::Half) => "Edm.Half",
+        Some(Primitive::Int16) => "Edm.Int16",
+        Some(Primitive::SByte) => "Edm.SByte",
+        Some(Primitive::Byte) => "Edm.Byte",
+    };
+    if kind.is_collection() { format!("Collection({name})") } else { name.to_owned() }
+}

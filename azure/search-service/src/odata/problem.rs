@@ -1,0 +1,34 @@
+//! What is wrong with an expression, and where.
+
+use std::borrow::Cow;
+
+use crate::error::ApiError;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// Bytes from the start of the text; characters are counted only when the client is told.
+    at: usize,
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
+    }
+
+    pub(super) fn into_error(self, parameter: &str, text: &str) -> ApiError {
+        let before = text.get(..self.at).unwrap_or(text);
+        let character = before.chars().count() + 1;
+        let message = self.message;
+        ApiError::parameter(parameter, format!("Invalid expression: {message} (At character {character}.)"))
+    }
+}
+
+/// A part of the request, short enough for a message.
+pub(super) fn quoted(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,81 @@
+//! If-Match and If-None-Match.
+
+use crate::ApiError;
+
+use super::Kind;
+
+/// What must hold for a definition to be written or deleted. Empty ones always hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// As in the header: `*`, or ETags with commas between.
+    pub if_match: Option<String>,
+    pub if_none_match: Option<String>,
+}
+
+impl Conditions {
+    /// `etag` is that of the definition as it is now, if there is one.
+    pub(super) fn check(&self, kind: Kind, name: &str, etag: Option<&str>) -> Result<(), ApiError> {
+        if let Some(wanted) = &self.if_match {
+            let Some(etag) = etag else {
+                return Err(ApiError::precondition_failed(format!(
+                    "If-Match asks for the {kind} '{name}' to exist, and it does not. Leave the header out to \
+                     create it."
+                )));
+            };
+            if !matches(wanted, etag) {
+                return Err(ApiError::precondition_failed(format!(
+                    "The {kind} '{name}' was changed by somebody else: its ETag is {etag}, and If-Match asks for \
+                     {wanted}. Read it again and repeat the change, or leave the header out to overwrite it."
+                )));
+            }
+        }
+        if let (Some(unwanted), Some(etag)) = (&self.if_none_match, etag)
+            && matches(unwanted, etag)
+        {
+            let why = if unwanted.trim() == "*" { "already exists" } else { "still has this ETag" };
+            return Err(ApiError::precondition_failed(format!(
+                "The {kind} '{name}' {why}, and If-None-Match: {unwanted} forbids that."
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a header names this ETag. Quotes may be missing, as some clients leave them out.
+fn matches(header: &str, etag: &str) -> bool {
+    let bare = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
+    header.trim() == "*" || header.split(',').any(|one| bare(one) == bare(etag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(if_match: Option<&str>, if_none_match: Option<&str>, etag: Option<&str>) -> bool {
+        let conditions = Conditions {
+            if_match: if_match.map(str::to_owned),
+            if_none_match: if_none_match.map(str::to_owned),
+        };
+        conditions.check(Kind::Index, "hotels", etag).is_ok()
+    }
+
+    #[test]
+    fn if_match_asks_for_one_of_its_etags() {
+        let etag = Some("\"0x1\"");
+        assert!(holds(Some("\"0x1\""), None, etag));
+        assert!(holds(Some("0x1"), None, etag));
+        assert!(holds(Some("\"0x2\", W/\"0x1\""), None, etag));
+        assert!(holds(Some("*"), None, etag));
+        assert!(!holds(Some("\"0x2\""), None, etag));
+        assert!(!holds(Some("*"), None, None));
+        assert!(!holds(Some("\"0x1\""), None, None));
+    }
+
+    #[test]
+    fn if_none_match_forbids_its_etags() {
+        assert!(holds(None, Some("*"), None));
+        assert!(!holds(None, Some("*"), Some("\"0x1\"")));
+        assert!(!holds(None, Some("\"0x1\""), Some("\"0x1\"")));
+        assert!(holds(None, Some("\"0x2\""), Some("\"0x1\"")));
+    }
+}

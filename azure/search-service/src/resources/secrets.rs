@@ -1,0 +1,154 @@
+//! Secrets inside definitions: kept, never answered, and not lost when a client sends back what it was given.
+
+use serde_json::{Map, Value};
+
+use super::Kind;
+
+/// What a client sees, and sends back to leave a secret as it is.
+const REDACTED: &str = "<redacted>";
+const UNCHANGED: &str = "<unchanged>";
+
+/// A copy without secrets. The connection string of a data source becomes null, as Azure answers it.
+pub(super) fn hide(kind: Kind, value: &Value) -> Value {
+    let mut shown = value.clone();
+    if kind == Kind::DataSource {
+        if let Some(secret) = shown.pointer_mut("/credentials/connectionString") {
+            *secret = Value::Null;
+        }
+    } else {
+        redact(&mut shown);
+    }
+    shown
+}
+
+/// Puts secrets into a new definition that leaves them as they were in the `old` one.
+pub(super) fn settle(kind: Kind, new: &mut Value, old: Option<&Value>) {
+    if kind == Kind::DataSource {
+        settle_data_source(new, old);
+    } else if let Some(old) = old {
+        restore(new, old);
+    }
+}
+
+/// Here `<redacted>` takes the connection string away, and leaving it out keeps it.
+fn settle_data_source(new: &mut Value, old: Option<&Value>) {
+    let Value::Object(members) = new else { return };
+    let kept = old.and_then(|old| old.pointer("/credentials/connectionString")).cloned();
+    let credentials = members.entry("credentials").or_insert(Value::Null);
+    if credentials.is_null() {
+        *credentials = Value::Object(Map::new());
+    }
+    let Value::Object(credentials) = credentials else { return };
+    let given = credentials.entry("connectionString").or_insert(Value::Null);
+    match given.as_str() {
+        Some(REDACTED) => *given = Value::Null,
+        Some(UNCHANGED) => *given = kept.unwrap_or(Value::Null),
+        None if given.is_null() => *given = kept.unwrap_or(Value::Null),
+        _ => {}
+    }
+}
+
+fn redact(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let by_key = is_account_by_key(members);
+            for (name, value) in members {
+                match value {
+                    Value::String(secret) if is_secret(name, by_key) => *secret = REDACTED.to_owned(),
+                    _ => redact(value),
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(redact),
+        _ => {}
+    }
+}
+
+fn restore(new: &mut Value, old: &Value) {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            let by_key = is_account_by_key(new);
+            for (name, value) in new {
+                let Some(old) = old.get(name) else { continue };
+                let placeholder = matches!(value.as_str(), Some(REDACTED | UNCHANGED));
+                if placeholder && is_secret(name, by_key) {
+                    *value = old.clone();
+                } else {
+                    restore(value, old);
+                }
+            }
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            for (position, value) in new.iter_mut().enumerate() {
+                // Elements with names may have moved.
+                let name = value.get("name").cloned();
+                let same = match name {
+                    Some(name) => old.iter().find(|old| old.get("name") == Some(&name)),
+                    None => old.get(position),
+                };
+                if let Some(old) = same {
+                    restore(value, old);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_secret(member: &str, in_account_by_key: bool) -> bool {
+    matches!(member, "apiKey" | "applicationSecret" | "connectionString")
+        || (in_account_by_key && member == "key")
+}
+
+/// `#Microsoft.Azure.Search.CognitiveServicesByKey` and its like. Elsewhere `key` is no secret.
+fn is_account_by_key(members: &Map<String, Value>) -> bool {
+    members.get("@odata.type").and_then(Value::as_str).is_some_and(|of| of.ends_with("ByKey"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_string_is_kept_replaced_or_removed() {
+        let old = json!({"credentials": {"connectionString": "secret"}});
+        let settled = |new: Value| {
+            let mut new = new;
+            settle(Kind::DataSource, &mut new, Some(&old));
+            new.pointer("/credentials/connectionString").cloned().unwrap()
+        };
+        assert_eq!(settled(json!({"credentials": {"connectionString": null}})), "secret");
+        assert_eq!(settled(json!({"credentials": {"connectionString": "<unchanged>"}})), "secret");
+        assert_eq!(settled(json!({"credentials": null})), "secret");
+        assert_eq!(settled(json!({})), "secret");
+        assert_eq!(settled(json!({"credentials": {"connectionString": "new"}})), "new");
+        assert_eq!(settled(json!({"credentials": {"connectionString": "<redacted>"}})), Value::Null);
+    }
+
+    #[test]
+    fn keys_of_models_are_hidden_and_survive_a_round_trip() {
+        let old = json!({"models": [
+            {"name": "a", "azureOpenAIParameters": {"apiKey": "one"}},
+            {"name": "b", "azureOpenAIParameters": {"apiKey": "two"}},
+        ]});
+        let mut new = hide(Kind::KnowledgeBase, &old);
+        assert!(!new.to_string().contains("one"), "{new}");
+        new["models"].as_array_mut().unwrap().reverse();
+        settle(Kind::KnowledgeBase, &mut new, Some(&old));
+        assert_eq!(new["models"][0]["azureOpenAIParameters"]["apiKey"], "two");
+        assert_eq!(new["models"][1]["azureOpenAIParameters"]["apiKey"], "one");
+    }
+
+    #[test]
+    fn a_member_called_key_is_secret_only_in_an_account() {
+        let skillset = json!({
+            "cognitiveServices": {"@odata.type": "#Microsoft.Azure.Search.CognitiveServicesByKey", "key": "k"},
+            "knowledgeStore": {"key": "path"},
+        });
+        let shown = hide(Kind::Skillset, &skillset);
+        assert_eq!(shown["cognitiveServices"]["key"], "<redacted>");
+        assert_eq!(shown["knowledgeStore"]["key"], "path");
+    }
+}

@@ -1,0 +1,236 @@
+//! Definitions without HTTP.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::ApiError;
+
+use super::scratch::Scratch;
+use super::{Change, Conditions, IndexHook, Kind, Resources};
+
+fn index(name: &str) -> Value {
+    json!({"name": name, "fields": [{"name": "id", "type": "Edm.String", "key": true}]})
+}
+
+/// A service with the index `hotels`, the data source `files` and the knowledge source `source`.
+fn filled() -> (Scratch, Resources) {
+    let folder = Scratch::new();
+    let resources = Resources::open(folder.path()).unwrap();
+    resources.create(Kind::Index, index("hotels")).unwrap();
+    let files = json!({
+        "name": "files", "type": "azureblob", "container": {"name": "c"},
+        "credentials": {"connectionString": "secret"},
+    });
+    resources.create(Kind::DataSource, files).unwrap();
+    let source = json!({
+        "name": "source", "kind": "searchIndex", "searchIndexParameters": {"searchIndexName": "hotels"},
+    });
+    resources.create(Kind::KnowledgeSource, source).unwrap();
+    (folder, resources)
+}
+
+/// Puts without conditions.
+fn put(resources: &Resources, kind: Kind, name: &str, body: Value) -> Result<(), ApiError> {
+    resources.put(kind, name, body, &Conditions::default(), false).map(|_| ())
+}
+
+#[test]
+fn definitions_survive_a_restart() {
+    let (folder, resources) = filled();
+    let before = resources.get(Kind::Index, "hotels").unwrap();
+    drop(resources);
+    let resources = Resources::open(folder.path()).unwrap();
+    assert_eq!(resources.get(Kind::Index, "hotels").unwrap(), before);
+    assert_eq!(
+        resources.get(Kind::DataSource, "files").unwrap().value["credentials"]["connectionString"],
+        "secret"
+    );
+    assert_eq!((resources.count(Kind::Index), resources.count(Kind::Alias)), (1, 0));
+}
+
+#[test]
+fn a_second_process_is_told_why_it_cannot_start() {
+    let (folder, _resources) = filled();
+    let error = Resources::open(folder.path()).err().unwrap().to_string();
+    assert!(error.contains("service.redb") && error.contains("fix:"), "{error}");
+}
+
+#[test]
+fn unknown_members_are_kept_and_etags_are_not() {
+    let (_folder, resources) = filled();
+    let mut body = index("hotels");
+    body["fromTheFuture"] = json!({"x": 1});
+    body["@odata.etag"] = json!("\"0x1\"");
+    body["@odata.context"] = json!("x");
+    put(&resources, Kind::Index, "hotels", body).unwrap();
+    let kept = resources.get(Kind::Index, "hotels").unwrap();
+    assert_eq!(kept.value["fromTheFuture"]["x"], 1);
+    assert!(kept.value.get("@odata.etag").is_none() && kept.value.get("@odata.context").is_none());
+    assert_eq!(kept.shown()["@odata.etag"], kept.etag.as_str());
+}
+
+#[test]
+fn an_alias_stands_for_its_index() {
+    let (_folder, resources) = filled();
+    resources.create(Kind::Alias, json!({"name": "live", "indexes": ["hotels"]})).unwrap();
+    assert_eq!(resources.find_index("live").unwrap().name, "hotels");
+    let mut changed = index("hotels");
+    changed["description"] = json!("through the alias");
+    put(&resources, Kind::Index, "live", changed).unwrap();
+    assert_eq!(resources.get(Kind::Index, "hotels").unwrap().value["description"], "through the alias");
+    assert!(!resources.exists(Kind::Index, "live"));
+    let error = resources.delete(Kind::Index, "hotels", &Conditions::default()).unwrap_err();
+    assert!(error.status == 400 && error.message.contains("alias 'live'"), "{error}");
+    assert_eq!(resources.delete(Kind::Index, "live", &Conditions::default()).unwrap_err().status, 404);
+    assert_eq!(resources.create(Kind::Index, index("live")).unwrap_err().status, 400);
+}
+
+#[test]
+fn every_kind_says_what_is_wrong_with_a_definition() {
+    let (_folder, resources) = filled();
+    let indexer = |more: Value| {
+        let mut body = json!({"name": "x", "dataSourceName": "files", "targetIndexName": "hotels"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let skill = |more: Value| json!({"name": "x", "skills": [more]});
+    let split = "#Microsoft.Skills.Text.SplitSkill";
+    for (kind, body, hint) in [
+        (Kind::Index, json!({"name": "x1", "description": 5}), "'description'"),
+        (Kind::Alias, json!({"name": "x1", "indexes": []}), "exactly one"),
+        (Kind::Alias, json!({"name": "x1", "indexes": ["hotels", "hotels"]}), "has 2"),
+        (Kind::Alias, json!({"name": "x1", "indexes": ["nope"]}), "index 'nope' that doesn't exist"),
+        (Kind::Alias, json!({"name": "hotels", "indexes": ["hotels"]}), "there is an index of this name"),
+        (Kind::SynonymMap, json!({"name": "x", "synonyms": "a,b", "format": "wordnet"}), "one of: solr"),
+        (Kind::SynonymMap, json!({"name": "x", "format": "solr"}), "'synonyms'"),
+        (Kind::SynonymMap, json!({"name": "x", "format": "solr", "synonyms": ["a"]}), "must be a string"),
+        (Kind::DataSource, json!({"name": "x", "type": "ftp", "container": {"name": "c"}}), "azureblob"),
+        (Kind::DataSource, json!({"name": "x", "type": "azureblob", "container": {}}), "'container/name'"),
+        (Kind::Indexer, json!({"name": "x", "dataSourceName": "files"}), "'targetIndexName'"),
+        (Kind::Indexer, indexer(json!({"dataSourceName": "no"})), "data source 'no' that doesn't exist"),
+        (Kind::Indexer, indexer(json!({"targetIndexName": "no"})), "index 'no' that doesn't exist"),
+        (Kind::Indexer, indexer(json!({"skillsetName": "no"})), "skillset 'no' that doesn't exist"),
+        (Kind::Indexer, indexer(json!({"schedule": {"interval": "PT4M"}})), "from PT5M to P1D"),
+        (Kind::Indexer, indexer(json!({"schedule": {"interval": "P2D"}})), "'schedule/interval'"),
+        (Kind::Indexer, indexer(json!({"schedule": {"interval": "PT1H", "startTime": "soon"}})), "startTime"),
+        (Kind::Indexer, indexer(json!({"parameters": {"batchSize": 0}})), "'parameters/batchSize'"),
+        (Kind::Indexer, indexer(json!({"parameters": {"maxFailedItems": -2}})), "from -1"),
+        (Kind::Indexer, indexer(json!({"fieldMappings": [{}]})), "'fieldMappings/0/sourceFieldName'"),
+        (Kind::Skillset, json!({"name": "x"}), "'skills'"),
+        (Kind::Skillset, skill(json!({"@odata.type": "#Microsoft.Skills.Nope"})), "Text.SplitSkill"),
+        (Kind::Skillset, skill(json!({"@odata.type": split, "inputs": []})), "'skills/0/outputs'"),
+        (Kind::KnowledgeSource, json!({"name": "x", "kind": "dream"}), "searchIndex"),
+        (Kind::KnowledgeSource, json!({"name": "x", "kind": "searchIndex"}), "'searchIndexParameters'"),
+        (Kind::KnowledgeBase, json!({"name": "x", "knowledgeSources": []}), "at least one"),
+        (
+            Kind::KnowledgeBase,
+            json!({"name": "x", "knowledgeSources": [{"name": "no"}]}),
+            "'no' that doesn't exist",
+        ),
+    ] {
+        let error = resources.create(kind, body.clone()).unwrap_err();
+        assert!(error.status == 400 && error.message.contains(hint), "{body}: {error}");
+    }
+}
+
+#[test]
+fn good_definitions_of_every_kind_are_taken() {
+    let (_folder, resources) = filled();
+    let skill = json!({
+        "@odata.type": "#Microsoft.Skills.Text.SplitSkill", "name": "split",
+        "inputs": [{"name": "text", "source": "/document/content"}], "outputs": [{"name": "textItems"}],
+    });
+    let indexer = json!({
+        "name": "run", "dataSourceName": "files", "targetIndexName": "hotels", "skillsetName": "skills",
+        "schedule": {"interval": "PT5M", "startTime": "2026-01-31T04:00:00Z"}, "disabled": null,
+        "parameters": {"batchSize": 10, "maxFailedItems": -1, "configuration": {"parsingMode": "json"}},
+        "fieldMappings": [{"sourceFieldName": "a", "mappingFunction": {"name": "base64Encode"}}],
+    });
+    for (kind, body) in [
+        (Kind::Skillset, json!({"name": "skills", "skills": [skill]})),
+        (Kind::Indexer, indexer),
+        (Kind::SynonymMap, json!({"name": "words", "format": "solr", "synonyms": "a,b\nc=>d"})),
+        (Kind::KnowledgeBase, json!({"name": "base", "knowledgeSources": [{"name": "source"}]})),
+    ] {
+        let made = resources.create(kind, body.clone()).unwrap();
+        assert_eq!(made.value, body);
+    }
+    let error = resources.delete(Kind::KnowledgeSource, "source", &Conditions::default()).unwrap_err();
+    assert!(error.message.contains("knowledge base 'base'"), "{error}");
+}
+
+/// Notes its calls; refuses the index `bad`, and adds a member to the others.
+#[derive(Default)]
+struct Noting(Mutex<Vec<String>>);
+
+impl IndexHook for Noting {
+    fn create(&self, name: &str, definition: &Value) -> Result<Value, ApiError> {
+        self.0.lock().unwrap().push(format!("create {name}"));
+        if name == "bad" {
+            return Err(ApiError::invalid("bad"));
+        }
+        let mut normal = definition.clone();
+        normal["similarity"] = json!({"k1": 1.2});
+        Ok(normal)
+    }
+
+    fn update(&self, name: &str, old: &Value, new: &Value, downtime: bool) -> Result<Value, ApiError> {
+        assert!(old.get("similarity").is_some());
+        self.0.lock().unwrap().push(format!("update {name} {downtime}"));
+        Ok(new.clone())
+    }
+
+    fn delete(&self, name: &str) -> Result<(), ApiError> {
+        self.0.lock().unwrap().push(format!("delete {name}"));
+        Ok(())
+    }
+}
+
+#[test]
+fn the_hook_makes_changes_and_removes_indexes() {
+    let folder = Scratch::new();
+    let resources = Resources::open(folder.path()).unwrap();
+    let hook = Arc::new(Noting::default());
+    resources.set_index_hook(hook.clone());
+    let made = resources.create(Kind::Index, index("good")).unwrap();
+    assert_eq!(made.value["similarity"]["k1"], 1.2);
+    assert!(resources.create(Kind::Index, index("bad")).is_err());
+    assert!(!resources.exists(Kind::Index, "bad"));
+    resources.put(Kind::Index, "good", index("good"), &Conditions::default(), true).unwrap();
+    resources.delete(Kind::Index, "good", &Conditions::default()).unwrap();
+    let calls = hook.0.lock().unwrap().clone();
+    assert_eq!(calls, ["create good", "create bad", "update good true", "delete good"]);
+}
+
+#[test]
+fn watchers_hear_of_every_change() {
+    let folder = Scratch::new();
+    let resources = Resources::open(folder.path()).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let notes = heard.clone();
+    resources.watch(move |change| {
+        notes.lock().unwrap().push(match change {
+            Change::Created(new) => format!("created {}", new.name),
+            Change::Updated { new, .. } => format!("updated {}", new.name),
+            Change::Deleted(old) => format!("deleted {}", old.name),
+        });
+    });
+    put(&resources, Kind::Index, "a1", index("a1")).unwrap();
+    put(&resources, Kind::Index, "a1", index("a1")).unwrap();
+    put(&resources, Kind::Index, "A", index("A")).unwrap_err();
+    resources.delete(Kind::Index, "a1", &Conditions::default()).unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["created a1", "updated a1", "deleted a1"]);
+}
+
+#[test]
+fn only_one_of_many_creators_wins() {
+    let folder = Scratch::new();
+    let resources = Resources::open(folder.path()).unwrap();
+    let wins = std::thread::scope(|scope| {
+        let creators: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| resources.create(Kind::Index, index("same")).is_ok())).collect();
+        creators.into_iter().map(|creator| creator.join().unwrap()).filter(|won| *won).count()
+    });
+    assert_eq!(wins, 1);
+}

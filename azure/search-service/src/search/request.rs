@@ -1,0 +1,172 @@
+//! A search request: everything that can be said about it without its index.
+
+use serde_json::Value;
+
+use super::parameters::Parameters;
+use crate::ApiError;
+
+/// Documents on one page when `top` does not say.
+const PAGE: usize = 50;
+/// Documents on one page at most; the rest of a larger `top` comes on further pages.
+pub const LARGEST_PAGE: usize = 1000;
+const LARGEST_SKIP: i64 = 100_000;
+
+const KNOWN: &[&str] = &[
+    "search",
+    "searchFields",
+    "searchMode",
+    "queryType",
+    "filter",
+    "orderby",
+    "select",
+    "top",
+    "skip",
+    "count",
+    "facets",
+    "highlight",
+    "highlightPreTag",
+    "highlightPostTag",
+    "minimumCoverage",
+    "scoringProfile",
+    "scoringParameters",
+    "scoringStatistics",
+    "sessionId",
+    "semanticConfiguration",
+    "semanticErrorHandling",
+    "semanticMaxWaitInMilliseconds",
+    "semanticQuery",
+    "semanticFields",
+    "answers",
+    "captions",
+    "queryLanguage",
+    "speller",
+    "queryRewrites",
+    "debug",
+    "vectorQueries",
+    "vectorFilterMode",
+    "hybridSearch",
+    "querySourceAuthorization",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    Simple,
+    Full,
+    /// Served as a simple query, and said so: there is no model here to rank again with.
+    Semantic,
+}
+
+/// A search, typed. What names fields is text still: only the index knows them.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    pub search: Option<String>,
+    pub search_fields: Option<String>,
+    pub all: bool,
+    pub syntax: Syntax,
+    pub filter: Option<String>,
+    pub orderby: Option<String>,
+    pub select: Option<String>,
+    /// How many documents are wanted in all; `None` when the request does not say.
+    pub top: Option<usize>,
+    pub skip: usize,
+    pub count: bool,
+    pub facets: Vec<String>,
+    pub highlight: Option<String>,
+    pub highlight_tags: (Option<String>, Option<String>),
+    pub minimum_coverage: bool,
+    pub scoring_profile: Option<String>,
+    pub scoring_parameters: Vec<String>,
+    /// What `@search.coverage` and the vectors' own module read from.
+    pub body: Value,
+}
+
+impl SearchRequest {
+    pub fn parse(body: Value) -> Result<Self, ApiError> {
+        let given = Parameters::new(&body, KNOWN)?;
+        let owned = |name| Ok::<_, ApiError>(given.text(name)?.map(str::to_owned));
+        let syntax = given.choice(
+            "queryType",
+            &[("simple", Syntax::Simple), ("full", Syntax::Full), ("semantic", Syntax::Semantic)],
+        )?;
+        let syntax = syntax.unwrap_or(Syntax::Simple);
+        let fails =
+            given.choice("semanticErrorHandling", &[("partial", false), ("fail", true)])?.unwrap_or(false);
+        if syntax == Syntax::Semantic && fails {
+            return Err(ApiError::not_here(
+                "There is no semantic ranker here. Leave semanticErrorHandling at 'partial' to get the results of keywords and vectors, or use queryType simple or full.",
+            ));
+        }
+        if given.text("queryRewrites")?.is_some_and(|rewrites| rewrites != "none") {
+            return Err(ApiError::not_here(
+                "Queries are not rewritten here: that needs a language model. Leave queryRewrites out.",
+            ));
+        }
+        let coverage = given.number("minimumCoverage")?;
+        if coverage.is_some_and(|coverage| !(0.0..=100.0).contains(&coverage)) {
+            return Err(ApiError::parameter(
+                "minimumCoverage",
+                "'minimumCoverage' must be a number from 0 to 100.",
+            ));
+        }
+        let request = Self {
+            search: owned("search")?,
+            search_fields: owned("searchFields")?,
+            all: given.choice("searchMode", &[("any", false), ("all", true)])?.unwrap_or(false),
+            syntax,
+            filter: owned("filter")?,
+            orderby: owned("orderby")?,
+            select: owned("select")?,
+            top: given.integer("top")?.map(checked_top).transpose()?,
+            skip: checked_skip(given.integer("skip")?.unwrap_or(0))?,
+            count: given.flag("count")?.unwrap_or(false),
+            facets: given.texts("facets")?,
+            highlight: owned("highlight")?,
+            highlight_tags: (owned("highlightPreTag")?, owned("highlightPostTag")?),
+            minimum_coverage: coverage.is_some(),
+            scoring_profile: owned("scoringProfile")?.filter(|name| !name.is_empty()),
+            scoring_parameters: given.texts("scoringParameters")?,
+            body: Value::Null,
+        };
+        Ok(Self { body, ..request })
+    }
+
+    /// How many documents this answer has at most.
+    pub fn page(&self) -> usize {
+        self.top.unwrap_or(PAGE).min(LARGEST_PAGE)
+    }
+
+    /// The request for what comes after this answer's page, when more may be wanted. `None` when the client has all
+    /// that it asked for.
+    pub fn next_page(&self) -> Option<Value> {
+        let mut next = self.body.clone();
+        let members = next.as_object_mut()?;
+        members.insert("skip".to_owned(), (self.skip + self.page()).into());
+        if let Some(top) = self.top {
+            let rest = top.saturating_sub(self.page());
+            if rest == 0 {
+                return None;
+            }
+            members.insert("top".to_owned(), rest.into());
+        }
+        Some(next)
+    }
+}
+
+fn checked_top(top: i64) -> Result<usize, ApiError> {
+    let large = || {
+        ApiError::parameter("$top", format!("'{top}' is not a number of documents: it must be 0 or more."))
+    };
+    usize::try_from(top).map_err(|_| large())
+}
+
+fn checked_skip(skip: i64) -> Result<usize, ApiError> {
+    let message = || {
+        format!(
+            "'{skip}' documents cannot be skipped: the number must be from 0 to {LARGEST_SKIP}. To go further, order by a key and filter by the last one seen."
+        )
+    };
+    match usize::try_from(skip) {
+        Ok(number) if skip <= LARGEST_SKIP => Ok(number),
+        _ => Err(ApiError::parameter("$skip", message())),
+    }
+}

@@ -1,0 +1,275 @@
+//! One search, from its request to the documents that it found.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+use tantivy::DocAddress;
+use tantivy::collector::{Count, TopDocs};
+use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, QueryClone};
+
+use super::request::{SearchRequest, Syntax};
+use super::scope::Scope;
+use super::vectors::{self, VectorHits};
+use crate::ApiError;
+use crate::definition::ScoringProfile;
+use crate::engine::facets::Facets;
+use crate::engine::scoring::{ProfileScorer, ScoringParameters};
+use crate::engine::snapshot::Snapshot;
+use crate::engine::text::HighlightTerm;
+use crate::engine::top::{Hit, Top};
+use crate::odata::{parse_filter, parse_orderby};
+use crate::search::scope::SynonymMaps;
+use crate::vectors::{FilterMode, Ranking, VectorQuery, fuse};
+
+/// What a search found: one page of documents and what was counted on the way.
+pub struct Found {
+    pub documents: Vec<FoundDocument>,
+    /// More documents follow the page.
+    pub more: bool,
+    /// Of all found documents, when the request asked for it.
+    pub count: Option<u64>,
+    pub facets: Option<Map<String, Value>>,
+    pub highlight: Vec<HighlightTerm>,
+}
+
+pub struct FoundDocument {
+    /// Its number in the store.
+    pub number: u64,
+    pub score: f32,
+}
+
+/// In hybrid searches, so many documents of the full-text ranking take part in the fusion.
+const FUSED: usize = 1000;
+
+pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Found, ApiError> {
+    let plan = &snapshot.plan;
+    let definition = &plan.definition;
+    let schema = &definition.schema;
+    let profile = profile(request, snapshot)?;
+    let scope = Scope { snapshot, synonyms, profile };
+    let parameters = ScoringParameters::parse(&request.scoring_parameters)?;
+    let scorer = match profile {
+        Some(profile) => {
+            let now = chrono::Utc::now().timestamp_millis();
+            Some(ProfileScorer::new(profile, &parameters, &plan.columns, now)?)
+                .filter(|scorer| !scorer.is_empty())
+        }
+        None => None,
+    };
+    let order = parse_orderby(request.orderby.as_deref().unwrap_or_default(), schema)?;
+    let facets = match request.facets.as_slice() {
+        [] => None,
+        expressions => Some(Facets::parse(expressions, schema, &plan.columns)?),
+    };
+    let filter = match request.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty()) {
+        Some(filter) => {
+            let filter = parse_filter(filter, schema)?;
+            Some(Restriction { query: scope.filter(&filter)?, scores: filter.scores() })
+        }
+        None => None,
+    };
+    let member = |name: &str| request.body.get(name).unwrap_or(&Value::Null);
+    let vector_queries = VectorQuery::parse_all(member("vectorQueries"), schema, &plan.vector_search)?;
+    let mode = FilterMode::parse(member("vectorFilterMode"))?;
+
+    let search = request.search.as_deref().map(str::trim).unwrap_or_default();
+    // Vectors alone find their neighbours only, not everything.
+    let only_vectors = !vector_queries.is_empty() && matches!(search, "" | "*");
+    let fields: Vec<String> = request
+        .search_fields
+        .iter()
+        .flat_map(|fields| fields.split(','))
+        .map(str::trim)
+        .filter(|field| !field.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let built = scope.text(search, &fields, request.syntax == Syntax::Full, request.all)?;
+    let ask = Ask { snapshot, filter: filter.as_ref(), order: &order, scorer, facets };
+
+    if vector_queries.is_empty() {
+        let mut found = ask.text(Some(&*built.query), request.skip, request.page(), request.count)?;
+        found.highlight = built.highlight;
+        return Ok(found);
+    }
+    let nearest =
+        vectors::nearest(&vector_queries, mode, &scope, filter.as_ref().map(|filter| &*filter.query))?;
+    let text = if only_vectors { None } else { Some(&*built.query) };
+    let mut found = ask.hybrid(text, &nearest, mode, request)?;
+    found.highlight = if only_vectors { Vec::new() } else { built.highlight };
+    Ok(found)
+}
+
+fn profile<'a>(
+    request: &SearchRequest,
+    snapshot: &'a Snapshot,
+) -> Result<Option<&'a ScoringProfile>, ApiError> {
+    let definition = &snapshot.plan.definition;
+    let Some(name) = request.scoring_profile.as_ref().or(definition.default_scoring_profile.as_ref()) else {
+        return Ok(None);
+    };
+    let found = definition.scoring_profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(name));
+    found.map(Some).ok_or_else(|| {
+        let names: Vec<&str> =
+            definition.scoring_profiles.iter().map(|profile| profile.name.as_str()).collect();
+        let known =
+            if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+        ApiError::parameter("scoringProfile", format!("The index has no scoring profile '{name}'; {known}."))
+    })
+}
+
+/// What is the same for every kind of search.
+struct Ask<'a> {
+    snapshot: &'a Snapshot,
+    filter: Option<&'a Restriction>,
+    order: &'a [crate::odata::ast::Order],
+    scorer: Option<ProfileScorer>,
+    facets: Option<Facets>,
+}
+
+impl Ask<'_> {
+    fn text(
+        self,
+        text: Option<&dyn Query>,
+        skip: usize,
+        page: usize,
+        count: bool,
+    ) -> Result<Found, ApiError> {
+        let query = both(text, self.filter);
+        let failed = |error| ApiError::internal("searching", error);
+        let searcher = &self.snapshot.searcher;
+        // One more than the page tells whether something follows.
+        let limit = skip.saturating_add(page).saturating_add(1);
+        let counting = count.then_some(Count);
+        let by_score = self.order.is_empty() && self.scorer.is_none();
+        let (hits, counted, facets) = if page == 0 {
+            let (counted, facets) = searcher.search(&query, &(counting, self.facets)).map_err(failed)?;
+            (Vec::new(), counted, facets)
+        } else if by_score {
+            let top = TopDocs::with_limit(limit).order_by_score();
+            let (hits, counted, facets) = if counting.is_none() && self.facets.is_none() {
+                // On its own this collector skips documents that cannot be among the first.
+                (searcher.search(&query, &top).map_err(failed)?, None, None)
+            } else {
+                searcher.search(&query, &(top, counting, self.facets)).map_err(failed)?
+            };
+            let hits = hits.into_iter().map(|(score, address)| Hit { score, address });
+            (hits.collect(), counted, facets)
+        } else {
+            let plan = &self.snapshot.plan;
+            let top = Top::new(self.order, limit, self.scorer, &plan.definition.schema, &plan.columns)?;
+            searcher.search(&query, &(top, counting, self.facets)).map_err(failed)?
+        };
+        let more = page > 0 && hits.len() >= limit;
+        let mut documents = Vec::with_capacity(page.min(hits.len()));
+        for hit in hits.into_iter().skip(skip).take(page) {
+            documents.extend(found(self.snapshot, hit.address, hit.score)?);
+        }
+        let count = counted.map(|count| count as u64);
+        Ok(Found { documents, more, count, facets, highlight: Vec::new() })
+    }
+
+    /// Ranks by vectors, and by text when there is one. The documents are those that some ranking has.
+    fn hybrid(
+        self,
+        text: Option<&dyn Query>,
+        nearest: &[VectorHits],
+        mode: FilterMode,
+        request: &SearchRequest,
+    ) -> Result<Found, ApiError> {
+        let failed = |error| ApiError::internal("searching", error);
+        let snapshot = self.snapshot;
+        let mut scores: HashMap<u64, f32> = HashMap::new();
+        let mut rankings: Vec<(Vec<u64>, f32)> = nearest
+            .iter()
+            .map(|hits| (hits.hits.iter().map(|(number, _)| *number).collect(), hits.weight))
+            .collect();
+        if let Some(text) = text {
+            let query = both(Some(text), self.filter);
+            let top = TopDocs::with_limit(FUSED).order_by_score();
+            let hits = snapshot.searcher.search(&query, &top).map_err(failed)?;
+            let numbers = hits.into_iter().map(|(_, address)| snapshot.number(address));
+            let numbers: Vec<u64> = numbers.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+            rankings.push((numbers, 1.0));
+        }
+        if let ([only], None) = (nearest, text) {
+            // One ranking keeps its own scores.
+            scores.extend(only.hits.iter().copied());
+        } else {
+            let rankings: Vec<Ranking<'_>> =
+                rankings.iter().map(|(numbers, weight)| Ranking { numbers, weight: *weight }).collect();
+            scores.extend(fuse(&rankings));
+        }
+        let mut ranked: Vec<(u64, f32)> = scores.iter().map(|(number, score)| (*number, *score)).collect();
+        ranked.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+        if (mode != FilterMode::PreFilter && self.filter.is_some())
+            || !self.order.is_empty()
+            || self.facets.is_some()
+            || self.scorer.is_some()
+        {
+            return self.among(ranked, request);
+        }
+        let (skip, page) = (request.skip, request.page());
+        let more = ranked.len() > skip.saturating_add(page);
+        let count = request.count.then_some(ranked.len() as u64);
+        let documents = ranked.into_iter().skip(skip).take(page);
+        let documents = documents.map(|(number, score)| FoundDocument { number, score }).collect();
+        Ok(Found { documents, more, count, facets: None, highlight: Vec::new() })
+    }
+
+    /// Filters, orders and counts documents that are already known.
+    fn among(self, ranked: Vec<(u64, f32)>, request: &SearchRequest) -> Result<Found, ApiError> {
+        let known = vectors::known_documents(&ranked, &self.snapshot.plan.columns);
+        let (skip, page) = (request.skip, request.page());
+        let ordered = !self.order.is_empty() || self.scorer.is_some();
+        if ordered {
+            return self.text(Some(&known), skip, page, request.count);
+        }
+        // All of them, so that the ranking can be kept.
+        let rest = Ask {
+            snapshot: self.snapshot,
+            filter: self.filter,
+            order: &[],
+            scorer: None,
+            facets: self.facets,
+        };
+        let mut found = rest.text(Some(&known), 0, ranked.len().max(1), request.count)?;
+        let ranks: HashMap<u64, usize> =
+            ranked.iter().enumerate().map(|(rank, (number, _))| (*number, rank)).collect();
+        found.documents.sort_by_key(|document| ranks.get(&document.number).copied().unwrap_or(usize::MAX));
+        found.more = found.documents.len() > skip.saturating_add(page);
+        found.documents = found.documents.into_iter().skip(skip).take(page).collect();
+        let scores: HashMap<u64, f32> = ranked.into_iter().collect();
+        for document in &mut found.documents {
+            document.score = scores.get(&document.number).copied().unwrap_or(document.score);
+        }
+        Ok(found)
+    }
+}
+
+fn found(snapshot: &Snapshot, address: DocAddress, score: f32) -> Result<Option<FoundDocument>, ApiError> {
+    Ok(snapshot.number(address)?.map(|number| FoundDocument { number, score }))
+}
+
+fn both(text: Option<&dyn Query>, filter: Option<&Restriction>) -> Box<dyn Query> {
+    let Some(filter) = filter else {
+        return text.map_or_else(|| Box::new(AllQuery) as _, QueryClone::box_clone);
+    };
+    let text = match text.filter(|text| !text.is::<AllQuery>()) {
+        Some(text) => text.box_clone(),
+        // tantivy leaves "everything" out of a conjunction, and with it the score of 1 that it gives.
+        None => {
+            let one = Box::new(ConstScoreQuery::new(filter.query.box_clone(), 1.0));
+            if !filter.scores {
+                return one;
+            }
+            one
+        }
+    };
+    Box::new(BooleanQuery::new(vec![(Occur::Must, text), (Occur::Must, filter.query.box_clone())]))
+}
+
+/// What `$filter` lets through.
+struct Restriction {
+    query: Box<dyn Query>,
+    scores: bool,
+}

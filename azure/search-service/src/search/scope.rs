@@ -1,0 +1,135 @@
+//! What a request searches in: an index at one moment, and the synonyms that apply to it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::query::Query;
+use tantivy::tokenizer::TokenStream as _;
+
+use crate::ApiError;
+use crate::definition::{Field, Primitive, ScoringProfile};
+use crate::engine::filter::{self, FilterScope};
+use crate::engine::snapshot::Snapshot;
+use crate::engine::text::{BuiltText, SearchField, TextSearch};
+use crate::odata::ast::{Filter, TextMatch};
+use crate::syntax::synonyms::{CompiledSynonyms, Synonyms};
+use crate::syntax::{parse_full, parse_simple};
+
+/// The synonym maps of the service by name, analyzed once for each analyzer that uses them.
+#[derive(Default)]
+pub struct SynonymMaps {
+    maps: Mutex<HashMap<String, Arc<Synonyms>>>,
+    /// By index, map and analyzer: two indexes may have different analyzers of one name.
+    compiled: Mutex<HashMap<[String; 3], Arc<CompiledSynonyms>>>,
+}
+
+impl SynonymMaps {
+    /// Sets or removes a map. Searches from now on see it.
+    pub fn set(&self, name: &str, synonyms: Option<Synonyms>) {
+        let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        match synonyms {
+            Some(synonyms) => maps.insert(name.to_owned(), Arc::new(synonyms)),
+            None => maps.remove(name),
+        };
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).retain(|[_, map, _], _| map != name);
+    }
+
+    /// Forgets what was made for an index whose analyzers may have changed.
+    pub fn forget(&self, index: &str) {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).retain(|[of, ..], _| of != index);
+    }
+
+    fn of(&self, field: &Field, snapshot: &Snapshot) -> Option<Arc<CompiledSynonyms>> {
+        let name = field.synonym_maps.first()?;
+        let analyzer = field.search_analyzer.as_ref()?;
+        let place = [snapshot.plan.definition.name.clone(), name.clone(), analyzer.clone()];
+        if let Some(compiled) = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&place) {
+            return Some(Arc::clone(compiled));
+        }
+        let synonyms = Arc::clone(self.maps.lock().unwrap_or_else(PoisonError::into_inner).get(name)?);
+        let mut analyzer = snapshot.plan.analyzers.get(analyzer)?;
+        let compiled = Arc::new(synonyms.compile(&mut |text| {
+            let mut words = Vec::new();
+            analyzer.token_stream(text).process(&mut |token| words.push(token.text.clone()));
+            words
+        }));
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(place, Arc::clone(&compiled));
+        Some(compiled)
+    }
+}
+
+pub struct Scope<'a> {
+    pub snapshot: &'a Snapshot,
+    pub synonyms: &'a SynonymMaps,
+    /// Weights of the scoring profile, by path.
+    pub profile: Option<&'a ScoringProfile>,
+}
+
+impl Scope<'_> {
+    /// A search text as a query. `fields`: empty for all searchable ones.
+    pub fn text(&self, text: &str, fields: &[String], full: bool, all: bool) -> Result<BuiltText, ApiError> {
+        let schema = &self.snapshot.plan.definition.schema;
+        let is_field = |path: &str| schema.find(path).is_some_and(is_text);
+        let node = if full { parse_full(text, &is_field)? } else { parse_simple(text)? };
+        let leaves = schema.leaves();
+        let chosen: Vec<&Field> = match fields {
+            [] => leaves.into_iter().filter(|field| is_text(field)).collect(),
+            paths => {
+                let field = |path: &String| schema.find(path).filter(|field| is_text(field));
+                let unknown = |path: &String| {
+                    ApiError::parameter(
+                        "searchFields",
+                        format!("'{path}' is not a searchable text field of this index."),
+                    )
+                };
+                paths.iter().map(|path| field(path).ok_or_else(|| unknown(path))).collect::<Result<_, _>>()?
+            }
+        };
+        let compiled: HashMap<&str, Arc<CompiledSynonyms>> = schema
+            .leaves()
+            .into_iter()
+            .filter(|field| is_text(field))
+            .filter_map(|field| Some((field.path.as_str(), self.synonyms.of(field, self.snapshot)?)))
+            .collect();
+        let search_field = |field: &'_ Field| -> Option<SearchField<'_>> {
+            let field = schema.find(&field.path)?;
+            Some(SearchField {
+                path: &field.path,
+                column: self.snapshot.plan.columns.of(&field.path).text?,
+                weight: self.weight(&field.path),
+                analyzer: self.snapshot.plan.analyzers.get(field.search_analyzer.as_deref()?)?,
+                synonyms: compiled.get(field.path.as_str()).map(|compiled| &**compiled),
+            })
+        };
+        let fields = chosen.into_iter().filter_map(search_field).collect();
+        let others = |path: &str| search_field(schema.find(path)?);
+        TextSearch { node: &node, fields, others: &others, all }.build()
+    }
+
+    /// A filter as a query. What it lets through scores 0, or what its `search.ismatchscoring` found.
+    pub fn filter(&self, filter: &Filter) -> Result<Box<dyn Query>, ApiError> {
+        let plan = &self.snapshot.plan;
+        let normalize = |path: &str, text: &str| {
+            let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
+            Some(plan.analyzers.normalizer(name)?.apply(text).into_owned())
+        };
+        let text = |text: &TextMatch| Ok(self.text(&text.search, &text.fields, text.full, text.all)?.query);
+        let scope = FilterScope {
+            schema: &plan.definition.schema,
+            columns: &plan.columns,
+            documents: &self.snapshot.documents,
+            normalize: &normalize,
+            text: &text,
+        };
+        filter::compile(filter, &scope)
+    }
+
+    fn weight(&self, path: &str) -> f32 {
+        let weights = self.profile.map_or(&[][..], |profile| &profile.weights);
+        weights.iter().find(|(field, _)| field == path).map_or(1.0, |(_, weight)| *weight as f32)
+    }
+}
+
+pub fn is_text(field: &Field) -> bool {
+    field.searchable && field.vector.is_none() && field.kind.primitive() == Some(Primitive::String)
+}

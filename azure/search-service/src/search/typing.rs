@@ -1,0 +1,191 @@
+//! While somebody types: suggestions (documents) and completions (words).
+
+use serde_json::{Value, json};
+use tantivy::collector::TopDocs;
+use tantivy::query::{BooleanQuery, Occur, Query};
+
+use super::parameters::Parameters;
+use super::scope::{Scope, SynonymMaps};
+use crate::ApiError;
+use crate::definition::Suggester;
+use crate::documents::Selection;
+use crate::engine::autocomplete::{Mode, autocomplete};
+use crate::engine::columns::{FieldColumns, SUGGEST_ANALYZER};
+use crate::engine::highlight::{self, Tags};
+use crate::engine::snapshot::Snapshot;
+use crate::engine::suggest::{Words, chosen_fields, chosen_top, suggest_query};
+use crate::engine::top::{Hit, Top};
+use crate::odata::{parse_filter, parse_orderby};
+
+const SUGGEST: &[&str] = &[
+    "search",
+    "suggesterName",
+    "filter",
+    "fuzzy",
+    "highlightPreTag",
+    "highlightPostTag",
+    "minimumCoverage",
+    "orderby",
+    "searchFields",
+    "select",
+    "top",
+];
+const AUTOCOMPLETE: &[&str] = &[
+    "search",
+    "suggesterName",
+    "autocompleteMode",
+    "filter",
+    "fuzzy",
+    "highlightPreTag",
+    "highlightPostTag",
+    "minimumCoverage",
+    "searchFields",
+    "top",
+];
+
+/// What both kinds of requests have in common.
+struct Typed {
+    words: Words,
+    fields: Vec<String>,
+    filter: Option<Box<dyn Query>>,
+    tags: Option<Tags>,
+    top: usize,
+    coverage: bool,
+}
+
+impl Typed {
+    fn parse(given: &Parameters<'_>, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Self, ApiError> {
+        let suggester = suggester(given, snapshot)?;
+        let needed =
+            || ApiError::parameter("search", "'search' is needed: the text that has been typed so far.");
+        let mut analyzer = suggest_analyzer(snapshot)?;
+        let words = Words::parse(
+            given.text("search")?.ok_or_else(needed)?,
+            &mut analyzer,
+            given.flag("fuzzy")?.unwrap_or(false),
+        )?;
+        let filter = match given.text("filter")?.map(str::trim).filter(|filter| !filter.is_empty()) {
+            Some(filter) => {
+                let filter = parse_filter(filter, &snapshot.plan.definition.schema)?;
+                Some(Scope { snapshot, synonyms, profile: None }.filter(&filter)?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            words,
+            fields: chosen_fields(given.text("searchFields")?, &suggester.source_fields)?,
+            filter,
+            tags: Tags::parse(given.text("highlightPreTag")?, given.text("highlightPostTag")?)?,
+            top: chosen_top("$top", given.integer("top")?)?,
+            coverage: given.number("minimumCoverage")?.is_some(),
+        })
+    }
+
+    fn columns(&self, snapshot: &Snapshot) -> Vec<FieldColumns> {
+        self.fields.iter().map(|path| snapshot.plan.columns.of(path)).collect()
+    }
+}
+
+/// Answers a suggest request.
+pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Vec<u8>, ApiError> {
+    let given = Parameters::new(body, SUGGEST)?;
+    let typed = Typed::parse(&given, snapshot, synonyms)?;
+    let plan = &snapshot.plan;
+    let schema = &plan.definition.schema;
+    let selection = match given.text("select")?.map(str::trim).filter(|select| !select.is_empty()) {
+        Some(select) => Selection::parse(select, schema)?,
+        None => Selection::parse(&schema.key().name, schema)?,
+    };
+    let order = parse_orderby(given.text("orderby")?.unwrap_or_default(), schema)?;
+    let columns: Vec<_> = typed.columns(snapshot).into_iter().filter_map(|columns| columns.suggest).collect();
+    let mut query = suggest_query(&typed.words, &columns);
+    if let Some(filter) = &typed.filter {
+        query = Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Must, filter.box_clone())]));
+    }
+    let failed = |error| ApiError::internal("looking for suggestions", error);
+    let hits: Vec<Hit> = if order.is_empty() {
+        let hits = snapshot.searcher.search(&query, &TopDocs::with_limit(typed.top).order_by_score());
+        hits.map_err(failed)?.into_iter().map(|(score, address)| Hit { score, address }).collect()
+    } else {
+        let top = Top::new(&order, typed.top, None, schema, &plan.columns)?;
+        snapshot.searcher.search(&query, &top).map_err(failed)?
+    };
+    let mut analyzer = suggest_analyzer(snapshot)?;
+    let mut body = head(&typed);
+    let mut first = true;
+    for hit in hits {
+        let Some(number) = snapshot.number(hit.address)? else { continue };
+        snapshot.documents.read(number, |json| {
+            let document: Value = serde_json::from_slice(json).unwrap_or_default();
+            let texts = typed.fields.iter().flat_map(|path| highlight::texts(&document, path));
+            let text = typed.words.text(texts, &mut analyzer, typed.tags.as_ref()).unwrap_or_default();
+            if !std::mem::take(&mut first) {
+                body.push(b',');
+            }
+            body.extend_from_slice(br#"{"@search.text":"#);
+            body.extend_from_slice(Value::from(text).to_string().as_bytes());
+            let start = body.len();
+            body.push(b',');
+            selection.write(json, &mut body);
+            if body.len() == start + 1 {
+                body.pop();
+            }
+            body.push(b'}');
+        })?;
+    }
+    body.extend_from_slice(b"]}");
+    Ok(body)
+}
+
+/// Answers an autocomplete request.
+pub fn complete(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Vec<u8>, ApiError> {
+    let given = Parameters::new(body, AUTOCOMPLETE)?;
+    let typed = Typed::parse(&given, snapshot, synonyms)?;
+    let mode = Mode::parse(given.text("autocompleteMode")?)?;
+    let columns = typed.columns(snapshot);
+    let filter = typed.filter.as_deref();
+    let completions = autocomplete(
+        &snapshot.searcher,
+        &columns,
+        &typed.words,
+        mode,
+        filter,
+        typed.top,
+        typed.tags.as_ref(),
+    );
+    let completions = completions.map_err(|error| ApiError::internal("completing words", error))?;
+    let mut body = head(&typed);
+    let list =
+        serde_json::to_vec(&completions).map_err(|error| ApiError::internal("writing an answer", error))?;
+    body.pop();
+    body.extend_from_slice(&list);
+    body.push(b'}');
+    Ok(body)
+}
+
+/// An answer up to its list of values.
+fn head(typed: &Typed) -> Vec<u8> {
+    let coverage = if typed.coverage { "\"@search.coverage\":100.0," } else { "" };
+    format!("{{{coverage}\"value\":[").into_bytes()
+}
+
+fn suggester<'a>(given: &Parameters<'_>, snapshot: &'a Snapshot) -> Result<&'a Suggester, ApiError> {
+    let suggesters = &snapshot.plan.definition.suggesters;
+    let known = || {
+        let names: Vec<&str> = suggesters.iter().map(|suggester| suggester.name.as_str()).collect();
+        json!(names).to_string()
+    };
+    let Some(name) = given.text("suggesterName")? else {
+        let message = format!("'suggesterName' is needed; the index has {}.", known());
+        return Err(ApiError::parameter("suggesterName", message));
+    };
+    suggesters.iter().find(|suggester| suggester.name == name).ok_or_else(|| {
+        let message = format!("The index has no suggester '{name}'; it has {}.", known());
+        ApiError::parameter("suggesterName", message)
+    })
+}
+
+fn suggest_analyzer(snapshot: &Snapshot) -> Result<tantivy::tokenizer::TextAnalyzer, ApiError> {
+    let analyzer = snapshot.plan.analyzers.get(SUGGEST_ANALYZER);
+    analyzer.ok_or_else(|| ApiError::internal("looking for suggestions", "the suggest analyzer is missing"))
+}

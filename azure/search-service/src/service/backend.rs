@@ -1,0 +1,268 @@
+//! What the HTTP side asks of the engine, answered.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::indexes::Indexes;
+use super::indexing::Indexing;
+use crate::ApiError;
+use crate::analysis;
+use crate::documents::{self, Selection};
+use crate::engine::index::SearchIndex;
+use crate::http::statistics::{self, Size};
+use crate::http::{Answering, Backend, Context, Reply, SearchCall};
+use crate::knowledge;
+use crate::resources::{Change, Kind, Resources};
+use crate::search::request::SearchRequest;
+use crate::search::scope::SynonymMaps;
+use crate::search::{answer, run, typing};
+use crate::syntax::synonyms::Synonyms;
+
+pub(super) struct Engine {
+    resources: Arc<Resources>,
+    indexes: Arc<Indexes>,
+    indexing: Arc<Indexing>,
+    synonyms: Arc<SynonymMaps>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        resources: Arc<Resources>,
+        indexes: Arc<Indexes>,
+        indexing: Arc<Indexing>,
+        synonyms: Arc<SynonymMaps>,
+    ) -> Self {
+        Self { resources, indexes, indexing, synonyms }
+    }
+
+    /// Reads what is defined, and follows every change of it.
+    pub(super) fn watch(&self) {
+        for map in self.resources.list(Kind::SynonymMap) {
+            set_synonyms(&self.synonyms, &map.name, &map.value);
+        }
+        let synonyms = Arc::clone(&self.synonyms);
+        let indexing = Arc::clone(&self.indexing);
+        self.resources.watch(move |change| {
+            let (now, gone) = match change {
+                Change::Created(now) | Change::Updated { new: now, .. } => (Some(now), None),
+                Change::Deleted(gone) => (None, Some(gone)),
+            };
+            match (now, gone) {
+                (Some(map), _) if map.kind == Kind::SynonymMap => {
+                    set_synonyms(&synonyms, &map.name, &map.value)
+                }
+                (_, Some(map)) if map.kind == Kind::SynonymMap => synonyms.set(&map.name, None),
+                (Some(indexer), _) if indexer.kind == Kind::Indexer => {
+                    indexing.defined(indexer, matches!(change, Change::Created(_)));
+                }
+                (_, Some(indexer)) if indexer.kind == Kind::Indexer => indexing.deleted(&indexer.name),
+                _ => {}
+            }
+        });
+    }
+
+    pub(super) fn maintain(&self, stop: &dyn Fn() -> bool) {
+        for (name, index) in self.indexes.all() {
+            if let Err(error) = index.maintain(stop) {
+                tracing::warn!(index = name, %error, "upkeep of an index failed");
+            }
+        }
+        self.indexing.tick();
+    }
+
+    pub(super) fn stop(&self) {
+        self.indexing.stop();
+    }
+
+    fn size(index: &SearchIndex) -> Result<Size, ApiError> {
+        let (storage_bytes, vector_bytes) = index.sizes()?;
+        let documents = index.snapshot()?.documents.count()?;
+        Ok(Size { documents, storage_bytes, vector_bytes })
+    }
+
+    fn sizes(&self) -> Result<Vec<(String, Size)>, ApiError> {
+        let all = self.indexes.all();
+        all.into_iter().map(|(name, index)| Ok((name, Self::size(&index)?))).collect()
+    }
+}
+
+fn set_synonyms(maps: &SynonymMaps, name: &str, definition: &Value) {
+    // The rules were checked when they came.
+    let rules = definition.get("synonyms").and_then(Value::as_str).unwrap_or_default();
+    maps.set(name, Synonyms::parse(rules).ok());
+}
+
+/// Runs what takes a while on a thread that may block.
+fn off_the_loop<'a, T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Answering<'a, T> {
+    Box::pin(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(error) => Err(ApiError::internal("answering a request", error)),
+            },
+        }
+    })
+}
+
+impl Backend for Engine {
+    fn index_documents<'a>(&'a self, _: &'a Context, index: &'a str, batch: Bytes) -> Answering<'a, Reply> {
+        let index = self.indexes.get(index);
+        off_the_loop(move || {
+            let (status, body) = documents::answer(&index?.apply_batch(&batch)?);
+            Ok(Reply::raw(status, body))
+        })
+    }
+
+    fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+        let index = self.indexes.get(&call.index);
+        let (synonyms, context) = (Arc::clone(&self.synonyms), context.clone());
+        off_the_loop(move || {
+            let SearchCall { index: name, parameters, via } = call;
+            let request = SearchRequest::parse(Value::Object(parameters))?;
+            let snapshot = index?.snapshot()?;
+            let found = run::run(&request, &snapshot, &synonyms)?;
+            let next = |next: &Map<String, Value>| context.next_link(&name, via, next);
+            let answer =
+                answer::write(&request, &found, &snapshot, context.of_documents(&name).as_deref(), &next)?;
+            let status = if answer.partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+            Ok(Reply::raw(status, answer.body))
+        })
+    }
+
+    fn suggest<'a>(&'a self, _: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+        let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
+        off_the_loop(move || {
+            let body = typing::suggest(&Value::Object(call.parameters), &*index?.snapshot()?, &synonyms)?;
+            Ok(Reply::raw(StatusCode::OK, body))
+        })
+    }
+
+    fn autocomplete<'a>(&'a self, _: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+        let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
+        off_the_loop(move || {
+            let body = typing::complete(&Value::Object(call.parameters), &*index?.snapshot()?, &synonyms)?;
+            Ok(Reply::raw(StatusCode::OK, body))
+        })
+    }
+
+    fn lookup<'a>(
+        &'a self,
+        context: &'a Context,
+        index: &'a str,
+        key: &'a str,
+        select: Option<&'a str>,
+    ) -> Answering<'a, Reply> {
+        let found = self.indexes.get(index);
+        let context =
+            context.of_documents(index).map(|context| context.replace("#docs(*)", "#docs(*)/$entity"));
+        let (index, key, select) = (index.to_owned(), key.to_owned(), select.map(str::to_owned));
+        off_the_loop(move || {
+            let snapshot = found?.snapshot()?;
+            let schema = &snapshot.plan.definition.schema;
+            let selection = match select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
+                Some(select) => Selection::parse(select, schema)?,
+                None => Selection::all(schema),
+            };
+            let missing =
+                || ApiError::not_found(format!("The index '{index}' has no document with the key '{key}'."));
+            let number = snapshot.documents.number(&key)?.ok_or_else(missing)?;
+            let mut body = b"{".to_vec();
+            if let Some(context) = context {
+                body.extend_from_slice(format!("\"@odata.context\":{},", Value::from(context)).as_bytes());
+            }
+            let start = body.len();
+            snapshot.documents.read(number, |json| selection.write(json, &mut body))?.ok_or_else(missing)?;
+            if body.len() == start && start > 1 {
+                body.pop();
+            }
+            body.push(b'}');
+            Ok(Reply::raw(StatusCode::OK, body))
+        })
+    }
+
+    fn count<'a>(&'a self, index: &'a str) -> Answering<'a, u64> {
+        let index = self.indexes.get(index);
+        off_the_loop(move || Ok(index?.snapshot()?.documents.count()?))
+    }
+
+    fn analyze<'a>(&'a self, _: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {
+        let index = self.indexes.get(index);
+        off_the_loop(move || {
+            let tokens = analysis::analyze(&request, &index?.plan().analyzers)?;
+            Reply::json(StatusCode::OK, &tokens)
+        })
+    }
+
+    fn index_statistics<'a>(&'a self, index: &'a str) -> Answering<'a, Value> {
+        let index = self.indexes.get(index);
+        off_the_loop(move || Ok(statistics::of_index(Self::size(&*index?)?)))
+    }
+
+    fn all_index_statistics<'a>(&'a self) -> Answering<'a, Value> {
+        let sizes = self.sizes();
+        Box::pin(async move {
+            Ok(statistics::of_indexes(sizes?.iter().map(|(name, size)| (name.as_str(), *size))))
+        })
+    }
+
+    fn service_statistics<'a>(&'a self) -> Answering<'a, Value> {
+        let total = self.sizes().map(|sizes| sizes.into_iter().map(|(_, size)| size).sum());
+        let resources = Arc::clone(&self.resources);
+        Box::pin(async move { Ok(statistics::of_service(&resources, total?)) })
+    }
+
+    fn run_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
+        Box::pin(async move { self.indexing.run(name) })
+    }
+
+    fn reset_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
+        Box::pin(async move { self.indexing.indexers().reset(name) })
+    }
+
+    fn reset_documents<'a>(&'a self, name: &'a str, request: Value, overwrite: bool) -> Answering<'a, ()> {
+        Box::pin(async move { self.indexing.indexers().reset_docs(name, &request, overwrite) })
+    }
+
+    fn resync_indexer<'a>(&'a self, name: &'a str, request: Value) -> Answering<'a, ()> {
+        Box::pin(async move { self.indexing.indexers().resync(name, &request) })
+    }
+
+    fn indexer_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
+        Box::pin(async move { self.indexing.indexers().status(name) })
+    }
+
+    fn reset_skills<'a>(&'a self, skillset: &'a str, request: Value) -> Answering<'a, ()> {
+        Box::pin(async move { self.indexing.reset_skills(skillset, &request) })
+    }
+
+    fn retrieve<'a>(
+        &'a self,
+        context: &'a Context,
+        knowledge_base: &'a str,
+        request: Value,
+    ) -> Answering<'a, Reply> {
+        let bases = context.api_version.as_str() >= "2025-11-01";
+        let base = self.resources.find(Kind::KnowledgeBase, knowledge_base);
+        let (resources, indexes, synonyms) =
+            (Arc::clone(&self.resources), Arc::clone(&self.indexes), Arc::clone(&self.synonyms));
+        off_the_loop(move || {
+            let find = |name: &str| indexes.get(&resources.find_index(name)?.name)?.snapshot();
+            let answer = knowledge::retrieve(&base?.value, &request, bases, &resources, &synonyms, &find)?;
+            Reply::json(StatusCode::OK, &answer)
+        })
+    }
+
+    fn knowledge_source_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
+        Box::pin(async move {
+            let source = self.resources.find(Kind::KnowledgeSource, name)?;
+            let kind = source.value.get("kind").cloned().unwrap_or_default();
+            Ok(json!({"kind": kind, "synchronizationStatus": "active", "synchronizationInterval": null}))
+        })
+    }
+}

@@ -1,0 +1,224 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn is_field(path: &str) -> bool {
+    matches!(path, "title" | "address/city")
+}
+
+fn parse(text: &str) -> Result<Node, ApiError> {
+    parse_full(text, &is_field)
+}
+
+fn parsed(text: &str) -> String {
+    print(&parse(text).unwrap_or_else(|error| panic!("{text}: {error}")))
+}
+
+fn refused(text: &str) -> String {
+    parse(text).expect_err(text).message
+}
+
+/// As the full syntax writes it, with a sign before each clause: `?` where the mode decides, `|` for should.
+fn print(node: &Node) -> String {
+    match node {
+        Node::All => "*:*".to_owned(),
+        Node::Nothing => "NOTHING".to_owned(),
+        Node::Term(text) => escape(text),
+        Node::Phrase { text, slop } => {
+            let slop = if *slop > 0 { format!("~{slop}") } else { String::new() };
+            format!("\"{}\"{slop}", text.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+        Node::Prefix(text) => format!("{}*", escape(text)),
+        Node::Wildcard(pieces) => pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => escape(text),
+                Piece::Any => "*".to_owned(),
+                Piece::One => "?".to_owned(),
+            })
+            .collect(),
+        Node::Fuzzy { text, distance } => format!("{}~{distance}", escape(text)),
+        Node::Regex(expression) => format!("/{}/", expression.replace('/', "\\/")),
+        Node::Field { path, node } => format!("{path}:{}", print(node)),
+        Node::Boost { node, factor } => format!("{}^{factor}", print(node)),
+        Node::Clauses(clauses) => {
+            let clauses: Vec<_> = clauses
+                .iter()
+                .map(|clause| {
+                    let sign = match clause.occur {
+                        Occur::Default => "",
+                        Occur::Must => "+",
+                        Occur::Should => "|",
+                        Occur::MustNot => "-",
+                    };
+                    format!("{sign}{}", print(&clause.node))
+                })
+                .collect();
+            format!("({})", clauses.join(" "))
+        }
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.chars()
+        .flat_map(|letter| (!letter.is_alphanumeric()).then_some('\\').into_iter().chain([letter]))
+        .collect()
+}
+
+#[test]
+fn reads_every_kind_of_clause() {
+    for (text, expected) in [
+        ("", "*:*"),
+        (" * ", "*:*"),
+        ("*:*", "*:*"),
+        ("hotel", "hotel"),
+        ("\"ocean view\"", "\"ocean view\""),
+        ("\"ocean view\"~5", "\"ocean view\"~5"),
+        ("roam~", "roam~2"),
+        ("roam~1", "roam~1"),
+        ("roam~7", "roam~2"),
+        ("roam~0.8", "roam~0"),
+        ("roam~0.5", "roam~2"),
+        ("air*", "air*"),
+        ("air**", "air*"),
+        ("te?t", "te?t"),
+        ("t*t*", "t*t*"),
+        ("/[mh]otel/", "/[mh]otel/"),
+        ("rock^2 electronic", "(rock^2 electronic)"),
+        ("\"a b\"~3^0.5", "\"a b\"~3^0.5"),
+        ("roam~1^4", "roam~1^4"),
+        ("(a b)^2", "(a b)^2"),
+        ("title:hotel", "title:hotel"),
+        ("title: hotel", "title:hotel"),
+        ("title:(a OR b)^3", "title:(|a |b)^3"),
+        ("address/city:\"New York\"", "address/city:\"New York\""),
+        ("title:/h.*/", "title:/h.*/"),
+        ("title:foo^2", "title:foo^2"),
+        ("hands-free", "hands\\-free"),
+        ("https\\:\\/\\/*", "https\\:\\/\\/*"),
+        ("business~analyst", "business\\~analyst"),
+        ("a^b", "a\\^b"),
+        ("\\u0041bc", "Abc"),
+        ("and or not", "(and or not)"),
+        ("C++", "C\\+\\+"),
+        ("a - b", "(a \\- b)"),
+    ] {
+        assert_eq!(parsed(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn joins_clauses_as_classic_lucene_does() {
+    for (text, expected) in [
+        ("a b", "(a b)"),
+        ("a AND b", "(+a +b)"),
+        ("a && b", "(+a +b)"),
+        ("a OR b", "(|a |b)"),
+        ("a || b", "(|a |b)"),
+        ("a AND b OR c", "(+a +b |c)"),
+        ("a OR b AND c", "(|a +b +c)"),
+        ("a b OR c", "(a |b |c)"),
+        ("a NOT b", "(a -b)"),
+        ("a AND NOT b", "(+a -b)"),
+        ("a OR NOT b", "(|a -b)"),
+        ("+a -b !c", "(+a -b -c)"),
+        ("NOT a", "(-a)"),
+        ("-(a b)", "(-(a b))"),
+        ("(a AND b) OR c", "(|(+a +b) |c)"),
+        ("(a)", "a"),
+        ("+a", "a"),
+        ("NOT(a)", "(-a)"),
+        ("ANDROID ORDER NOTE", "(ANDROID ORDER NOTE)"),
+    ] {
+        assert_eq!(parsed(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn says_where_and_why_a_text_is_wrong() {
+    for (text, expected) in [
+        ("hotel AND", "line 1, column 10: the text ends where"),
+        ("AND a", "line 1, column 1: an operator needs something before it"),
+        ("a AND OR b", "column 7: two operators in a row"),
+        ("a +", "column 4: the text ends"),
+        ("hello!", "column 7: the text ends"),
+        ("(a b", "column 1: nothing closes this `(`"),
+        ("a\nb)", "line 2, column 2: this `)` closes nothing"),
+        ("()", "column 2: a word, a phrase or `(` is missing here"),
+        ("x \"a b", "column 3: nothing closes this quote"),
+        ("x /a b", "column 3: nothing closes this expression"),
+        ("*abc", "column 1: a word cannot begin with `*` or `?`"),
+        ("?abc", "column 1: a word cannot begin"),
+        ("title:*", "column 7: a word cannot begin"),
+        ("a title:?x", "column 9: a word cannot begin"),
+        ("rating:5", "column 1: `rating` is not a searchable field"),
+        ("x https://a.b", "column 3: `https` is not a searchable field"),
+        ("title:a:b", "column 8: a second colon"),
+        ("title:", "column 7: the text ends"),
+        ("title:[a TO b]", "column 7: ranges are not supported"),
+        ("a [1 TO 2}", "column 3: ranges are not supported"),
+        ("a^", "column 2: `^` takes a number"),
+        ("a^-1", "column 2: `^` takes a number"),
+        ("a^1.2.3", "column 2: `^` takes a number"),
+        ("a~1.2.3", "column 2: `~` takes a number"),
+        ("a\\", "column 2: nothing follows this backslash"),
+        ("--a", "column 2: this sign is out of place"),
+        ("~a", "column 1: this sign is out of place"),
+        ("address/city:OR", "column 14: two operators in a row"),
+    ] {
+        let message = refused(text);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn refuses_bombs() {
+    let nested = format!("{}a{}", "(".repeat(40_000), ")".repeat(40_000));
+    assert!(refused(&nested).contains("nests deeper than 100"));
+    assert!(refused(&"(".repeat(90_000)).contains("nests deeper"));
+    let deepest = format!("{}a{}", "-(".repeat(100), ")".repeat(100));
+    drop(parse(&deepest).unwrap());
+    assert!(refused(&"a ".repeat(1_025)).contains("1024"));
+    assert!(refused(&"a".repeat(100_001)).contains("100000"));
+}
+
+fn nodes() -> impl Strategy<Value = Node> {
+    let text = "[a-zA-Zäß+&|!(){}\\[\\]^\"~*?:\\\\/ -]{1,6}"
+        .prop_filter("operators are no words", |text| !matches!(text.as_str(), "AND" | "OR" | "NOT"));
+    let leaf = prop_oneof![
+        text.clone().prop_map(Node::Term),
+        text.clone().prop_map(Node::Prefix),
+        (text.clone(), 0_u32..9).prop_map(|(text, slop)| Node::Phrase { text, slop }),
+        (text.clone(), 0_u8..3).prop_map(|(text, distance)| Node::Fuzzy { text, distance }),
+        "[a-z.*/]{1,5}".prop_map(Node::Regex),
+        text.prop_map(|text| Node::Wildcard(vec![Piece::Text(text), Piece::One, Piece::Any])),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let sign = prop_oneof![Just(Occur::Default), Just(Occur::Must), Just(Occur::MustNot)];
+        let clause = (sign, inner.clone()).prop_map(|(occur, node)| Clause { occur, node });
+        prop_oneof![
+            prop::collection::vec(clause, 2..4).prop_map(Node::Clauses),
+            inner
+                .prop_filter("one field or boost is enough", |node| !matches!(node, Node::Boost { .. }))
+                .prop_map(|node| Node::Boost { node: Box::new(node), factor: 2.5 }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn reads_what_it_printed(node in nodes()) {
+        let text = print(&node);
+        prop_assert_eq!(parse(&text).expect(&text), node, "{}", text);
+    }
+
+    #[test]
+    fn never_panics(text in any::<String>()) {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn never_panics_on_signs(text in r#"[ab1 +\-!&|(){}\[\]^"~*?:\\/.]{0,40}|(title:|AND |NOT |OR |a |\(|\)|\^2|~1){0,20}"#) {
+        let _ = parse(&text);
+    }
+}

@@ -1,0 +1,392 @@
+//! The simple syntax: `+` and, `|` or, `-` not, quotes, parentheses, `*` at the end of a word.
+//!
+//! It forgives everything: a sign in a wrong place, a quote or a parenthesis without its partner is as if it were not
+//! there. Operators apply from left to right, none binds closer than another: `a | b + c` is `(a | b) + c`.
+
+use std::str::Chars;
+
+use super::tree::{Clause, Node, Occur};
+use super::{MAX_DEPTH, check_length, count_clause, too_deep};
+use crate::ApiError;
+
+/// Reads a search text. Only its size can be wrong.
+pub fn parse_simple(text: &str) -> Result<Node, ApiError> {
+    check_length(text)?;
+    let text = text.trim();
+    if text.is_empty() || text == "*" {
+        return Ok(Node::All);
+    }
+    let mut tokens = tokens(text);
+    drop_lonely_parentheses(&mut tokens);
+    build(tokens)
+}
+
+#[derive(Debug, PartialEq)]
+enum Token {
+    Clause(Node),
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut letters = text.chars();
+    loop {
+        let here = letters.clone();
+        let Some(letter) = letters.next() else { return tokens };
+        match letter {
+            '(' => tokens.push(Token::Open),
+            ')' => tokens.push(Token::Close),
+            '+' => tokens.push(Token::And),
+            '|' => tokens.push(Token::Or),
+            // A dash that stands alone is a dash.
+            '-' => {
+                let next = letters.clone().next();
+                if next.is_some_and(|next| !next.is_whitespace()) {
+                    tokens.push(Token::Not);
+                }
+            }
+            '"' => {
+                // When nothing closes it, what follows is read as words, and there is no further quote in it.
+                let mut ahead = letters.clone();
+                if let Some(text) = phrase(&mut ahead) {
+                    letters = ahead;
+                    if !text.trim().is_empty() {
+                        tokens.push(Token::Clause(Node::Phrase { text, slop: 0 }));
+                    }
+                }
+            }
+            letter if letter.is_whitespace() => {}
+            _ => {
+                letters = here;
+                tokens.extend(word(&mut letters).map(Token::Clause));
+            }
+        }
+    }
+}
+
+/// The text up to the closing quote; none when there is no such quote.
+fn phrase(letters: &mut Chars<'_>) -> Option<String> {
+    let mut phrase = String::new();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => return Some(phrase),
+            '\\' => phrase.extend(letters.next()),
+            letter => phrase.push(letter),
+        }
+    }
+    None
+}
+
+/// None for a backslash at the very end.
+fn word(letters: &mut Chars<'_>) -> Option<Node> {
+    let mut word = String::new();
+    // How many bytes of the word stand before the stars that end it.
+    let mut before_stars = 0;
+    let mut stars = false;
+    loop {
+        let here = letters.clone();
+        let Some(letter) = letters.next() else { break };
+        match letter {
+            '"' | '|' | '+' | '(' | ')' => {
+                *letters = here;
+                break;
+            }
+            letter if letter.is_whitespace() => break,
+            '\\' => {
+                word.extend(letters.next());
+                stars = false;
+            }
+            '*' => {
+                if !stars {
+                    before_stars = word.len();
+                }
+                stars = true;
+                word.push('*');
+            }
+            letter => {
+                stars = false;
+                word.push(letter);
+            }
+        }
+    }
+    if stars && before_stars > 0 {
+        word.truncate(before_stars);
+        return Some(Node::Prefix(word));
+    }
+    (!word.is_empty()).then_some(Node::Term(word))
+}
+
+fn drop_lonely_parentheses(tokens: &mut Vec<Token>) {
+    let mut open = Vec::new();
+    let mut lonely = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Open => open.push(at),
+            Token::Close if open.pop().is_none() => lonely.push(at),
+            _ => {}
+        }
+    }
+    lonely.extend(open);
+    if lonely.is_empty() {
+        return;
+    }
+    lonely.sort_unstable();
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        lonely.binary_search(&(at - 1)).is_err()
+    });
+}
+
+/// What has been read of one pair of parentheses, or of the whole text.
+#[derive(Default)]
+struct Level {
+    group: Group,
+    /// The sign since the last clause; the first of several counts.
+    sign: Option<Occur>,
+    /// How many dashes stand right before the next clause.
+    dashes: usize,
+}
+
+impl Level {
+    fn add(&mut self, (node, depth): (Node, usize)) -> Result<(), ApiError> {
+        let (node, depth) = match std::mem::take(&mut self.dashes) % 2 {
+            0 => (node, depth),
+            _ => (Node::Clauses(vec![Clause { occur: Occur::MustNot, node }]), depth + 1),
+        };
+        let sign = self.sign.take().unwrap_or(Occur::Default);
+        self.group.add(node, sign, depth)
+    }
+}
+
+/// Clauses joined by the same sign so far.
+#[derive(Default)]
+enum Group {
+    #[default]
+    Empty,
+    One(Node, usize),
+    Many {
+        sign: Occur,
+        clauses: Vec<Clause>,
+        depth: usize,
+    },
+}
+
+impl Group {
+    fn add(&mut self, node: Node, sign: Occur, depth: usize) -> Result<(), ApiError> {
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        match self {
+            Self::Many { sign: same, clauses, depth: deepest } if *same == sign => {
+                clauses.push(Clause { occur: sign, node });
+                *deepest = (*deepest).max(depth + 1);
+            }
+            _ => {
+                *self = match std::mem::take(self).finish() {
+                    None => Self::One(node, depth),
+                    Some((first, first_depth)) => {
+                        let clauses = vec![Clause { occur: sign, node: first }, Clause { occur: sign, node }];
+                        Self::Many { sign, clauses, depth: first_depth.max(depth) + 1 }
+                    }
+                };
+            }
+        }
+        match self {
+            Self::Many { depth, .. } if *depth > MAX_DEPTH => Err(too_deep()),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Option<(Node, usize)> {
+        match self {
+            Self::Empty => None,
+            Self::One(node, depth) => Some((node, depth)),
+            Self::Many { clauses, depth, .. } => Some((Node::Clauses(clauses), depth)),
+        }
+    }
+}
+
+fn build(tokens: Vec<Token>) -> Result<Node, ApiError> {
+    let mut above: Vec<Level> = Vec::new();
+    let mut level = Level::default();
+    let mut clauses = 0;
+    for token in tokens {
+        match token {
+            Token::Clause(node) => {
+                count_clause(&mut clauses)?;
+                level.add((node, 1))?;
+            }
+            Token::Open => {
+                if above.len() >= MAX_DEPTH {
+                    return Err(too_deep());
+                }
+                above.push(std::mem::take(&mut level));
+            }
+            Token::Close => {
+                let Some(outer) = above.pop() else { continue };
+                let inner = std::mem::replace(&mut level, outer);
+                match inner.group.finish() {
+                    Some(node) => level.add(node)?,
+                    // Empty parentheses take the signs before them along.
+                    None => {
+                        level.sign = None;
+                        level.dashes = 0;
+                    }
+                }
+            }
+            Token::And | Token::Or => {
+                level.dashes = 0;
+                if level.sign.is_none() && !matches!(level.group, Group::Empty) {
+                    let occur = if token == Token::And { Occur::Must } else { Occur::Should };
+                    level.sign = Some(occur);
+                }
+            }
+            Token::Not => level.dashes += 1,
+        }
+    }
+    Ok(level.group.finish().map_or(Node::Nothing, |(node, _)| node))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> String {
+        show(&parse_simple(text).unwrap())
+    }
+
+    /// `&` for must, `/` for should, `_` for what the mode decides.
+    fn show(node: &Node) -> String {
+        match node {
+            Node::All => "ALL".to_owned(),
+            Node::Nothing => "NOTHING".to_owned(),
+            Node::Term(text) => text.clone(),
+            Node::Phrase { text, .. } => format!("\"{text}\""),
+            Node::Prefix(text) => format!("{text}*"),
+            Node::Clauses(clauses) => {
+                let clauses: Vec<_> = clauses
+                    .iter()
+                    .map(|clause| {
+                        let sign = match clause.occur {
+                            Occur::Default => "_",
+                            Occur::Must => "&",
+                            Occur::Should => "/",
+                            Occur::MustNot => "!",
+                        };
+                        format!("{sign}{}", show(&clause.node))
+                    })
+                    .collect();
+                format!("({})", clauses.join(" "))
+            }
+            other => panic!("the simple syntax has no {other:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_words_signs_phrases_and_prefixes() {
+        for (text, expected) in [
+            ("", "ALL"),
+            ("  * ", "ALL"),
+            ("wifi", "wifi"),
+            ("wifi luxury", "(_wifi _luxury)"),
+            ("wifi+luxury", "(&wifi &luxury)"),
+            ("wifi + luxury + pool", "(&wifi &luxury &pool)"),
+            ("wifi | luxury", "(/wifi /luxury)"),
+            ("motel+(wifi|luxury)", "(&motel &(/wifi /luxury))"),
+            ("wifi -luxury", "(_wifi _(!luxury))"),
+            ("wifi + -luxury", "(&wifi &(!luxury))"),
+            ("-(a b)", "(!(_a _b))"),
+            ("--a", "a"),
+            ("\"Roach Motel\" pool", "(_\"Roach Motel\" _pool)"),
+            ("lux*", "lux*"),
+            ("lux**", "lux*"),
+            ("l*x", "l*x"),
+            ("hands-free", "hands-free"),
+        ] {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn applies_operators_from_left_to_right() {
+        assert_eq!(parsed("a b + c"), "(&(_a _b) &c)");
+        assert_eq!(parsed("a | b + c"), "(&(/a /b) &c)");
+        assert_eq!(parsed("a + b | c"), "(/(&a &b) /c)");
+        assert_eq!(parsed("budget hotel +pool"), "(&(_budget _hotel) &pool)");
+    }
+
+    #[test]
+    fn forgives_what_is_out_of_place() {
+        for (text, expected) in [
+            ("a +", "a"),
+            ("+ a", "a"),
+            ("a + | b", "(&a &b)"),
+            ("a - b", "(_a _b)"),
+            ("a -", "a"),
+            ("\"open quote", "(_open _quote)"),
+            ("(open parenthesis", "(_open _parenthesis)"),
+            ("closed) too", "(_closed _too)"),
+            ("() a", "a"),
+            ("()", "NOTHING"),
+            ("+", "NOTHING"),
+            ("\"\"", "NOTHING"),
+            ("\\", "NOTHING"),
+            ("a\"b c\"d", "(_a _\"b c\" _d)"),
+            ("(a \"b) c\"", "(_a _\"b) c\")"),
+        ] {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn takes_an_escaped_sign_as_text() {
+        assert_eq!(parse_simple(r"\-a").unwrap(), Node::Term("-a".to_owned()));
+        assert_eq!(parse_simple(r"c\+\+").unwrap(), Node::Term("c++".to_owned()));
+        assert_eq!(parse_simple(r"lux\*").unwrap(), Node::Term("lux*".to_owned()));
+        assert_eq!(parse_simple(r"a\ b").unwrap(), Node::Term("a b".to_owned()));
+        assert_eq!(
+            parse_simple(r#""say \"hi\"""#).unwrap(),
+            Node::Phrase { text: "say \"hi\"".to_owned(), slop: 0 }
+        );
+    }
+
+    #[test]
+    fn refuses_bombs() {
+        let nested = format!("{}a{}", "(".repeat(40_000), ")".repeat(40_000));
+        assert!(parse_simple(&nested).unwrap_err().message.contains("nests deeper than 100"));
+        let changing = "a+b|".repeat(2_000);
+        assert!(parse_simple(&changing).unwrap_err().message.contains("nests deeper"));
+        assert!(parse_simple(&"a ".repeat(1_025)).unwrap_err().message.contains("1024"));
+        assert!(parse_simple(&"a".repeat(100_001)).unwrap_err().message.contains("100000"));
+        // Only the size of what counts matters.
+        assert_eq!(parsed(&format!("{}a", "(".repeat(50_000))), "a");
+        assert_eq!(parsed(&format!("{}a", "\"".repeat(99_999))), "a");
+    }
+
+    proptest! {
+        #[test]
+        fn reads_any_text(text in any::<String>()) {
+            parse_simple(&text).unwrap();
+        }
+
+        #[test]
+        fn reads_any_mix_of_signs(text in r#"[ab \+|\-"()*\\]{0,60}"#) {
+            parse_simple(&text).unwrap();
+        }
+
+        #[test]
+        fn a_word_whose_letters_are_all_escaped_is_that_word(word in r#"[a-z+|\-"()*\\ ]{1,12}"#) {
+            let escaped: String = word.chars().flat_map(|letter| ['\\', letter]).collect();
+            // Spaces around the whole text are no part of it, escaped or not.
+            prop_assume!(!word.ends_with(' '));
+            prop_assert_eq!(parse_simple(&escaped).unwrap(), Node::Term(word));
+        }
+    }
+}

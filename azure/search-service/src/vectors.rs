@@ -1,0 +1,26 @@
+//! Vectors: their definitions and queries, their distances, and how the nearest are found.
+//!
+//! [`VectorSet`] holds all vectors of one field and changes by batches; a [`VectorView`] of it is what a search
+//! sees. Small sets are scanned; for large ones [`VectorSet::maintain`] builds graphs in the background.
+
+mod bytes;
+mod definition;
+mod fuse;
+mod hnsw;
+mod members;
+mod metric;
+mod points;
+mod query;
+mod segment;
+mod set;
+mod value;
+mod view;
+
+pub use bytes::{decode, decode_into, encode};
+pub use definition::{Algorithm, AlgorithmKind, HnswParameters, Profile, VectorSearch};
+pub use fuse::{Ranking, fuse};
+pub use metric::Metric;
+pub use query::{FilterMode, Threshold, VectorQuery};
+pub use set::{VectorBatch, VectorSet, VectorSettings};
+pub use value::{parse_vector, vector_length};
+pub use view::{Allowed, Nearest, VectorView};

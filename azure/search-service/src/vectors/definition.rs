@@ -1,0 +1,276 @@
+//! The `vectorSearch` part of an index definition, and vector fields that refer to it.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::members::Members;
+use super::metric::Metric;
+use super::set::VectorSettings;
+use super::value::vector_length;
+use crate::ApiError;
+use crate::definition::{FieldType, Primitive, VectorField};
+
+/// `vectorSearch`, checked: every name that a profile refers to exists.
+///
+/// Compressions and vectorizers are kept by name only. Vectors are always kept in full precision, so a compression
+/// changes nothing here; a vectorizer would call a model, and this service calls none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VectorSearch {
+    pub algorithms: Vec<Algorithm>,
+    pub profiles: Vec<Profile>,
+    pub compressions: Vec<String>,
+    pub vectorizers: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Algorithm {
+    pub name: String,
+    pub metric: Metric,
+    pub kind: AlgorithmKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlgorithmKind {
+    Hnsw(HnswParameters),
+    ExhaustiveKnn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HnswParameters {
+    pub m: usize,
+    pub ef_construction: usize,
+    pub ef_search: usize,
+}
+
+impl Default for HnswParameters {
+    fn default() -> Self {
+        Self { m: 4, ef_construction: 400, ef_search: 500 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    pub name: String,
+    pub algorithm: String,
+    pub compression: Option<String>,
+    pub vectorizer: Option<String>,
+}
+
+impl VectorSearch {
+    /// Reads the value of `vectorSearch`; null is an empty one.
+    pub fn parse(value: &Value) -> Result<Self, ApiError> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let members = Members::of("vectorSearch".to_owned(), value)?;
+        members.only(&["profiles", "algorithms", "vectorizers", "compressions"])?;
+        let search = Self {
+            algorithms: members.list("algorithms")?.iter().map(algorithm).collect::<Result<_, _>>()?,
+            profiles: members.list("profiles")?.iter().map(profile).collect::<Result<_, _>>()?,
+            compressions: members.list("compressions")?.iter().map(compression).collect::<Result<_, _>>()?,
+            vectorizers: members.list("vectorizers")?.iter().map(vectorizer).collect::<Result<_, _>>()?,
+        };
+        search.check_names()?;
+        Ok(search)
+    }
+
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.name == name)
+    }
+
+    /// The algorithm that a field is searched with. A field made by [`VectorSearch::field`] always has one.
+    pub fn algorithm(&self, field: &VectorField) -> Option<&Algorithm> {
+        let profile = self.profile(&field.profile)?;
+        self.algorithms.iter().find(|algorithm| algorithm.name == profile.algorithm)
+    }
+
+    /// What a [`super::VectorSet`] for the field needs to know.
+    pub fn settings(&self, field: &VectorField) -> Option<VectorSettings> {
+        let algorithm = self.algorithm(field)?;
+        let hnsw = match algorithm.kind {
+            AlgorithmKind::Hnsw(parameters) => Some(parameters),
+            AlgorithmKind::ExhaustiveKnn => None,
+        };
+        Some(VectorSettings { metric: algorithm.metric, length: vector_length(field), hnsw })
+    }
+
+    /// Reads what makes a field a vector field: `dimensions`, `vectorSearchProfile` and `vectorEncoding`.
+    ///
+    /// `None` when it is an ordinary field. `path` is only for messages.
+    pub fn field(
+        &self,
+        path: &str,
+        kind: FieldType,
+        members: &Map<String, Value>,
+    ) -> Result<Option<VectorField>, ApiError> {
+        use Primitive::{Byte, Half, Int16, SByte, Single};
+        let refuse = |message: String| Err(ApiError::invalid(format!("The field '{path}' {message}")));
+        let get = |name: &str| members.get(name).filter(|value| !value.is_null());
+        let FieldType::Many(element @ (Single | Half | Int16 | SByte | Byte)) = kind else {
+            let stray = ["dimensions", "vectorSearchProfile", "vectorEncoding"]
+                .into_iter()
+                .find(|&name| get(name).is_some());
+            return match stray {
+                None => Ok(None),
+                Some(name) => refuse(format!(
+                    "has '{name}', which only vector fields have. Their type is Collection(Edm.Single), or a collection \
+                     of Edm.Half, Edm.Int16, Edm.SByte or Edm.Byte."
+                )),
+            };
+        };
+
+        let dimensions = get("dimensions").and_then(Value::as_u64).filter(|count| (2..=4096).contains(count));
+        let Some(dimensions) = dimensions else {
+            return refuse(
+                "is a vector field and needs 'dimensions': a whole number from 2 to 4096.".to_owned(),
+            );
+        };
+        let Some(profile) = get("vectorSearchProfile").and_then(Value::as_str) else {
+            return refuse(
+                "is a vector field and needs 'vectorSearchProfile': the name of a profile.".to_owned(),
+            );
+        };
+        let packed_bits = match get("vectorEncoding").map(Value::as_str) {
+            None => false,
+            Some(Some("packedBit")) => true,
+            Some(_) => return refuse("has a 'vectorEncoding' other than packedBit.".to_owned()),
+        };
+        if packed_bits != (element == Byte) {
+            return refuse(
+                "needs both, Collection(Edm.Byte) and the 'vectorEncoding' packedBit, or none of them."
+                    .to_owned(),
+            );
+        }
+        if packed_bits && dimensions % 8 != 0 {
+            return refuse(
+                "packs eight bits into a byte, so its 'dimensions' must be a multiple of 8.".to_owned(),
+            );
+        }
+        let field = VectorField { dimensions: dimensions as usize, profile: profile.to_owned(), packed_bits };
+        let Some(algorithm) = self.algorithm(&field) else {
+            let known = names(self.profiles.iter().map(|profile| profile.name.as_str()));
+            return refuse(format!(
+                "refers to the vector search profile '{profile}', which does not exist. There is {known}."
+            ));
+        };
+        if packed_bits != (algorithm.metric == Metric::Hamming) {
+            return refuse(format!(
+                "uses the algorithm '{}'. The metric hamming is for fields of packed bits, and they need it.",
+                algorithm.name
+            ));
+        }
+        Ok(Some(field))
+    }
+
+    fn check_names(&self) -> Result<(), ApiError> {
+        let algorithms: Vec<&str> = self.algorithms.iter().map(|algorithm| algorithm.name.as_str()).collect();
+        let profiles: Vec<&str> = self.profiles.iter().map(|profile| profile.name.as_str()).collect();
+        let compressions: Vec<&str> = self.compressions.iter().map(String::as_str).collect();
+        let vectorizers: Vec<&str> = self.vectorizers.iter().map(String::as_str).collect();
+        for (list, names) in [
+            ("algorithms", &algorithms),
+            ("profiles", &profiles),
+            ("compressions", &compressions),
+            ("vectorizers", &vectorizers),
+        ] {
+            let mut seen = HashSet::new();
+            if let Some(name) = names.iter().find(|&&name| !seen.insert(name)) {
+                let message =
+                    format!("'vectorSearch.{list}' has two members named '{name}'. Names must differ.");
+                return Err(ApiError::invalid(message));
+            }
+        }
+        for profile in &self.profiles {
+            for (what, name, known) in [
+                ("algorithm", Some(&profile.algorithm), &algorithms),
+                ("compression", profile.compression.as_ref(), &compressions),
+                ("vectorizer", profile.vectorizer.as_ref(), &vectorizers),
+            ] {
+                if let Some(name) = name.filter(|name| !known.contains(&name.as_str())) {
+                    return Err(ApiError::invalid(format!(
+                        "The vector search profile '{}' refers to the {what} '{name}', which 'vectorSearch.{what}s' does not \
+                         define. There is {}.",
+                        profile.name,
+                        names(known.iter().copied())
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn algorithm(members: &Members<'_>) -> Result<Algorithm, ApiError> {
+    members.only(&["name", "kind", "hnswParameters", "exhaustiveKnnParameters"])?;
+    let name = members.needed_text("name")?.to_owned();
+    match members.needed_text("kind")? {
+        "hnsw" => {
+            let mut hnsw = HnswParameters::default();
+            let Some(parameters) = members.object("hnswParameters")? else {
+                return Ok(Algorithm { name, metric: Metric::default(), kind: AlgorithmKind::Hnsw(hnsw) });
+            };
+            parameters.only(&["m", "efConstruction", "efSearch", "metric"])?;
+            hnsw.m = parameters.integer("m", 4..=10)?.unwrap_or(hnsw.m);
+            hnsw.ef_construction =
+                parameters.integer("efConstruction", 100..=1000)?.unwrap_or(hnsw.ef_construction);
+            hnsw.ef_search = parameters.integer("efSearch", 100..=1000)?.unwrap_or(hnsw.ef_search);
+            Ok(Algorithm { name, metric: metric(&parameters)?, kind: AlgorithmKind::Hnsw(hnsw) })
+        }
+        "exhaustiveKnn" => {
+            let metric = match members.object("exhaustiveKnnParameters")? {
+                Some(parameters) => {
+                    parameters.only(&["metric"])?;
+                    metric(&parameters)?
+                }
+                None => Metric::default(),
+            };
+            Ok(Algorithm { name, metric, kind: AlgorithmKind::ExhaustiveKnn })
+        }
+        other => Err(members.error("kind", format_args!("must be hnsw or exhaustiveKnn, but is '{other}'."))),
+    }
+}
+
+fn metric(parameters: &Members<'_>) -> Result<Metric, ApiError> {
+    let Some(name) = parameters.text("metric")? else { return Ok(Metric::default()) };
+    Metric::parse(name).ok_or_else(|| {
+        parameters.error("metric", format_args!("must be {}, but is '{name}'.", Metric::NAMES))
+    })
+}
+
+fn profile(members: &Members<'_>) -> Result<Profile, ApiError> {
+    members.only(&["name", "algorithm", "compression", "vectorizer"])?;
+    let text = |name| Ok::<_, ApiError>(members.text(name)?.map(str::to_owned));
+    Ok(Profile {
+        name: members.needed_text("name")?.to_owned(),
+        algorithm: members.needed_text("algorithm")?.to_owned(),
+        compression: text("compression")?,
+        vectorizer: text("vectorizer")?,
+    })
+}
+
+fn compression(members: &Members<'_>) -> Result<String, ApiError> {
+    let name = members.needed_text("name")?.to_owned();
+    match members.needed_text("kind")? {
+        "scalarQuantization" | "binaryQuantization" => Ok(name),
+        other => Err(members.error(
+            "kind",
+            format_args!("must be scalarQuantization or binaryQuantization, but is '{other}'."),
+        )),
+    }
+}
+
+/// Any kind will do: it is never called, and new ones come with new versions of the API.
+fn vectorizer(members: &Members<'_>) -> Result<String, ApiError> {
+    members.needed_text("kind")?;
+    Ok(members.needed_text("name")?.to_owned())
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+#[path = "definition_tests.rs"]
+mod tests;

@@ -1,0 +1,379 @@
+//! A hierarchical navigable small world: a graph that leads to the nearest vectors without looking at all of them.
+//!
+//! The graph knows nodes 0, 1, 2 … and who is linked to whom; vectors stay with their owner and come in as
+//! [`Points`]. Nodes are never taken out: a search says which nodes it accepts, and walks through the others.
+//! All links lie in two flat arrays, and nothing here recurses.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Mutex, PoisonError};
+
+use super::metric::Metric;
+use super::points::{Near, Points};
+
+/// The parameters `m` and `efConstruction` of an index definition; `efSearch` comes with each search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub m: usize,
+    pub ef_construction: usize,
+}
+
+impl Shape {
+    /// Links of a node on the ground level.
+    ///
+    /// The usual graph has 2·m. Azure's default of 4 would then give 8, which finds too few of the nearest
+    /// among vectors without structure; three times as many cost 64 bytes a vector and repair it. Products of
+    /// vectors of different lengths are no distance, their graphs have dead ends, and they need more still.
+    fn ground_links(self, metric: Metric) -> usize {
+        self.m * if metric == Metric::DotProduct { 8 } else { 6 }
+    }
+
+    /// Links of a node on each level above.
+    fn upper_links(self) -> usize {
+        self.m * 2
+    }
+}
+
+pub(super) struct Graph {
+    shape: Shape,
+    ground_links: usize,
+    upper_links: usize,
+    /// `ground_links` places for each node, of which `ground_counts` are used.
+    ground: Vec<u32>,
+    ground_counts: Vec<u8>,
+    /// For each node above the ground one block per level: a count, then `upper_links` places.
+    upper: Vec<u32>,
+    /// Where the blocks of a node start in `upper`; meaningless for nodes on the ground.
+    upper_starts: Vec<u32>,
+    levels: Vec<u8>,
+    /// Where every walk starts: a node of the highest level.
+    entry: u32,
+    /// Working memory of searches that have ended, for those to come.
+    spare: Mutex<Vec<Scratch>>,
+}
+
+/// What became of a search.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// The nearest accepted nodes, nearest first.
+    Found(Vec<Near>),
+    /// More distances were computed than allowed: the accepted nodes are too rare for a walk.
+    GaveUp,
+}
+
+/// No node rises higher; with m = 4 that is enough for 4^16 nodes.
+const MAX_LEVEL: u8 = 16;
+
+impl Graph {
+    /// Links all points. `numbers` seed the levels, so the same vectors always give the same graph.
+    ///
+    /// `None` when `stop` said so, which is asked before each node.
+    pub(super) fn build(
+        points: Points<'_>,
+        numbers: &[u64],
+        shape: Shape,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let ground_links = shape.ground_links(points.metric);
+        let mut graph = Self {
+            shape,
+            ground_links,
+            upper_links: shape.upper_links(),
+            ground: Vec::with_capacity(numbers.len() * ground_links),
+            ground_counts: Vec::with_capacity(numbers.len()),
+            upper: Vec::new(),
+            upper_starts: Vec::with_capacity(numbers.len()),
+            levels: Vec::with_capacity(numbers.len()),
+            entry: 0,
+            spare: Mutex::default(),
+        };
+        let mut scratch = Scratch::default();
+        for (node, &number) in (0..).zip(numbers) {
+            if stop() {
+                return None;
+            }
+            graph.insert(points, node, number, &mut scratch);
+        }
+        Some(graph)
+    }
+
+    /// The nearest `ef` accepted nodes, give or take; at most `budget` distances are computed for them.
+    pub(super) fn search(
+        &self,
+        points: Points<'_>,
+        query: &[f32],
+        ef: usize,
+        budget: usize,
+        accept: &dyn Fn(u32) -> bool,
+    ) -> Walk {
+        if self.levels.is_empty() {
+            return Walk::Found(Vec::new());
+        }
+        let idle = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut scratch = idle.unwrap_or_default();
+        let entry = self.descend(points, query, 0);
+        let complete = self.walk(points, query, entry, Level { level: 0, ef, budget }, accept, &mut scratch);
+        let walk = if complete { Walk::Found(scratch.take_found()) } else { Walk::GaveUp };
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        walk
+    }
+
+    /// Links of a node on the ground level, at most.
+    pub(super) fn links(&self) -> usize {
+        self.ground_links
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        4 * (self.ground.len() + self.upper.len() + self.upper_starts.len()) + 2 * self.levels.len()
+    }
+
+    fn insert(&mut self, points: Points<'_>, node: u32, number: u64, scratch: &mut Scratch) {
+        let query = points.at(node);
+        let level = level_of(number, self.shape.m);
+        let top = self.levels.get(self.entry as usize).copied();
+        self.levels.push(level);
+        self.ground_counts.push(0);
+        self.ground.resize(self.ground.len() + self.ground_links, 0);
+        self.upper_starts.push(self.upper.len() as u32);
+        self.upper.resize(self.upper.len() + usize::from(level) * (self.upper_links + 1), 0);
+        let Some(top) = top else {
+            self.entry = node;
+            return;
+        };
+
+        let mut entry = self.descend(points, query, level);
+        for level in (0..=level.min(top)).rev() {
+            let scope = Level { level, ef: self.shape.ef_construction, budget: usize::MAX };
+            self.walk(points, query, entry, scope, &|_| true, scratch);
+            let found = scratch.take_found();
+            entry = found.first().copied().unwrap_or(entry);
+            let mut chosen = Vec::with_capacity(self.limit(level));
+            choose(points, node, &found, self.limit(level), &mut chosen);
+            self.set_links(node, level, &chosen);
+            for neighbour in chosen {
+                self.link(points, neighbour, node, level);
+            }
+        }
+        if level > top {
+            self.entry = node;
+        }
+    }
+
+    /// Walks greedily from the entry down to the level above `floor`, always to the nearest neighbour.
+    fn descend(&self, points: Points<'_>, query: &[f32], floor: u8) -> Near {
+        let mut best = points.near(query, self.entry);
+        for level in (floor + 1..=self.levels[self.entry as usize]).rev() {
+            loop {
+                let around = self.neighbours(best.node(), level).iter();
+                match around.map(|&node| points.near(query, node)).min() {
+                    Some(nearer) if nearer < best => best = nearer,
+                    _ => break,
+                }
+            }
+        }
+        best
+    }
+
+    /// Fills `scratch.found` with the `ef` nearest accepted nodes of one level; `false` when the budget ran out.
+    fn walk(
+        &self,
+        points: Points<'_>,
+        query: &[f32],
+        entry: Near,
+        Level { level, ef, budget }: Level,
+        accept: &dyn Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Scratch { visited, ahead, found } = scratch;
+        visited.reset(self.levels.len());
+        ahead.clear();
+        found.clear();
+        visited.insert(entry.node());
+        ahead.push(Reverse(entry));
+        if accept(entry.node()) {
+            found.push(entry);
+        }
+        // Everything farther than this is of no use: the worst of the found, once there are enough.
+        let mut worst = Near::FARTHEST;
+        if found.len() >= ef {
+            worst = entry;
+        }
+        while let Some(Reverse(near)) = ahead.pop() {
+            if near > worst {
+                break;
+            }
+            for &node in self.neighbours(near.node(), level) {
+                if !visited.insert(node) {
+                    continue;
+                }
+                let next = points.near(query, node);
+                if next >= worst {
+                    continue;
+                }
+                ahead.push(Reverse(next));
+                if accept(node) {
+                    found.push(next);
+                    if found.len() > ef {
+                        found.pop();
+                    }
+                    if found.len() >= ef {
+                        worst = found.peek().copied().unwrap_or(worst);
+                    }
+                }
+            }
+            if visited.count() > budget {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn limit(&self, level: u8) -> usize {
+        if level == 0 { self.ground_links } else { self.upper_links }
+    }
+
+    fn block(&self, node: u32, level: u8) -> usize {
+        let above = usize::from(level - 1) * (self.upper_links + 1);
+        self.upper_starts[node as usize] as usize + above
+    }
+
+    fn neighbours(&self, node: u32, level: u8) -> &[u32] {
+        if level == 0 {
+            let start = node as usize * self.ground_links;
+            let count = self.ground_counts[node as usize];
+            return &self.ground[start..start + usize::from(count)];
+        }
+        let block = self.block(node, level);
+        let count = self.upper[block] as usize;
+        &self.upper[block + 1..block + 1 + count]
+    }
+
+    fn set_links(&mut self, node: u32, level: u8, links: &[u32]) {
+        if level == 0 {
+            let start = node as usize * self.ground_links;
+            self.ground[start..start + links.len()].copy_from_slice(links);
+            self.ground_counts[node as usize] = links.len() as u8;
+            return;
+        }
+        let block = self.block(node, level);
+        self.upper[block] = links.len() as u32;
+        self.upper[block + 1..block + 1 + links.len()].copy_from_slice(links);
+    }
+
+    /// Adds a link back; when there is no room, the best of all links stay.
+    fn link(&mut self, points: Points<'_>, from: u32, to: u32, level: u8) {
+        let limit = self.limit(level);
+        let mut links = self.neighbours(from, level).to_vec();
+        links.push(to);
+        if links.len() > limit {
+            let home = points.at(from);
+            let mut candidates: Vec<Near> = links.iter().map(|&node| points.near(home, node)).collect();
+            candidates.sort_unstable();
+            choose(points, from, &candidates, limit, &mut links);
+        }
+        self.set_links(from, level, &links);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Level {
+    level: u8,
+    ef: usize,
+    budget: usize,
+}
+
+/// Chooses the links of a node among candidates, nearest first: those that are nearer to the node than to any
+/// one already chosen, so that links lead into all directions; then the nearest of the rest, as long as there is room.
+///
+/// Vectors equal to the node's own get at most half the room, those next to it in age first. So a crowd of equal
+/// vectors becomes a chain, which a walk follows to its newest end, and stays linked with everything else.
+fn choose(points: Points<'_>, node: u32, candidates: &[Near], limit: usize, chosen: &mut Vec<u32>) {
+    let home = points.at(node);
+    let is_twin = |near: &Near| points.at(near.node()) == home;
+    chosen.clear();
+    chosen.extend(candidates.iter().filter(|near| is_twin(near)).map(|near| near.node()));
+    chosen.sort_unstable_by_key(|twin| twin.abs_diff(node));
+    chosen.truncate(limit / 2);
+    let mut rest = Vec::new();
+    for near in candidates {
+        if chosen.len() >= limit {
+            return;
+        }
+        if is_twin(near) {
+            continue;
+        }
+        let place = points.at(near.node());
+        if chosen.iter().all(|&other| points.metric.order(place, points.at(other)) >= near.order()) {
+            chosen.push(near.node());
+        } else if rest.len() < limit {
+            rest.push(near.node());
+        }
+    }
+    rest.truncate(limit - chosen.len());
+    chosen.append(&mut rest);
+}
+
+/// The level of a node: each one holds an m-th of the one below. The number is all the chance there is.
+fn level_of(number: u64, m: usize) -> u8 {
+    // The mixer of SplitMix64 makes even bits of any number.
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let chance = ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    let level = -chance.ln() / (m as f64).ln();
+    (level as u8).min(MAX_LEVEL)
+}
+
+/// Working memory of a walk.
+#[derive(Default)]
+struct Scratch {
+    visited: Visited,
+    ahead: BinaryHeap<Reverse<Near>>,
+    /// The farthest is on top.
+    found: BinaryHeap<Near>,
+}
+
+impl Scratch {
+    fn take_found(&mut self) -> Vec<Near> {
+        let mut found: Vec<Near> = self.found.drain().collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+/// A set of nodes: one bit each, and a list of those that are set, to clear them again.
+#[derive(Default)]
+struct Visited {
+    words: Vec<u64>,
+    nodes: Vec<u32>,
+}
+
+impl Visited {
+    fn reset(&mut self, nodes: usize) {
+        for node in self.nodes.drain(..) {
+            self.words[node as usize / 64] = 0;
+        }
+        self.words.resize(nodes.div_ceil(64).max(self.words.len()), 0);
+    }
+
+    /// Whether the node is new.
+    fn insert(&mut self, node: u32) -> bool {
+        let word = &mut self.words[node as usize / 64];
+        let bit = 1 << (node % 64);
+        if *word & bit != 0 {
+            return false;
+        }
+        *word |= bit;
+        self.nodes.push(node);
+        true
+    }
+
+    fn count(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "hnsw_tests.rs"]
+mod tests;

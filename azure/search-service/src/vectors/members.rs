@@ -1,0 +1,82 @@
+//! Reading JSON objects with errors that name the place.
+
+use serde_json::{Map, Value};
+
+use crate::ApiError;
+
+/// An object at a place such as `vectorSearch.profiles[0]`. Null members count as missing ones: clients send them.
+pub(super) struct Members<'a> {
+    pub place: String,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn of(place: String, value: &'a Value) -> Result<Self, ApiError> {
+        match value {
+            Value::Object(map) => Ok(Self { place, map }),
+            _ => Err(ApiError::invalid(format!("'{place}' must be an object."))),
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn error(&self, name: &str, message: impl std::fmt::Display) -> ApiError {
+        ApiError::invalid(format!("'{}.{name}' {message}", self.place))
+    }
+
+    /// Refuses members that are not in the list. Annotations, whose names have an @, are let through.
+    pub(super) fn only(&self, names: &[&str]) -> Result<(), ApiError> {
+        let unknown = self.map.keys().find(|name| !names.contains(&name.as_str()) && !name.contains('@'));
+        unknown.map_or(Ok(()), |name| {
+            Err(self.error(name, format_args!("is not known. What may stand here: {}.", names.join(", "))))
+        })
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        value.as_str().map(Some).ok_or_else(|| self.error(name, "must be a string."))
+    }
+
+    pub(super) fn needed_text(&self, name: &str) -> Result<&'a str, ApiError> {
+        let text = self.text(name)?.filter(|text| !text.is_empty());
+        text.ok_or_else(|| self.error(name, "is missing."))
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| self.error(name, "must be true or false."))
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        value.as_f64().map(Some).ok_or_else(|| self.error(name, "must be a number."))
+    }
+
+    pub(super) fn integer(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<usize>,
+    ) -> Result<Option<usize>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let integer = value.as_u64().and_then(|value| usize::try_from(value).ok());
+        integer.filter(|integer| range.contains(integer)).map(Some).ok_or_else(|| {
+            let (least, most) = range.into_inner();
+            self.error(name, format_args!("must be a whole number from {least} to {most}, but is {value}."))
+        })
+    }
+
+    /// The objects of a list; none when it is missing.
+    pub(super) fn list(&self, name: &str) -> Result<Vec<Members<'a>>, ApiError> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let items = value.as_array().ok_or_else(|| self.error(name, "must be an array."))?;
+        let place = |at| format!("{}.{name}[{at}]", self.place);
+        items.iter().enumerate().map(|(at, item)| Members::of(place(at), item)).collect()
+    }
+
+    pub(super) fn object(&self, name: &str) -> Result<Option<Members<'a>>, ApiError> {
+        let inner = self.get(name).map(|value| Members::of(format!("{}.{name}", self.place), value));
+        inner.transpose()
+    }
+}

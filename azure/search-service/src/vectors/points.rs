@@ -1,0 +1,66 @@
+//! The nodes of a graph as places: where they are, and how far from a query.
+
+use super::metric::Metric;
+
+/// Prepared vectors, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Points<'a> {
+    pub values: &'a [f32],
+    pub width: usize,
+    pub metric: Metric,
+}
+
+impl<'a> Points<'a> {
+    pub(super) fn at(self, node: u32) -> &'a [f32] {
+        let start = node as usize * self.width;
+        &self.values[start..start + self.width]
+    }
+
+    pub(super) fn near(self, query: &[f32], node: u32) -> Near {
+        Near::new(self.metric.order(query, self.at(node)), node)
+    }
+}
+
+/// A node and how far it is, in one word that sorts by distance; of equally near nodes the newer comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Near(u64);
+
+impl Near {
+    /// Farther than every node.
+    pub(super) const FARTHEST: Self = Self(u64::MAX);
+
+    pub(super) fn new(order: f32, node: u32) -> Self {
+        Self(u64::from(sortable(order)) << 32 | u64::from(!node))
+    }
+
+    pub(super) fn node(self) -> u32 {
+        !(self.0 as u32)
+    }
+
+    pub(super) fn order(self) -> f32 {
+        let key = (self.0 >> 32) as u32;
+        f32::from_bits(if key >> 31 == 1 { key ^ (1 << 31) } else { !key })
+    }
+}
+
+/// A number whose order is that of the floats: the sign bit of positive ones is set, negative ones are inverted.
+fn sortable(value: f32) -> u32 {
+    // Adding zero turns -0 into 0, so that the two are equal here too.
+    let bits = (value + 0.0).to_bits();
+    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_sorts_like_the_float_and_gives_it_back() {
+        let orders = [f32::NEG_INFINITY, -2.5, -1.0, 0.0, 1e-20, 1.0, f32::INFINITY];
+        let nears: Vec<Near> = orders.iter().map(|&order| Near::new(order, 9)).collect();
+        assert!(nears.is_sorted() && nears.iter().all(|near| *near < Near::FARTHEST));
+        assert!(nears.iter().zip(orders).all(|(near, order)| near.order() == order && near.node() == 9));
+        assert!(Near::new(1.0, 8) < Near::new(1.0, 7));
+        assert_eq!(Near::new(-0.0, 1), Near::new(0.0, 1));
+    }
+}

@@ -1,0 +1,259 @@
+//! `vectorQueries` and `vectorFilterMode` of a search request.
+
+use serde_json::Value;
+
+use super::definition::VectorSearch;
+use super::members::Members;
+use super::metric::Metric;
+use super::value::{parse_vector, vector_length};
+use crate::ApiError;
+use crate::definition::{Primitive, Schema, VectorField};
+
+/// One vector query, checked against the index: its fields exist and have as many dimensions as its vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorQuery {
+    pub vector: Vec<f32>,
+    /// Paths of vector fields. Each is a ranking of its own when results are fused.
+    pub fields: Vec<String>,
+    pub k: usize,
+    pub exhaustive: bool,
+    /// Accepted, and of no effect: vectors are not compressed here.
+    pub oversampling: Option<f64>,
+    pub weight: f32,
+    pub threshold: Option<Threshold>,
+    /// An OData filter that stands in for the one of the request.
+    pub filter_override: Option<String>,
+    /// Accepted, and of no effect: a document has one vector in a field.
+    pub per_document_vector_limit: usize,
+}
+
+/// What a hit must reach to count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// The cosine or the product at least; the euclidean distance or the count of bits at most.
+    VectorSimilarity(f64),
+    /// `@search.score` at least, as it is before results are fused.
+    SearchScore(f64),
+}
+
+impl Threshold {
+    pub fn keeps(self, metric: Metric, distance: f32) -> bool {
+        match self {
+            Self::VectorSimilarity(value) if metric.smaller_is_better() => {
+                f64::from(metric.similarity(distance)) <= value
+            }
+            Self::VectorSimilarity(value) => f64::from(metric.similarity(distance)) >= value,
+            Self::SearchScore(value) => f64::from(metric.score(distance)) >= value,
+        }
+    }
+}
+
+/// When the filter is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FilterMode {
+    /// Before: the nearest k of what the filter lets through.
+    #[default]
+    PreFilter,
+    /// After the candidates: what the filter lets through of the nearest k.
+    PostFilter,
+    /// After the nearest k of the whole index. Here the same as `PostFilter`, since an index is one piece.
+    StrictPostFilter,
+}
+
+impl FilterMode {
+    /// Reads the value of `vectorFilterMode`; null is the default.
+    pub fn parse(value: &Value) -> Result<Self, ApiError> {
+        match value {
+            Value::Null => Ok(Self::default()),
+            Value::String(text) if text == "preFilter" => Ok(Self::PreFilter),
+            Value::String(text) if text == "postFilter" => Ok(Self::PostFilter),
+            Value::String(text) if text == "strictPostFilter" => Ok(Self::StrictPostFilter),
+            other => Err(ApiError::invalid(format!(
+                "'vectorFilterMode' must be preFilter, postFilter or strictPostFilter, but is {other}."
+            ))),
+        }
+    }
+}
+
+/// `k` when the query has none.
+const DEFAULT_K: usize = 50;
+const MAX_K: usize = 10_000;
+/// More queries than anybody sends; each one costs a search.
+const MAX_QUERIES: usize = 100;
+
+const MEMBERS: [&str; 14] = [
+    "kind",
+    "k",
+    "fields",
+    "exhaustive",
+    "oversampling",
+    "weight",
+    "threshold",
+    "filterOverride",
+    "perDocumentVectorLimit",
+    "vector",
+    // Of the kinds that need a model. Clients send them as null with the pages of a result.
+    "text",
+    "queryRewrites",
+    "url",
+    "base64Image",
+];
+
+impl VectorQuery {
+    /// Reads the value of `vectorQueries`; null is an empty list.
+    pub fn parse_all(value: &Value, schema: &Schema, search: &VectorSearch) -> Result<Vec<Self>, ApiError> {
+        let items = match value {
+            Value::Null => return Ok(Vec::new()),
+            Value::Array(items) => items,
+            _ => return Err(ApiError::invalid("'vectorQueries' must be an array.")),
+        };
+        if items.len() > MAX_QUERIES {
+            return Err(ApiError::invalid(format!(
+                "'vectorQueries' may hold {MAX_QUERIES} queries at most."
+            )));
+        }
+        let queries = items.iter().enumerate();
+        queries
+            .map(|(at, item)| {
+                let members = Members::of(format!("vectorQueries[{at}]"), item)?;
+                Self::parse(&members, schema, search)
+            })
+            .collect()
+    }
+
+    fn parse(members: &Members<'_>, schema: &Schema, search: &VectorSearch) -> Result<Self, ApiError> {
+        members.only(&MEMBERS)?;
+        match members.needed_text("kind")? {
+            "vector" => {}
+            kind @ ("text" | "imageUrl" | "imageBinary") => {
+                return Err(ApiError::not_here(format!(
+                    "'{}' is of kind '{kind}', which needs a model that makes a vector of it, and this service calls none. \
+                     Make the vector in your application and send it with kind 'vector'.",
+                    members.place
+                )));
+            }
+            other => {
+                let message = "must be vector, text, imageUrl or imageBinary, but is";
+                return Err(members.error("kind", format_args!("{message} '{other}'.")));
+            }
+        }
+        let fields = fields(members, schema)?;
+        let vector = vector(members, &fields)?;
+        let query = Self {
+            vector,
+            k: members.integer("k", 1..=MAX_K)?.unwrap_or(DEFAULT_K),
+            exhaustive: members.flag("exhaustive")?.unwrap_or(false),
+            oversampling: oversampling(members, &fields, search)?,
+            weight: weight(members)?,
+            threshold: threshold(members, &fields, search)?,
+            filter_override: members.text("filterOverride")?.map(str::to_owned),
+            per_document_vector_limit: members.integer("perDocumentVectorLimit", 0..=10_000)?.unwrap_or(0),
+            fields: fields.into_iter().map(|(path, _)| path.to_owned()).collect(),
+        };
+        Ok(query)
+    }
+}
+
+type Fields<'a> = Vec<(&'a str, &'a VectorField)>;
+
+fn fields<'a>(members: &Members<'a>, schema: &'a Schema) -> Result<Fields<'a>, ApiError> {
+    let mut fields: Fields<'a> = Vec::new();
+    for path in members.needed_text("fields")?.split(',').map(str::trim).filter(|path| !path.is_empty()) {
+        let Some(field) = schema.find(path) else {
+            let message = format_args!("names the field '{path}', which is not in the index.");
+            return Err(members.error("fields", message));
+        };
+        let Some(vector) = &field.vector else {
+            let message = format_args!("names the field '{path}', which is not a vector field.");
+            return Err(members.error("fields", message));
+        };
+        if fields.iter().all(|(other, _)| *other != path) {
+            fields.push((path, vector));
+        }
+    }
+    if fields.is_empty() {
+        return Err(members.error("fields", "names no field."));
+    }
+    Ok(fields)
+}
+
+fn vector(members: &Members<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
+    let Some(value) = members.get("vector") else { return Err(members.error("vector", "is missing.")) };
+    // A query may fall between the values that a narrow type can store, but bits are bits.
+    let packed = fields.iter().any(|(_, field)| field.packed_bits);
+    let element = if packed { Primitive::Byte } else { Primitive::Single };
+    let vector = parse_vector(element, value).map_err(|message| members.error("vector", message))?;
+    for &(path, field) in fields {
+        let wanted = vector_length(field);
+        if vector.len() != wanted {
+            let packing = if field.packed_bits { " in packed bytes" } else { "" };
+            return Err(members.error(
+                "vector",
+                format_args!(
+                    "has {} numbers, but the vector field '{path}' has {} dimensions{packing}, so {wanted} are needed.",
+                    vector.len(),
+                    field.dimensions
+                ),
+            ));
+        }
+    }
+    Ok(vector)
+}
+
+fn oversampling(
+    members: &Members<'_>,
+    fields: &Fields<'_>,
+    search: &VectorSearch,
+) -> Result<Option<f64>, ApiError> {
+    let Some(factor) = members.number("oversampling")? else { return Ok(None) };
+    if factor < 1.0 {
+        return Err(members.error("oversampling", format_args!("must be 1 or more, but is {factor}.")));
+    }
+    let compressed = |field: &VectorField| {
+        search.profile(&field.profile).is_some_and(|profile| profile.compression.is_some())
+    };
+    if let Some((path, _)) = fields.iter().find(|(_, field)| !compressed(field)) {
+        let message =
+            format_args!("is only for compressed fields, and the profile of '{path}' has no compression.");
+        return Err(members.error("oversampling", message));
+    }
+    Ok(Some(factor))
+}
+
+fn weight(members: &Members<'_>) -> Result<f32, ApiError> {
+    let weight = members.number("weight")?.unwrap_or(1.0);
+    let single = weight as f32;
+    if single > 0.0 && single.is_finite() {
+        return Ok(single);
+    }
+    Err(members.error("weight", format_args!("must be greater than 0, but is {weight}.")))
+}
+
+fn threshold(
+    members: &Members<'_>,
+    fields: &Fields<'_>,
+    search: &VectorSearch,
+) -> Result<Option<Threshold>, ApiError> {
+    let Some(threshold) = members.object("threshold")? else { return Ok(None) };
+    threshold.only(&["kind", "value"])?;
+    let value = threshold.number("value")?.ok_or_else(|| threshold.error("value", "is missing."))?;
+    let threshold = match threshold.needed_text("kind")? {
+        "vectorSimilarity" => Threshold::VectorSimilarity(value),
+        "searchScore" => Threshold::SearchScore(value),
+        other => {
+            let message = format_args!("must be vectorSimilarity or searchScore, but is '{other}'.");
+            return Err(threshold.error("kind", message));
+        }
+    };
+    let mut metrics = fields.iter().filter_map(|(_, field)| Some(search.algorithm(field)?.metric));
+    let first = metrics.next();
+    if metrics.any(|metric| Some(metric) != first) {
+        let message = "needs fields of the same metric. Ask them in queries of their own.";
+        return Err(members.error("threshold", message));
+    }
+    Ok(Some(threshold))
+}
+
+#[cfg(test)]
+#[path = "query_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! Runs of vectors that never change, and which of them have been deleted.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, OnceLock};
+
+use super::hnsw::{Graph, Shape};
+use super::metric::Metric;
+use super::points::Points;
+
+/// How the vectors of a set lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub metric: Metric,
+    /// Numbers in a vector as it is given.
+    pub length: usize,
+    /// Numbers in a prepared vector.
+    pub width: usize,
+}
+
+/// Some vectors in the order of their document numbers, with a graph once somebody has built it.
+#[derive(Default)]
+pub(super) struct Segment {
+    numbers: Vec<u64>,
+    values: Vec<f32>,
+    graph: OnceLock<Graph>,
+}
+
+impl Segment {
+    /// `numbers` ascend, and `values` holds a prepared vector for each.
+    pub(super) fn new(numbers: Vec<u64>, values: Vec<f32>) -> Self {
+        Self { numbers, values, graph: OnceLock::new() }
+    }
+
+    /// The vectors of several parts that are not deleted.
+    pub(super) fn merge(parts: &[Part], layout: Layout) -> Self {
+        let mut rows: Vec<(u64, usize, u32)> = Vec::with_capacity(parts.iter().map(Part::live).sum());
+        for (at, part) in parts.iter().enumerate() {
+            rows.extend(part.live_slots().map(|slot| (part.segment.number(slot), at, slot)));
+        }
+        rows.sort_unstable();
+        let mut values = Vec::with_capacity(rows.len() * layout.width);
+        for &(_, at, slot) in &rows {
+            values.extend_from_slice(parts[at].segment.points(layout).at(slot));
+        }
+        Self::new(rows.into_iter().map(|(number, ..)| number).collect(), values)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// From the first to the last document; `None` when there is none.
+    pub(super) fn span(&self) -> Option<RangeInclusive<u64>> {
+        Some(*self.numbers.first()?..=*self.numbers.last()?)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        8 * self.numbers.len() + 4 * self.values.len() + self.graph().map_or(0, Graph::bytes)
+    }
+
+    pub(super) fn number(&self, slot: u32) -> u64 {
+        self.numbers[slot as usize]
+    }
+
+    pub(super) fn slot(&self, number: u64) -> Option<u32> {
+        self.numbers.binary_search(&number).ok().map(|slot| slot as u32)
+    }
+
+    pub(super) fn points(&self, layout: Layout) -> Points<'_> {
+        Points { values: &self.values, width: layout.width, metric: layout.metric }
+    }
+
+    pub(super) fn graph(&self) -> Option<&Graph> {
+        self.graph.get()
+    }
+
+    /// `false` when it was stopped before the graph was ready.
+    pub(super) fn build_graph(&self, layout: Layout, shape: Shape, stop: &dyn Fn() -> bool) -> bool {
+        match Graph::build(self.points(layout), &self.numbers, shape, stop) {
+            // If there has been one already, it is the same.
+            Some(graph) => self.graph.set(graph).is_ok() || self.graph.get().is_some(),
+            None => false,
+        }
+    }
+}
+
+/// A segment as one view sees it: without what has been deleted until then.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub segment: Arc<Segment>,
+    /// One bit for each slot. Shared with older views until a deletion makes a copy.
+    deleted: Option<Arc<Vec<u64>>>,
+    live: usize,
+}
+
+impl Part {
+    pub(super) fn new(segment: Segment) -> Self {
+        Self { live: segment.len(), segment: Arc::new(segment), deleted: None }
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn is_live(&self, slot: u32) -> bool {
+        let word = self.deleted.as_ref().and_then(|words| words.get(slot as usize / 64));
+        word.is_none_or(|word| word >> (slot % 64) & 1 == 0)
+    }
+
+    pub(super) fn live_slots(&self) -> impl Iterator<Item = u32> {
+        (0..self.segment.len() as u32).filter(|&slot| self.is_live(slot))
+    }
+
+    /// Deletes the vectors of those documents that have one here.
+    pub(super) fn delete(&mut self, numbers: impl Iterator<Item = u64>) {
+        for number in numbers {
+            let Some(slot) = self.segment.slot(number).filter(|&slot| self.is_live(slot)) else { continue };
+            let words = self.segment.len().div_ceil(64);
+            let deleted = Arc::make_mut(self.deleted.get_or_insert_with(|| Arc::new(vec![0; words])));
+            deleted[slot as usize / 64] |= 1 << (slot % 64);
+            self.live -= 1;
+        }
+    }
+
+    /// The documents that an earlier view of the same segment had and this one has no more.
+    pub(super) fn deleted_since(&self, earlier: &Part) -> Vec<u64> {
+        if self.live == earlier.live {
+            return Vec::new();
+        }
+        let gone = earlier.live_slots().filter(|&slot| !self.is_live(slot));
+        gone.map(|slot| self.segment.number(slot)).collect()
+    }
+}

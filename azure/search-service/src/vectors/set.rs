@@ -1,0 +1,290 @@
+//! All vectors of one field of one index, and how they change.
+//!
+//! A set is a list of segments that never change. A batch marks what it deletes and appends a segment of what
+//! it inserts; small segments at the end are joined as they come, each vector a few times at most. Whoever
+//! searches holds a [`VectorView`], so a batch is seen as a whole or not at all, and nobody waits.
+//! [`VectorSet::maintain`] does what takes long, on a thread of its own: it joins segments to large ones, leaves out
+//! what has been deleted, and builds graphs. Until a graph is there, its segment is scanned.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::definition::HnswParameters;
+use super::hnsw::Shape;
+use super::metric::Metric;
+use super::segment::{Layout, Part, Segment};
+use super::view::{Contents, VectorView};
+use crate::ApiError;
+
+/// How a set keeps and searches its vectors; `VectorSearch::settings` takes it from a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorSettings {
+    pub metric: Metric,
+    /// Numbers in a vector: the dimensions, or an eighth of them for packed bits.
+    pub length: usize,
+    /// `None` for the algorithm `exhaustiveKnn`, which never builds a graph.
+    pub hnsw: Option<HnswParameters>,
+}
+
+/// Segments with at least so many vectors get a graph. A walk with `efSearch` 500 computes some 8,000 distances to
+/// vectors here and there, which takes as long as 40,000 distances to vectors one after the other (measured).
+const GRAPH_FROM: usize = 50_000;
+/// Segments are joined while batches come, up to this size.
+const JOIN_UP_TO: usize = 2_048;
+/// More small segments than this are joined, even if they will not get a graph.
+const MAX_SMALL: usize = 16;
+/// So many segments of about the same size are joined to a large one, whose size is then a multiple.
+const TIER: usize = 4;
+
+pub struct VectorSet {
+    layout: Layout,
+    shape: Option<Shape>,
+    graph_from: usize,
+    current: RwLock<VectorView>,
+    /// How many of the first parts are sealed: batches delete from them, and only `maintain` replaces them.
+    /// Whoever holds this lock is the only one to publish a view.
+    sealed: Mutex<usize>,
+    /// Held by the one who maintains.
+    upkeep: Mutex<()>,
+}
+
+/// Changes that become visible together. The last change of a document counts.
+pub struct VectorBatch {
+    layout: Layout,
+    /// Prepared vectors, one after the other.
+    values: Vec<f32>,
+    /// Where the vector of a document is in `values`, counted in vectors; `None` if it is to be removed.
+    changes: BTreeMap<u64, Option<usize>>,
+}
+
+impl VectorBatch {
+    /// Gives a document a vector, instead of the one it may have.
+    pub fn insert(&mut self, number: u64, vector: &[f32]) -> Result<(), ApiError> {
+        if vector.len() != self.layout.length {
+            return Err(ApiError::invalid(format!(
+                "A vector of this field has {} numbers, but one with {} was given.",
+                self.layout.length,
+                vector.len()
+            )));
+        }
+        if let Some(at) = vector.iter().position(|value| !value.is_finite()) {
+            return Err(ApiError::invalid(format!("Number {at} of a vector is not finite.")));
+        }
+        let row = self.values.len() / self.layout.width;
+        self.layout.metric.prepare(vector, &mut self.values);
+        self.changes.insert(number, Some(row));
+        Ok(())
+    }
+
+    /// Takes the vector of a document away, if it has one.
+    pub fn remove(&mut self, number: u64) {
+        self.changes.insert(number, None);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    fn into_segment(self) -> Segment {
+        let Self { layout, values: given, changes } = self;
+        let kept = || changes.iter().filter_map(|(&number, &row)| Some((number, row?)));
+        let numbers: Vec<u64> = kept().map(|(number, _)| number).collect();
+        if numbers.len() * layout.width == given.len() && kept().map(|(_, row)| row).is_sorted() {
+            // They came in the order of their numbers, as in a load from the store, and need no copy.
+            return Segment::new(numbers, given);
+        }
+        let mut values = Vec::with_capacity(numbers.len() * layout.width);
+        for (_, row) in kept() {
+            values.extend_from_slice(&given[row * layout.width..(row + 1) * layout.width]);
+        }
+        Segment::new(numbers, values)
+    }
+}
+
+/// Long work on sealed parts.
+enum Job {
+    Build(Part),
+    Join(Vec<Part>),
+}
+
+impl VectorSet {
+    pub fn new(settings: VectorSettings) -> Self {
+        Self::with_graphs_from(settings, GRAPH_FROM)
+    }
+
+    /// Tests lower the limit, because graphs of so many vectors take too long without optimisation.
+    fn with_graphs_from(settings: VectorSettings, graph_from: usize) -> Self {
+        let VectorSettings { metric, length, hnsw } = settings;
+        let layout = Layout { metric, length, width: metric.width(length) };
+        let ef = hnsw.unwrap_or_default().ef_search;
+        let view = VectorView(Arc::new(Contents { layout, ef, parts: Vec::new() }));
+        Self {
+            layout,
+            shape: hnsw.map(|hnsw| Shape { m: hnsw.m, ef_construction: hnsw.ef_construction }),
+            graph_from,
+            current: RwLock::new(view),
+            sealed: Mutex::new(0),
+            upkeep: Mutex::new(()),
+        }
+    }
+
+    /// The vectors as they are now.
+    pub fn view(&self) -> VectorView {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An empty batch for this set.
+    pub fn batch(&self) -> VectorBatch {
+        VectorBatch { layout: self.layout, values: Vec::new(), changes: BTreeMap::new() }
+    }
+
+    /// Makes all changes of a batch at once, and gives the view that has them.
+    pub fn apply(&self, batch: VectorBatch) -> VectorView {
+        let sealed = lock(&self.sealed);
+        if batch.is_empty() {
+            return self.view();
+        }
+        let mut parts = self.view().0.parts.clone();
+        for part in &mut parts {
+            // Numbers mostly grow, so most parts have none of those in the batch.
+            if let Some(span) = part.segment.span() {
+                part.delete(batch.changes.range(span).map(|(&number, _)| number));
+            }
+        }
+        let mut open = parts.split_off(*sealed);
+        open.retain(|part| part.live() > 0);
+        open.push(Part::new(batch.into_segment()));
+        self.join_last(&mut open);
+        open.retain(|part| part.live() > 0);
+        parts.append(&mut open);
+        self.publish(parts)
+    }
+
+    /// A batch of one vector.
+    pub fn insert(&self, number: u64, vector: &[f32]) -> Result<VectorView, ApiError> {
+        let mut batch = self.batch();
+        batch.insert(number, vector)?;
+        Ok(self.apply(batch))
+    }
+
+    /// A batch that removes one vector.
+    pub fn remove(&self, number: u64) -> VectorView {
+        let mut batch = self.batch();
+        batch.remove(number);
+        self.apply(batch)
+    }
+
+    /// Does all long work there is, and says whether there was any.
+    ///
+    /// Call it after batches, on a thread that may be busy for minutes. Searches and batches go on meanwhile. `stop`
+    /// is asked many times a second; after a stop the set is as good as before.
+    pub fn maintain(&self, stop: &dyn Fn() -> bool) -> bool {
+        let _alone = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut worked = false;
+        while !stop()
+            && let Some(job) = self.next_job()
+        {
+            worked = true;
+            let done = match job {
+                Job::Build(part) => self.build(&part.segment, stop),
+                Job::Join(parts) => self.join(&parts, stop),
+            };
+            if !done {
+                break;
+            }
+        }
+        worked
+    }
+
+    /// Joins the last parts while the one before is not larger, as a counter carries. Each vector is copied a
+    /// dozen times at most, and there are a dozen such parts at most.
+    fn join_last(&self, open: &mut Vec<Part>) {
+        while let [.., before, last] = open.as_slice()
+            && before.live() <= last.live()
+            && before.live() + last.live() <= JOIN_UP_TO
+        {
+            let joined = Segment::merge(&open[open.len() - 2..], self.layout);
+            open.truncate(open.len() - 2);
+            open.push(Part::new(joined));
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let mut sealed = lock(&self.sealed);
+        let view = self.view();
+        let parts = &view.0.parts;
+        let job = self.choose_job(parts)?;
+        *sealed = parts.len();
+        Some(job)
+    }
+
+    fn choose_job(&self, parts: &[Part]) -> Option<Job> {
+        let is_small = |part: &&Part| part.live() < self.graph_from;
+        let small: Vec<Part> = parts.iter().filter(is_small).cloned().collect();
+        let together: usize = small.iter().map(Part::live).sum();
+        if small.len() > 1 && (together >= self.graph_from || small.len() > MAX_SMALL) {
+            return Some(Job::Join(small));
+        }
+        // A third of useless vectors is too much.
+        let wasteful = parts.iter().find(|part| part.live() == 0 || part.live() * 3 < part.segment.len() * 2);
+        if let Some(part) = wasteful {
+            return Some(Job::Join(vec![part.clone()]));
+        }
+        self.shape?;
+        let mut tiers: BTreeMap<u32, Vec<&Part>> = BTreeMap::new();
+        for part in parts.iter().filter(|part| !is_small(part)) {
+            let tier = (part.live() / self.graph_from).ilog(TIER);
+            tiers.entry(tier).or_default().push(part);
+        }
+        if let Some(alike) = tiers.into_values().find(|alike| alike.len() >= TIER) {
+            return Some(Job::Join(alike.into_iter().cloned().collect()));
+        }
+        let bare = |part: &&Part| part.segment.graph().is_none() && !is_small(part);
+        parts.iter().find(bare).cloned().map(Job::Build)
+    }
+
+    fn build(&self, segment: &Segment, stop: &dyn Fn() -> bool) -> bool {
+        self.shape.is_none_or(|shape| segment.build_graph(self.layout, shape, stop))
+    }
+
+    fn join(&self, sources: &[Part], stop: &dyn Fn() -> bool) -> bool {
+        let segment = Segment::merge(sources, self.layout);
+        // If there are graphs, they serve until the new one is ready. If there are none, the new segment can
+        // take its place now, and the memory of the old ones is free while its graph is built.
+        let served = sources.iter().any(|part| part.segment.graph().is_some());
+        if served && segment.len() >= self.graph_from && !self.build(&segment, stop) {
+            return false;
+        }
+        let mut joined = Part::new(segment);
+        let mut sealed = lock(&self.sealed);
+        let mut parts = self.view().0.parts.clone();
+        for source in sources {
+            let same = |part: &Part| Arc::ptr_eq(&part.segment, &source.segment);
+            let Some(at) = parts.iter().position(same) else { continue };
+            // What batches have deleted meanwhile is gone from the new segment too.
+            joined.delete(parts.remove(at).deleted_since(source).into_iter());
+            *sealed -= 1;
+        }
+        if joined.live() > 0 {
+            parts.insert(0, joined);
+            *sealed += 1;
+        }
+        self.publish(parts);
+        true
+    }
+
+    fn publish(&self, parts: Vec<Part>) -> VectorView {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let Contents { layout, ef, .. } = *current.0;
+        *current = VectorView(Arc::new(Contents { layout, ef, parts }));
+        current.clone()
+    }
+}
+
+fn lock(sealed: &Mutex<usize>) -> MutexGuard<'_, usize> {
+    sealed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "set_tests.rs"]
+mod tests;

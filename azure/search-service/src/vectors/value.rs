@@ -1,0 +1,70 @@
+//! A vector in JSON: an array of numbers that fit the field.
+
+use serde_json::Value;
+
+use crate::definition::{Primitive, VectorField};
+
+/// How many numbers a vector of the field has.
+pub fn vector_length(field: &VectorField) -> usize {
+    if field.packed_bits { field.dimensions / 8 } else { field.dimensions }
+}
+
+/// Reads a vector of a document whose field has elements of this type.
+///
+/// The error is the end of a sentence that starts with the place: `must be an array of numbers.` The count is not
+/// checked here, because documents and queries word it differently.
+pub fn parse_vector(element: Primitive, value: &Value) -> Result<Vec<f32>, String> {
+    let items = value.as_array().ok_or("must be an array of numbers.")?;
+    let (least, most, whole) = range(element);
+    let mut vector = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let number =
+            item.as_f64().ok_or_else(|| format!("must hold numbers only, but item {at} is none."))?;
+        if number < least || number > most || (whole && number.fract() != 0.0) {
+            let kind = if whole { "whole numbers" } else { "numbers" };
+            return Err(format!("must hold {kind} from {least} to {most}, but item {at} is {number}."));
+        }
+        vector.push(number as f32);
+    }
+    Ok(vector)
+}
+
+/// The least and the greatest value of an element, and whether it is a whole number.
+fn range(element: Primitive) -> (f64, f64, bool) {
+    match element {
+        Primitive::Half => (-65504.0, 65504.0, false),
+        Primitive::Int16 => (-32768.0, 32767.0, true),
+        Primitive::SByte => (-128.0, 127.0, true),
+        Primitive::Byte => (0.0, 255.0, true),
+        _ => (f64::from(f32::MIN), f64::from(f32::MAX), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_all_kinds_are_read() {
+        assert_eq!(parse_vector(Primitive::Single, &json!([1, -2.5, 1e10])).unwrap(), [1.0, -2.5, 1e10]);
+        assert_eq!(parse_vector(Primitive::SByte, &json!([-128, 127])).unwrap(), [-128.0, 127.0]);
+        assert_eq!(parse_vector(Primitive::Byte, &json!([0, 255.0])).unwrap(), [0.0, 255.0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (element, value, message) in [
+            (Primitive::Single, json!("AAAA"), "an array of numbers"),
+            (Primitive::Single, json!([1, "2"]), "item 1 is none"),
+            (Primitive::Single, json!([1e39]), "item 0 is 1"),
+            (Primitive::Half, json!([0, 65505]), "to 65504, but item 1"),
+            (Primitive::Int16, json!([1.5]), "whole numbers from -32768"),
+            (Primitive::Byte, json!([3, -1]), "from 0 to 255, but item 1 is -1"),
+        ] {
+            let error = parse_vector(element, &value).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

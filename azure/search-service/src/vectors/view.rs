@@ -1,0 +1,208 @@
+//! What a search sees: all vectors of a field at one moment.
+
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::hnsw::Walk;
+use super::points::Points;
+use super::segment::{Layout, Part};
+
+/// The vectors of a field at one moment. Cheap to clone, and never changed by later batches.
+#[derive(Clone)]
+pub struct VectorView(pub(super) Arc<Contents>);
+
+pub(super) struct Contents {
+    pub layout: Layout,
+    /// `efSearch` of the definition.
+    pub ef: usize,
+    /// A document has a vector in one of them at most.
+    pub parts: Vec<Part>,
+}
+
+/// What a search wants.
+#[derive(Clone, Copy)]
+pub struct Nearest<'a> {
+    /// As many numbers as the field has dimensions (an eighth of it for packed bits).
+    pub vector: &'a [f32],
+    pub k: usize,
+    /// Compare with all vectors, even if there is a graph.
+    pub exhaustive: bool,
+    /// How many candidates a graph keeps while it is walked; `efSearch` of the definition when `None`.
+    pub ef: Option<usize>,
+    pub allowed: Option<Allowed<'a>>,
+}
+
+/// Which documents a search may find.
+#[derive(Clone, Copy)]
+pub struct Allowed<'a> {
+    pub test: &'a dyn Fn(u64) -> bool,
+    /// How many there are at most, if known. A few are compared one by one instead of walking the graph.
+    pub at_most: Option<usize>,
+}
+
+/// A walk costs about this many distances of a scan for each candidate and link: two thirds of the links lead to a
+/// vector not seen before, and a vector somewhere in memory costs four times as much as the next one.
+const WALK_COST: f64 = 2.5;
+/// So many tests whether a document is allowed cost as much as a distance.
+const TESTS_PER_DISTANCE: usize = 16;
+/// Documents that are tested to guess how many are allowed.
+const SAMPLE: usize = 256;
+
+impl VectorView {
+    pub fn len(&self) -> usize {
+        self.0.parts.iter().map(Part::live).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory of the vectors and their graphs, deleted ones included until they are left out.
+    pub fn bytes(&self) -> usize {
+        self.0.parts.iter().map(|part| part.segment.bytes()).sum()
+    }
+
+    pub fn contains(&self, number: u64) -> bool {
+        self.0.parts.iter().any(|part| part.segment.slot(number).is_some_and(|slot| part.is_live(slot)))
+    }
+
+    /// The nearest documents and their distances, nearest first; equally near ones are ordered by number.
+    ///
+    /// `Metric::score` makes a score of a distance. Takes time in proportion to the vectors, so it belongs on a
+    /// thread that may block. A vector of the wrong length finds nothing: whoever asks has checked it.
+    pub fn search(&self, nearest: &Nearest<'_>) -> Vec<(u64, f32)> {
+        let Contents { layout, ef, ref parts } = *self.0;
+        if nearest.vector.len() != layout.length || nearest.k == 0 {
+            return Vec::new();
+        }
+        let mut query = Vec::with_capacity(layout.width);
+        layout.metric.prepare(nearest.vector, &mut query);
+        let ef = nearest.ef.unwrap_or(ef).max(nearest.k);
+        let total = self.len();
+        let mut best = Best { k: nearest.k, hits: BinaryHeap::new() };
+        for part in parts {
+            let search = PartSearch { part, points: part.segment.points(layout), query: &query, nearest, ef };
+            if nearest.exhaustive || !search.walk(total, &mut best) {
+                search.scan(&mut best);
+            }
+        }
+        let hits = best.hits.into_sorted_vec();
+        hits.into_iter().map(|hit| (hit.number, layout.metric.distance(hit.order))).collect()
+    }
+}
+
+impl std::fmt::Debug for VectorView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VectorView").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+struct PartSearch<'a> {
+    part: &'a Part,
+    points: Points<'a>,
+    query: &'a [f32],
+    nearest: &'a Nearest<'a>,
+    ef: usize,
+}
+
+impl PartSearch<'_> {
+    fn accepts(&self, slot: u32) -> bool {
+        let allowed = self.nearest.allowed;
+        self.part.is_live(slot)
+            && allowed.is_none_or(|allowed| (allowed.test)(self.part.segment.number(slot)))
+    }
+
+    /// Compares with each accepted vector.
+    fn scan(&self, best: &mut Best) {
+        for slot in (0..self.part.segment.len() as u32).filter(|&slot| self.accepts(slot)) {
+            let order = self.points.metric.order(self.query, self.points.at(slot));
+            best.offer(order, || self.part.segment.number(slot));
+        }
+    }
+
+    /// Walks the graph; `false`, and nothing found, when there is none or a scan is the better way.
+    fn walk(&self, total: usize, best: &mut Best) -> bool {
+        let Some(graph) = self.part.segment.graph() else { return false };
+        let all = self.part.segment.len();
+        let accepted = self.accepted(total).max(1);
+        let scan_cost = accepted + if self.nearest.allowed.is_some() { all / TESTS_PER_DISTANCE } else { 0 };
+        // The rarer accepted vectors are, the more of the graph is walked until ef of them have been seen.
+        let rarity = all as f64 / accepted as f64;
+        if self.ef as f64 * graph.links() as f64 * WALK_COST * rarity >= scan_cost as f64 {
+            return false;
+        }
+        let budget = 2 * scan_cost;
+        let walk = graph.search(self.points, self.query, self.ef, budget, &|slot| self.accepts(slot));
+        let Walk::Found(found) = walk else { return false };
+        // Either few are accepted, or the walk could not reach them. Only a scan can tell.
+        if found.len() < self.nearest.k.min(self.part.live()) {
+            return false;
+        }
+        for near in found.into_iter().take(self.nearest.k) {
+            best.offer(near.order(), || self.part.segment.number(near.node()));
+        }
+        true
+    }
+
+    /// How many vectors of this part are accepted, more or less.
+    fn accepted(&self, total: usize) -> usize {
+        let live = self.part.live();
+        let Some(allowed) = self.nearest.allowed else { return live };
+        if let Some(at_most) = allowed.at_most {
+            let share = at_most as f64 * live as f64 / total.max(1) as f64;
+            return (share.ceil() as usize).min(live);
+        }
+        let all = self.part.segment.len();
+        let step = all.div_ceil(SAMPLE).max(1);
+        let hits = (0..all as u32).step_by(step).filter(|&slot| self.accepts(slot)).count();
+        (hits * step).min(live)
+    }
+}
+
+/// The best hits so far.
+struct Best {
+    k: usize,
+    /// The worst is on top.
+    hits: BinaryHeap<Hit>,
+}
+
+impl Best {
+    fn offer(&mut self, order: f32, number: impl FnOnce() -> u64) {
+        if self.hits.len() < self.k {
+            self.hits.push(Hit { order, number: number() });
+            return;
+        }
+        let Some(mut worst) = self.hits.peek_mut() else { return };
+        if order <= worst.order {
+            let hit = Hit { order, number: number() };
+            if hit < *worst {
+                *worst = hit;
+            }
+        }
+    }
+}
+
+struct Hit {
+    order: f32,
+    number: u64,
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order.total_cmp(&other.order).then(self.number.cmp(&other.number))
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Hit {}

@@ -1,0 +1,95 @@
+//! TLS, time limits, the number of connections, and stopping.
+
+use std::time::Duration;
+
+use bindpost_azure_search_service::http::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::server::{PATIENCE, Server, Setup, VERSION, trust};
+
+#[tokio::test]
+async fn tls_works_for_whoever_trusts_the_authority() {
+    let server = Server::with(Setup { tls: true, ..Setup::default() }).await.with_index().await;
+    let read = server.send("GET", "/indexes('hotels')", None).await;
+    assert_eq!(read.json()["@odata.context"], format!("{}/$metadata#indexes/$entity", server.base));
+    assert!(server.base.starts_with("https://localhost:"));
+    let target = format!("https://127.0.0.1:{}/indexes?{VERSION}", server.port);
+    assert_eq!(server.client.get(&target).send().await.unwrap().status(), 200);
+    let stranger = Server::with(Setup { tls: true, ..Setup::default() }).await;
+    let other = trust(stranger.authority.as_deref().unwrap());
+    let distrusting = reqwest::Client::builder().no_proxy().tls_certs_only([other]).build().unwrap();
+    assert!(distrusting.get(&target).send().await.is_err());
+}
+
+/// What comes until the server closes.
+async fn until_closed(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut text)).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", server.port)).await.unwrap()
+}
+
+#[tokio::test]
+async fn slow_heads_are_cut() {
+    let limits = Limits { header_read: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
+    let mut slow = connect(&server).await;
+    slow.write_all(b"GET / HT").await.unwrap();
+    assert_eq!(until_closed(&mut slow).await, "");
+    // An answer that takes its time is something else.
+    let answer = server.send("GET", "/indexes('hotels')/docs?search=slow", None).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn idle_connections_are_cut() {
+    let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
+    assert_eq!(until_closed(&mut connect(&server).await).await, "");
+    let mut used = connect(&server).await;
+    used.write_all(b"GET /nope HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut used).await.starts_with("HTTP/1.1 404"));
+    let answer = server.send("GET", "/indexes('hotels')/docs?search=slow", None).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_answered_503() {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let server = Server::with(Setup { limits, ..Setup::default() }).await;
+    let mut first = connect(&server).await;
+    first.write_all(b"GET /nope HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    first.read_u8().await.unwrap();
+    let mut second = connect(&server).await;
+    let refusal = until_closed(&mut second).await;
+    assert!(refusal.starts_with("HTTP/1.1 503"), "{refusal}");
+}
+
+#[tokio::test]
+async fn stopping_lets_requests_finish() {
+    let mut server = Server::start().await.with_index().await;
+    let target = format!("{}/indexes('hotels')/docs?search=slow&{VERSION}", server.base);
+    let request = tokio::spawn(server.client.get(target).send());
+    timeout(PATIENCE, server.searching.notified()).await.unwrap();
+    server.stop();
+    assert_eq!(request.await.unwrap().unwrap().status(), 200);
+    timeout(PATIENCE, &mut server.serving).await.unwrap().unwrap().unwrap();
+    assert!(TcpStream::connect(("127.0.0.1", server.port)).await.is_err());
+}
+
+#[tokio::test]
+async fn stopping_cuts_what_does_not_finish() {
+    let limits = Limits { drain: Duration::from_millis(300), ..Limits::default() };
+    let mut server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
+    let target = format!("{}/indexes('hotels')/docs?search=forever&{VERSION}", server.base);
+    let request = tokio::spawn(server.client.get(target).send());
+    timeout(PATIENCE, server.searching.notified()).await.unwrap();
+    server.stop();
+    timeout(PATIENCE, &mut server.serving).await.unwrap().unwrap().unwrap();
+    assert!(request.await.unwrap().is_err());
+}

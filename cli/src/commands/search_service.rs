@@ -1,0 +1,123 @@
+//! `bindpost search-service`: an embedded search service with the REST API of Azure AI Search.
+
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use bindpost_azure_search_service::{SearchService, ServiceOptions};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::{say, until_interrupted};
+use crate::flags::SearchService as Flags;
+
+pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
+    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if flags.without_keys && !loopback {
+        bail!(
+            "{} is an address that other machines reach, and --without-keys lets everyone in\n  \
+             fix: leave out --host or --without-keys",
+            flags.host
+        );
+    }
+    // Bound before anything is opened: a port that is taken shows at once.
+    let plain = bind(&flags.host, flags.port).await?;
+    let port = plain.local_addr()?.port();
+    let secure = match flags.tls {
+        true => Some(bind(&flags.host, flags.tls_port.unwrap_or(port.saturating_add(1))).await?),
+        false => None,
+    };
+    let service = SearchService::open(ServiceOptions {
+        data: flags.data.clone(),
+        folders: flags.indexer_folder.clone(),
+        keys: !flags.without_keys,
+    });
+    let service = Arc::new(service.map_err(|error| anyhow!("{error}"))?);
+    let certificates = match &secure {
+        Some(_) => Some(service.certificates(&flags.tls_name).map_err(|error| anyhow!("{error}"))?),
+        None => None,
+    };
+    let upkeep = Arc::clone(&service);
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::Builder::new()
+        .name("upkeep".to_owned())
+        .spawn(move || {
+            // Indexers run as tasks of it.
+            let _entered = runtime.enter();
+            upkeep.maintain();
+        })
+        .context("cannot start a thread")?;
+    let authority = certificates.as_ref().map(|certificates| certificates.authority.display().to_string());
+    greet(&flags, &service, &plain, secure.as_ref(), authority.as_deref())?;
+
+    let (stop, stopped) = watch::channel(false);
+    let until = |mut stopped: watch::Receiver<bool>| async move {
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    tokio::spawn(async move {
+        until_interrupted().await;
+        let _ = stop.send(true);
+    });
+    let plain = service.serve(plain, until(stopped.clone()));
+    let ended = match secure.zip(certificates) {
+        Some((secure, certificates)) => {
+            let secure = service.serve_tls(secure, certificates, until(stopped));
+            tokio::try_join!(plain, secure).map(|_| ())
+        }
+        None => plain.await,
+    };
+    service.stop();
+    Ok(ended?)
+}
+
+async fn bind(host: &str, port: u16) -> anyhow::Result<TcpListener> {
+    TcpListener::bind((host, port)).await.map_err(|error| {
+        anyhow!("cannot listen on {host}:{port}: {error}\n  fix: choose another port with --port N, or --port 0 for any")
+    })
+}
+
+/// Says where the service is. Keys are shown by the start that makes them, and are in a file afterwards.
+fn greet(
+    flags: &Flags,
+    service: &SearchService,
+    plain: &TcpListener,
+    secure: Option<&TcpListener>,
+    authority: Option<&str>,
+) -> anyhow::Result<()> {
+    let url = format!("http://{}", plain.local_addr()?);
+    let tls = secure
+        .map(|secure| anyhow::Ok(format!("https://localhost:{}", secure.local_addr()?.port())))
+        .transpose()?;
+    let new_keys = service.keys().filter(|keys| keys.are_new());
+    if flags.json {
+        let keys = new_keys.map(|keys| json!({"admin": keys.admin_keys(), "query": keys.query_keys()}));
+        let said = json!({"url": url, "tlsUrl": tls, "certificateAuthority": authority, "newKeys": keys});
+        return Ok(writeln!(io::stdout(), "{said}")?);
+    }
+    say(format_args!("bindpost {} search service", env!("CARGO_PKG_VERSION")));
+    say(format_args!("  listening on {url}"));
+    if let (Some(tls), Some(authority)) = (tls, authority) {
+        say(format_args!("               {tls}  (clients have to trust {authority})"));
+    }
+    match (service.keys(), new_keys) {
+        (_, Some(keys)) => {
+            for key in keys.admin_keys() {
+                say(format_args!("  admin key    {key}"));
+            }
+            for key in keys.query_keys() {
+                say(format_args!("  query key    {key}"));
+            }
+            let file = service.data().join("keys.json");
+            say(format_args!("  The keys are shown this once; they are kept in {}.", file.display()));
+        }
+        (Some(_), None) => {
+            say(format_args!("  keys         in {}", service.data().join("keys.json").display()));
+        }
+        (None, None) => {
+            say(format_args!("  keys         none: every program on this machine may do everything"))
+        }
+    }
+    Ok(())
+}
