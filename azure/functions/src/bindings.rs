@@ -7,7 +7,7 @@ pub mod context;
 mod date_format;
 pub mod mcp;
 pub mod progress;
-mod raw_json;
+pub(crate) mod raw_json;
 pub mod results;
 pub mod template;
 pub mod uri;

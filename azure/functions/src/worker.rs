@@ -14,6 +14,7 @@ mod events;
 mod framing;
 mod grpc;
 mod indexing;
+mod invocation_json;
 mod invoke;
 mod launch;
 mod limits;

@@ -117,7 +117,8 @@ pub(crate) fn push_escaped(out: &mut String, text: &str) {
             Some('\n') => out.push_str("\\n"),
             Some('\r') => out.push_str("\\r"),
             Some('\t') => out.push_str("\\t"),
-            Some(letter @ ('"' | '\\')) => out.extend(['\\', letter]),
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
             Some(letter) => {
                 let code = letter as usize;
                 let digit = |four_bits: usize| HEX.get(four_bits & 15).map_or('0', |hex| char::from(*hex));

@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
+use super::invocation_json;
 use super::proto::StreamingMessage;
 use super::proto::streaming_message::Content;
 use super::proto::typed_data::Data;
@@ -47,10 +48,16 @@ impl Framing {
                 message.encode_raw(&mut frame);
             }
             Self::Frames => {
-                frame = Vec::with_capacity(header + likely_size(message));
-                frame.resize(header, 0);
-                // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
-                let _ = serde_json::to_writer(&mut frame, message);
+                let mut text = String::with_capacity(header + likely_size(message));
+                text.extend(std::iter::repeat_n('\0', header));
+                if let Some(Content::InvocationRequest(request)) = &message.content {
+                    invocation_json::push_message(&mut text, &message.request_id, request);
+                    frame = text.into_bytes();
+                } else {
+                    frame = text.into_bytes();
+                    // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
+                    let _ = serde_json::to_writer(&mut frame, message);
+                }
             }
         }
         let size = frame.len() - header;

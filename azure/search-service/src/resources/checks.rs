@@ -11,6 +11,8 @@ mod skillset;
 use serde_json::Value;
 
 use crate::ApiError;
+use crate::indexers::{DataSourceDefinition, IndexerDefinition, Skillset};
+use crate::syntax::synonyms::Synonyms;
 
 use self::place::Place;
 use super::{Kind, Resources};
@@ -25,9 +27,18 @@ pub(super) fn check(kind: Kind, name: &str, value: &Value, all: &Resources) -> R
         Kind::Index => name_is_free(kind, name, Kind::Alias, all),
         Kind::Alias => alias(&top, name, all),
         Kind::SynonymMap => synonym_map(&top),
-        Kind::DataSource => indexer::data_source(&top),
-        Kind::Indexer => indexer::indexer(&top, all),
-        Kind::Skillset => skillset::skillset(&top),
+        Kind::DataSource => {
+            indexer::data_source(&top)?;
+            DataSourceDefinition::parse(value).map(|_| ())
+        }
+        Kind::Indexer => {
+            indexer::indexer(&top, all)?;
+            IndexerDefinition::parse(value).map(|_| ())
+        }
+        Kind::Skillset => {
+            skillset::skillset(&top)?;
+            Skillset::parse(value).map(|_| ())
+        }
         Kind::KnowledgeSource => knowledge::source(&top, all),
         Kind::KnowledgeBase => knowledge::base(&top, all),
     }
@@ -85,5 +96,5 @@ fn synonym_map(top: &Place<'_>) -> Result<(), ApiError> {
     if let Some(format) = top.optional("format") {
         format.one_of(&["solr"])?;
     }
-    top.required("synonyms")?.text().map(|_| ())
+    Synonyms::parse(top.required("synonyms")?.text()?).map(|_| ())
 }
