@@ -24,6 +24,7 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo run --release -- run examples/custom-handler",
     "cargo run --release -- run examples/snippets-node",
     "cargo run --release -- run examples/snippets-python",
+    "cargo run --release -- search-service --data search-data",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
     "cargo xtask bench functions",

@@ -1,7 +1,34 @@
 //! An embedded search service that speaks the REST API of Azure AI Search.
 //!
 //! [`SearchService::open`] opens a folder of indexes, definitions and keys; [`SearchService::serve`] serves it over HTTP.
-//! `service.rs` is where to start reading.
+//! `service.rs` is where to start reading, `docs/search-service.md` says what the service can do.
+//!
+//! ```no_run
+//! use bindpost_azure_search_service::{SearchService, ServiceOptions};
+//! use tokio::net::TcpListener;
+//! use tokio::sync::oneshot;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let service = SearchService::open(ServiceOptions::new("search-data"))?;
+//! let key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned();
+//! // Scheduled indexers and large sets of vectors want it; it ends when it is dropped.
+//! let _upkeep = service.start_upkeep()?;
+//! let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! let url = format!("http://{}", listener.local_addr()?);
+//! let (stop, stopped) = oneshot::channel::<()>();
+//! let serving = tokio::spawn(async move {
+//!     let until = async {
+//!         let _ = stopped.await;
+//!     };
+//!     service.serve(listener, until).await
+//! });
+//! // Clients find it at `url`, and send `key` in the header `api-key`.
+//! # let _ = (url, key);
+//! let _ = stop.send(());
+//! serving.await??;
+//! # Ok(())
+//! # }
+//! ```
 #![allow(
     missing_docs,
     reason = "the program `bindpost` is its user; what a name does not say, a comment does"
@@ -25,4 +52,4 @@ pub mod syntax;
 pub mod vectors;
 
 pub use error::{ApiError, ErrorDetail};
-pub use service::{SearchService, ServiceError, ServiceOptions};
+pub use service::{SearchService, ServiceError, ServiceOptions, Upkeep};

@@ -9,6 +9,7 @@ mod conditions;
 pub mod duration;
 mod etag;
 mod kind;
+mod members;
 mod names;
 #[cfg(test)]
 pub(crate) mod scratch;
@@ -44,9 +45,10 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// What a client may see: the ETag added, secrets taken out.
+    /// What a client may see: the ETag and members without a value added, secrets taken out.
     pub fn shown(&self) -> Value {
         let mut shown = secrets::hide(self.kind, &self.value);
+        members::complete(self.kind, &mut shown);
         if let Value::Object(members) = &mut shown {
             members.insert("@odata.etag".to_owned(), Value::from(self.etag.clone()));
         }

@@ -8,9 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 
 use self::backend::Engine;
 use self::indexes::Indexes;
@@ -31,6 +33,13 @@ pub struct ServiceOptions {
     pub folders: Vec<PathBuf>,
     /// Whether requests need a key. Without one, whoever reaches the address may do everything.
     pub keys: bool,
+}
+
+impl ServiceOptions {
+    /// A service that keeps everything in this folder, reads `DATA/blobs` only, and asks for keys.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self { data: data.into(), folders: Vec::new(), keys: true }
+    }
 }
 
 /// Why a service cannot start.
@@ -54,7 +63,15 @@ pub struct SearchService {
     keys: Option<Arc<Keys>>,
     engine: Arc<Engine>,
     data: PathBuf,
+}
+
+/// The upkeep of a service, on a thread of its own. It ends when this is dropped, and running indexers end with it; what
+/// they have indexed stays.
+#[must_use = "upkeep ends when this is dropped"]
+pub struct Upkeep {
+    engine: Arc<Engine>,
     stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// How often pending documents are committed and vectors put in order.
@@ -77,7 +94,7 @@ impl SearchService {
         let engine = Arc::new(Engine::new(Arc::clone(&resources), indexes, indexing, synonyms));
         engine.watch();
         let service = Arc::new(Service::new(resources, Arc::clone(&engine) as _, keys.clone()));
-        Ok(Self { service, keys, engine, data, stopped: Arc::default() })
+        Ok(Self { service, keys, engine, data })
     }
 
     /// The keys that clients send, when they need one.
@@ -106,23 +123,43 @@ impl SearchService {
         Ok(certificate::open(&self.data, names)?)
     }
 
-    /// Commits, tidies up and runs scheduled indexers, until [`SearchService::stop`]. Belongs on a thread of its own.
-    pub fn maintain(&self) {
-        let stop = || self.stopped.load(Ordering::Relaxed);
-        while !stop() {
-            std::thread::sleep(UPKEEP);
-            self.engine.maintain(&stop);
-        }
-    }
-
-    /// Ends upkeep and running indexers.
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.engine.stop();
+    /// Commits, tidies up and runs scheduled indexers, until what this returns is dropped. Without it documents are
+    /// found all the same: whoever looks commits what is pending.
+    ///
+    /// Must be called within a tokio runtime, whose threads for blocking work the indexers use.
+    pub fn start_upkeep(&self) -> io::Result<Upkeep> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let (engine, stopped) = (Arc::clone(&self.engine), Arc::new(AtomicBool::new(false)));
+        let mut upkeep = Upkeep { engine: Arc::clone(&engine), stopped: Arc::clone(&stopped), thread: None };
+        upkeep.thread = Some(thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+            let _entered = runtime.enter();
+            let stop = || stopped.load(Ordering::Relaxed);
+            loop {
+                thread::park_timeout(UPKEEP);
+                if stop() {
+                    return;
+                }
+                engine.maintain(&stop);
+            }
+        })?);
+        Ok(upkeep)
     }
 
     /// The folder that everything is in.
     pub fn data(&self) -> &Path {
         &self.data
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic of the thread was told when it happened.
+            let _ = thread.join();
+        }
+        // Only now, since until its end the thread may have started one.
+        self.engine.stop();
     }
 }

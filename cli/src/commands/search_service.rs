@@ -2,7 +2,6 @@
 
 use std::io::{self, Write as _};
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use bindpost_azure_search_service::{SearchService, ServiceOptions};
@@ -34,21 +33,13 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
         folders: flags.indexer_folder.clone(),
         keys: !flags.without_keys,
     });
-    let service = Arc::new(service.map_err(|error| anyhow!("{error}"))?);
+    let service = service.map_err(|error| anyhow!("{error}"))?;
     let certificates = match &secure {
         Some(_) => Some(service.certificates(&flags.tls_name).map_err(|error| anyhow!("{error}"))?),
         None => None,
     };
-    let upkeep = Arc::clone(&service);
-    let runtime = tokio::runtime::Handle::current();
-    std::thread::Builder::new()
-        .name("upkeep".to_owned())
-        .spawn(move || {
-            // Indexers run as tasks of it.
-            let _entered = runtime.enter();
-            upkeep.maintain();
-        })
-        .context("cannot start a thread")?;
+    // Until the end of this function.
+    let _upkeep = service.start_upkeep().context("cannot start a thread")?;
     let authority = certificates.as_ref().map(|certificates| certificates.authority.display().to_string());
     greet(&flags, &service, &plain, secure.as_ref(), authority.as_deref())?;
 
@@ -68,7 +59,6 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
         }
         None => plain.await,
     };
-    service.stop();
     Ok(ended?)
 }
 

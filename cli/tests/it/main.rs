@@ -3,6 +3,7 @@
 
 #[cfg(unix)]
 mod run;
+mod search_service;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

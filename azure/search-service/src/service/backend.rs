@@ -44,8 +44,10 @@ impl Engine {
             set_synonyms(&self.synonyms, &map.name, &map.value);
         }
         let synonyms = Arc::clone(&self.synonyms);
-        let indexing = Arc::clone(&self.indexing);
+        // It holds the definitions, which hold the watcher: a service that is dropped must give its files back.
+        let indexing = Arc::downgrade(&self.indexing);
         self.resources.watch(move |change| {
+            let Some(indexing) = indexing.upgrade() else { return };
             let (now, gone) = match change {
                 Change::Created(now) | Change::Updated { new: now, .. } => (Some(now), None),
                 Change::Deleted(gone) => (None, Some(gone)),

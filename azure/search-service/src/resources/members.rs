@@ -1,0 +1,75 @@
+//! Members that an answer always has, whether or not the definition says anything about them.
+//!
+//! The index hook completes definitions of indexes itself.
+
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+
+/// Adds what is missing, as Azure answers it: null, an empty list, or the only value there is.
+pub(super) fn complete(kind: Kind, shown: &mut Value) {
+    let Value::Object(members) = shown else { return };
+    let nulls: &[&str] = match kind {
+        Kind::DataSource => {
+            if let Some(Value::Object(container)) = members.get_mut("container") {
+                add(container, "query", Value::Null);
+            }
+            &[
+                "description",
+                "subtype",
+                "identity",
+                "dataChangeDetectionPolicy",
+                "dataDeletionDetectionPolicy",
+                "encryptionKey",
+            ]
+        }
+        Kind::Indexer => {
+            add(members, "fieldMappings", json!([]));
+            add(members, "outputFieldMappings", json!([]));
+            &["description", "skillsetName", "schedule", "parameters", "disabled", "cache", "encryptionKey"]
+        }
+        Kind::Skillset => {
+            &["description", "cognitiveServices", "knowledgeStore", "indexProjections", "encryptionKey"]
+        }
+        Kind::SynonymMap => {
+            // Clients of old versions leave it out, newer ones count on it.
+            add(members, "format", json!("solr"));
+            &["encryptionKey"]
+        }
+        Kind::KnowledgeSource => &["description", "encryptionKey"],
+        Kind::KnowledgeBase => {
+            add(members, "models", json!([]));
+            &["description", "encryptionKey"]
+        }
+        Kind::Index | Kind::Alias => &[],
+    };
+    for member in nulls {
+        add(members, member, Value::Null);
+    }
+}
+
+fn add(members: &mut Map<String, Value>, member: &str, value: Value) {
+    let entry = members.entry(member).or_insert(Value::Null);
+    if entry.is_null() {
+        *entry = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_stays_and_what_is_missing_is_added() {
+        let mut indexer = json!({"name": "i", "disabled": true, "fieldMappings": null});
+        complete(Kind::Indexer, &mut indexer);
+        assert_eq!((&indexer["disabled"], &indexer["fieldMappings"]), (&json!(true), &json!([])));
+        assert!(indexer.as_object().unwrap().contains_key("schedule"));
+        let mut synonyms = json!({"name": "s", "synonyms": "a,b"});
+        complete(Kind::SynonymMap, &mut synonyms);
+        assert_eq!(
+            synonyms,
+            json!({"name": "s", "format": "solr", "synonyms": "a,b", "encryptionKey": null})
+        );
+    }
+}

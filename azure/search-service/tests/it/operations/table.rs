@@ -1,0 +1,77 @@
+//! Every operation of the REST API of 2025-08-01-preview: its id, its verb and its path.
+
+/// One operation. The path has its names as `('{name}')`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Operation {
+    pub(crate) id: &'static str,
+    pub(crate) verb: &'static str,
+    pub(crate) path: &'static str,
+}
+
+const fn operation(id: &'static str, verb: &'static str, path: &'static str) -> Operation {
+    Operation { id, verb, path }
+}
+
+/// Definitions first, then what is done with them.
+pub(crate) const OPERATIONS: [Operation; 60] = [
+    operation("Indexes_Create", "POST", "/indexes"),
+    operation("Indexes_CreateOrUpdate", "PUT", "/indexes('{indexName}')"),
+    operation("Indexes_Get", "GET", "/indexes('{indexName}')"),
+    operation("Indexes_List", "GET", "/indexes"),
+    operation("Indexes_Delete", "DELETE", "/indexes('{indexName}')"),
+    operation("Indexes_GetStatistics", "GET", "/indexes('{indexName}')/search.stats"),
+    operation("Indexes_Analyze", "POST", "/indexes('{indexName}')/search.analyze"),
+    operation("Documents_Count", "GET", "/indexes('{indexName}')/docs/$count"),
+    operation("Documents_SearchGet", "GET", "/indexes('{indexName}')/docs"),
+    operation("Documents_SearchPost", "POST", "/indexes('{indexName}')/docs/search.post.search"),
+    operation("Documents_Get", "GET", "/indexes('{indexName}')/docs('{key}')"),
+    operation("Documents_SuggestGet", "GET", "/indexes('{indexName}')/docs/search.suggest"),
+    operation("Documents_SuggestPost", "POST", "/indexes('{indexName}')/docs/search.post.suggest"),
+    operation("Documents_Index", "POST", "/indexes('{indexName}')/docs/search.index"),
+    operation("Documents_AutocompleteGet", "GET", "/indexes('{indexName}')/docs/search.autocomplete"),
+    operation("Documents_AutocompletePost", "POST", "/indexes('{indexName}')/docs/search.post.autocomplete"),
+    operation("Aliases_Create", "POST", "/aliases"),
+    operation("Aliases_CreateOrUpdate", "PUT", "/aliases('{aliasName}')"),
+    operation("Aliases_Get", "GET", "/aliases('{aliasName}')"),
+    operation("Aliases_List", "GET", "/aliases"),
+    operation("Aliases_Delete", "DELETE", "/aliases('{aliasName}')"),
+    operation("SynonymMaps_Create", "POST", "/synonymmaps"),
+    operation("SynonymMaps_CreateOrUpdate", "PUT", "/synonymmaps('{synonymMapName}')"),
+    operation("SynonymMaps_Get", "GET", "/synonymmaps('{synonymMapName}')"),
+    operation("SynonymMaps_List", "GET", "/synonymmaps"),
+    operation("SynonymMaps_Delete", "DELETE", "/synonymmaps('{synonymMapName}')"),
+    operation("DataSources_Create", "POST", "/datasources"),
+    operation("DataSources_CreateOrUpdate", "PUT", "/datasources('{dataSourceName}')"),
+    operation("DataSources_Get", "GET", "/datasources('{dataSourceName}')"),
+    operation("DataSources_List", "GET", "/datasources"),
+    operation("DataSources_Delete", "DELETE", "/datasources('{dataSourceName}')"),
+    operation("Indexers_Create", "POST", "/indexers"),
+    operation("Indexers_CreateOrUpdate", "PUT", "/indexers('{indexerName}')"),
+    operation("Indexers_Get", "GET", "/indexers('{indexerName}')"),
+    operation("Indexers_List", "GET", "/indexers"),
+    operation("Indexers_Delete", "DELETE", "/indexers('{indexerName}')"),
+    operation("Indexers_Reset", "POST", "/indexers('{indexerName}')/search.reset"),
+    operation("Indexers_ResetDocs", "POST", "/indexers('{indexerName}')/search.resetdocs"),
+    operation("Indexers_Resync", "POST", "/indexers('{indexerName}')/search.resync"),
+    operation("Indexers_Run", "POST", "/indexers('{indexerName}')/search.run"),
+    operation("Indexers_GetStatus", "GET", "/indexers('{indexerName}')/search.status"),
+    operation("Skillsets_Create", "POST", "/skillsets"),
+    operation("Skillsets_CreateOrUpdate", "PUT", "/skillsets('{skillsetName}')"),
+    operation("Skillsets_Get", "GET", "/skillsets('{skillsetName}')"),
+    operation("Skillsets_List", "GET", "/skillsets"),
+    operation("Skillsets_Delete", "DELETE", "/skillsets('{skillsetName}')"),
+    operation("Skillsets_ResetSkills", "POST", "/skillsets('{skillsetName}')/search.resetskills"),
+    operation("KnowledgeSources_Create", "POST", "/knowledgesources"),
+    operation("KnowledgeSources_CreateOrUpdate", "PUT", "/knowledgesources('{sourceName}')"),
+    operation("KnowledgeSources_Get", "GET", "/knowledgesources('{sourceName}')"),
+    operation("KnowledgeSources_List", "GET", "/knowledgesources"),
+    operation("KnowledgeSources_Delete", "DELETE", "/knowledgesources('{sourceName}')"),
+    operation("KnowledgeAgents_Create", "POST", "/agents"),
+    operation("KnowledgeAgents_CreateOrUpdate", "PUT", "/agents('{agentName}')"),
+    operation("KnowledgeAgents_Get", "GET", "/agents('{agentName}')"),
+    operation("KnowledgeAgents_List", "GET", "/agents"),
+    operation("KnowledgeAgents_Delete", "DELETE", "/agents('{agentName}')"),
+    operation("KnowledgeRetrieval_Retrieve", "POST", "/agents('{agentName}')/retrieve"),
+    operation("GetServiceStatistics", "GET", "/servicestats"),
+    operation("GetIndexStatsSummary", "GET", "/indexstats"),
+];
