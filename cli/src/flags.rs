@@ -94,7 +94,7 @@ pub(crate) struct SearchService {
     /// Serve HTTPS too, with a certificate of our own making, for clients that refuse plain HTTP
     #[arg(long)]
     pub(crate) tls: bool,
-    /// The port of HTTPS [default: the one after --port]
+    /// The port of HTTPS [default: the one after --port, or any]
     #[arg(long, value_name = "PORT", requires = "tls")]
     pub(crate) tls_port: Option<u16>,
     /// A name for the certificate besides localhost (repeat for more)

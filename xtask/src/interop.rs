@@ -6,7 +6,7 @@
 
 mod client;
 mod proxy;
-mod report;
+pub(crate) mod report;
 mod server;
 
 use std::fs;

@@ -6,6 +6,7 @@ mod compare;
 mod conformance;
 mod cost;
 mod interop;
+mod search_tour;
 mod test;
 mod tidy;
 
@@ -23,6 +24,9 @@ const COMMANDS: &[(&str, &str, Run)] = &[
     ("tidy", "rules about this repository that no compiler checks", tidy::run),
     ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "real clients, each from its package, against ours", |_| interop::run()),
+    ("search-tour", "the official clients of Azure AI Search against the embedded service", |_| {
+        search_tour::run()
+    }),
     ("compare", "the same server in other frameworks, and one test for all  [--measure]", compare::run),
     ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
     (

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace::{cargo, run as start};
-use crate::{compare, conformance, interop, table, tidy};
+use crate::{compare, conformance, interop, search_tour, table, tidy};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("tidy", "cargo xtask tidy", || tidy::run(&[])),
     ("conformance", "cargo xtask conformance", || conformance::run(&[])),
     ("interop", "cargo xtask interop", interop::run),
+    ("search-tour", "cargo xtask search-tour", search_tour::run),
     ("compare", "cargo xtask compare", || compare::run(&[])),
 ];
 
@@ -82,10 +83,10 @@ mod tests {
 
     #[test]
     fn chooses_steps_in_their_own_order() {
-        assert_eq!(names("").unwrap().len(), 8);
+        assert_eq!(names("").unwrap().len(), 9);
         assert_eq!(names("--only tidy,fmt").unwrap(), ["fmt", "tidy"]);
         assert_eq!(
-            names("--skip interop --skip compare,conformance,doc").unwrap(),
+            names("--skip interop --skip search-tour,compare,conformance,doc").unwrap(),
             ["fmt", "clippy", "test", "tidy"]
         );
     }

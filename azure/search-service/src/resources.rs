@@ -6,7 +6,6 @@
 
 mod checks;
 mod conditions;
-pub mod duration;
 mod etag;
 mod kind;
 mod members;

@@ -25,7 +25,11 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
     let plain = bind(&flags.host, flags.port).await?;
     let port = plain.local_addr()?.port();
     let secure = match flags.tls {
-        true => Some(bind(&flags.host, flags.tls_port.unwrap_or(port.saturating_add(1))).await?),
+        // Whoever takes any free port takes any for both: the one after it may be in use.
+        true => {
+            let next = if flags.port == 0 { 0 } else { port.checked_add(1).unwrap_or(0) };
+            Some(bind(&flags.host, flags.tls_port.unwrap_or(next)).await?)
+        }
         false => None,
     };
     let service = SearchService::open(ServiceOptions {

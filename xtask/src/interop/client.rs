@@ -1,15 +1,12 @@
 //! The clients: which there are, how their packages are installed, and how one is run.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::read;
-use super::report::{Report, Verdict, parse};
+use super::report::Report;
 use crate::workspace::{self, cargo};
 use crate::{node, packages};
 
@@ -89,37 +86,8 @@ impl Client {
             Transport::Http => command.args(&task.urls),
             Transport::Stdio => command.arg(&task.program),
         };
-        let (lines, log) = (folder.join("client.out"), folder.join("client.log"));
-        let begin = Instant::now();
-        let status = wait(command.stdout(File::create(&lines)?).stderr(File::create(&log)?))?;
-
-        let took = begin.elapsed();
-        let mut report = Report { client: self.name, checks: Vec::new(), log: read(&log)?, took };
-        for line in read(&lines)?.lines() {
-            println!("  {line}");
-            report.checks.extend(parse(line));
-        }
-        let in_order = status.is_some_and(|status| status.success()) && !report.checks.is_empty();
-        if !in_order && report.count(Verdict::Failed) == 0 {
-            report.fail("end", &status.map_or("it did not end and was killed".into(), |it| it.to_string()));
-        }
-        Ok(report)
+        Report::of(self.name, &mut command, PATIENCE, folder)
     }
-}
-
-/// Waits for the end, but not forever: no status means that it had to be killed.
-fn wait(command: &mut Command) -> Result<Option<ExitStatus>> {
-    let begin = Instant::now();
-    let mut child = command.stdin(Stdio::null()).spawn().context("could not start the client")?;
-    while begin.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
 }
 
 /// Where the installed packages are.

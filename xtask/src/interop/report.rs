@@ -1,34 +1,81 @@
-//! What a client printed, line by line.
+//! Runs a client; what it printed, line by line.
 
-use std::time::Duration;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::read;
 
 /// What a client said.
-pub(super) struct Report {
-    pub(super) client: &'static str,
-    pub(super) checks: Vec<(String, Verdict)>,
-    pub(super) log: String,
-    pub(super) took: Duration,
+pub(crate) struct Report {
+    pub(crate) client: &'static str,
+    pub(crate) checks: Vec<(String, Verdict)>,
+    pub(crate) log: String,
+    pub(crate) took: Duration,
 }
 
 impl Report {
+    /// Runs the client to its end; what it printed is shown and understood.
+    pub(crate) fn of(
+        client: &'static str,
+        command: &mut Command,
+        patience: Duration,
+        folder: &Path,
+    ) -> Result<Self> {
+        let (lines, log) = (folder.join("client.out"), folder.join("client.log"));
+        let begin = Instant::now();
+        let status = wait(command.stdout(File::create(&lines)?).stderr(File::create(&log)?), patience)?;
+
+        let took = begin.elapsed();
+        let mut report = Self { client, checks: Vec::new(), log: read(&log)?, took };
+        for line in read(&lines)?.lines() {
+            println!("  {line}");
+            report.checks.extend(parse(line));
+        }
+        let in_order = status.is_some_and(|status| status.success()) && !report.checks.is_empty();
+        if !in_order && report.count(Verdict::Failed) == 0 {
+            report.fail("end", &status.map_or("it did not end and was killed".into(), |it| it.to_string()));
+        }
+        Ok(report)
+    }
+
     pub(super) fn verdict(&self, check: &str) -> Option<Verdict> {
         self.checks.iter().find(|(name, _)| name == check).map(|(_, verdict)| *verdict)
     }
 
-    pub(super) fn count(&self, verdict: Verdict) -> usize {
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
         self.checks.iter().filter(|(_, seen)| *seen == verdict).count()
     }
 
     /// Takes back what the client said of this check.
-    pub(super) fn fail(&mut self, check: &str, why: &str) {
+    pub(crate) fn fail(&mut self, check: &str, why: &str) {
         println!("  FAIL {check}: {why}");
         self.checks.retain(|(name, _)| name != check);
         self.checks.push((check.to_owned(), Verdict::Failed));
     }
 }
 
+/// Waits for the end, but not forever: no status means that it had to be killed.
+fn wait(command: &mut Command, patience: Duration) -> Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    let mut child = command.stdin(Stdio::null()).spawn().context("could not start the client")?;
+    while begin.elapsed() < patience {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Passed,
     Skipped,
     Failed,
@@ -45,7 +92,7 @@ impl Verdict {
 }
 
 /// `skip cancel: it cannot` is the verdict on `cancel`; other lines are for the reader only.
-pub(super) fn parse(line: &str) -> Option<(String, Verdict)> {
+fn parse(line: &str) -> Option<(String, Verdict)> {
     let (word, rest) = line.split_once(' ')?;
     let all = [Verdict::Passed, Verdict::Skipped, Verdict::Failed];
     let verdict = all.into_iter().find(|verdict| verdict.word() == word)?;

@@ -45,7 +45,8 @@ pub struct MappingFunction {
     pub parameters: Map<String, Value>,
 }
 
-const LARGEST_BATCH: i64 = 10_000;
+/// As many documents as one request may have.
+const LARGEST_BATCH: i64 = 1_000;
 
 impl IndexerDefinition {
     pub fn parse(json: &Value) -> Result<Self, ApiError> {

@@ -70,7 +70,7 @@ pub struct Blob {
     pub modified: i64,
 }
 
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 9] = [
     "azureblob",
     "adlsgen2",
     "azurefile",
@@ -80,7 +80,6 @@ const KINDS: [&str; 10] = [
     "mysql",
     "onelake",
     "sharepoint",
-    "azuremysql",
 ];
 const DEEPEST: usize = 64;
 
@@ -91,7 +90,10 @@ impl DataSourceDefinition {
         let name = required(json, "name", "data source")?.to_owned();
         let kind = required(json, "type", "data source")?.to_ascii_lowercase();
         if !KINDS.contains(&kind.as_str()) {
-            return Err(ApiError::invalid(format!("Data source type '{kind}' is not known.")));
+            let known = KINDS.join(", ");
+            return Err(ApiError::invalid(format!(
+                "Data source type '{kind}' is not known; there are {known}."
+            )));
         }
         let container = object(json, "container", "data source")?.ok_or_else(|| {
             ApiError::invalid("The required property 'container' is missing in 'data source'.")

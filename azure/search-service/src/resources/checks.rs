@@ -28,8 +28,8 @@ pub(super) fn check(kind: Kind, name: &str, value: &Value, all: &Resources) -> R
         Kind::Alias => alias(&top, name, all),
         Kind::SynonymMap => synonym_map(&top),
         Kind::DataSource => {
-            indexer::data_source(&top)?;
-            DataSourceDefinition::parse(value).map(|_| ())
+            DataSourceDefinition::parse(value)?;
+            indexer::data_source(&top)
         }
         Kind::Indexer => {
             indexer::indexer(&top, all)?;

@@ -1,5 +1,7 @@
 //! The members of a request's body, read by name and type.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::ApiError;
@@ -78,6 +80,15 @@ impl<'a> Parameters<'a> {
         }
     }
 
+    /// Names with commas between them. A list of strings counts as well: the Python package 12 sends its lists to
+    /// suggest and autocomplete as they are.
+    pub fn names(&self, name: &str) -> Result<Option<Cow<'a, str>>, ApiError> {
+        match self.get(name) {
+            Some(Value::Array(_)) => Ok(Some(self.texts(name)?.join(",").into())),
+            _ => Ok(self.text(name)?.map(Cow::Borrowed)),
+        }
+    }
+
     /// One of a few words; the first is the default.
     pub fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(given) = self.text(name)? else { return Ok(None) };
@@ -102,4 +113,25 @@ fn wrong(name: &str, expected: &str, found: &Value) -> ApiError {
         Value::Bool(_) | Value::Null => "a literal",
     };
     ApiError::parameter(name, format!("'{name}' must be {expected}, but it is {found}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Parameters;
+
+    #[test]
+    fn names_come_with_commas_or_as_a_list() {
+        let names = |select| {
+            let body = json!({"select": select});
+            let given = Parameters::new(&body, &["select"]).unwrap();
+            given.names("select").map(|names| names.map(|names| names.into_owned())).map_err(|_| ())
+        };
+        assert_eq!(names(json!("id,name")), Ok(Some("id,name".to_owned())));
+        assert_eq!(names(json!(["id", "name"])), Ok(Some("id,name".to_owned())));
+        assert_eq!(names(json!(null)), Ok(None));
+        assert_eq!(names(json!([1])), Err(()));
+        assert_eq!(names(json!(1)), Err(()));
+    }
 }

@@ -1,5 +1,7 @@
 //! A search request: everything that can be said about it without its index.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::parameters::Parameters;
@@ -84,6 +86,7 @@ impl SearchRequest {
     pub fn parse(body: Value) -> Result<Self, ApiError> {
         let given = Parameters::new(&body, KNOWN)?;
         let owned = |name| Ok::<_, ApiError>(given.text(name)?.map(str::to_owned));
+        let names = |name| Ok::<_, ApiError>(given.names(name)?.map(Cow::into_owned));
         let syntax = given.choice(
             "queryType",
             &[("simple", Syntax::Simple), ("full", Syntax::Full), ("semantic", Syntax::Semantic)],
@@ -110,17 +113,17 @@ impl SearchRequest {
         }
         let request = Self {
             search: owned("search")?,
-            search_fields: owned("searchFields")?,
+            search_fields: names("searchFields")?,
             all: given.choice("searchMode", &[("any", false), ("all", true)])?.unwrap_or(false),
             syntax,
             filter: owned("filter")?,
-            orderby: owned("orderby")?,
-            select: owned("select")?,
+            orderby: names("orderby")?,
+            select: names("select")?,
             top: given.integer("top")?.map(checked_top).transpose()?,
             skip: checked_skip(given.integer("skip")?.unwrap_or(0))?,
             count: given.flag("count")?.unwrap_or(false),
             facets: given.texts("facets")?,
-            highlight: owned("highlight")?,
+            highlight: names("highlight")?,
             highlight_tags: (owned("highlightPreTag")?, owned("highlightPostTag")?),
             minimum_coverage: coverage.is_some(),
             scoring_profile: owned("scoringProfile")?.filter(|name| !name.is_empty()),

@@ -73,7 +73,7 @@ impl Typed {
         };
         Ok(Self {
             words,
-            fields: chosen_fields(given.text("searchFields")?, &suggester.source_fields)?,
+            fields: chosen_fields(given.names("searchFields")?.as_deref(), &suggester.source_fields)?,
             filter,
             tags: Tags::parse(given.text("highlightPreTag")?, given.text("highlightPostTag")?)?,
             top: chosen_top("$top", given.integer("top")?)?,
@@ -92,11 +92,12 @@ pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Res
     let typed = Typed::parse(&given, snapshot, synonyms)?;
     let plan = &snapshot.plan;
     let schema = &plan.definition.schema;
-    let selection = match given.text("select")?.map(str::trim).filter(|select| !select.is_empty()) {
+    let selection = match given.names("select")?.as_deref().map(str::trim).filter(|select| !select.is_empty())
+    {
         Some(select) => Selection::parse(select, schema)?,
         None => Selection::parse(&schema.key().name, schema)?,
     };
-    let order = parse_orderby(given.text("orderby")?.unwrap_or_default(), schema)?;
+    let order = parse_orderby(given.names("orderby")?.as_deref().unwrap_or_default(), schema)?;
     let columns: Vec<_> = typed.columns(snapshot).into_iter().filter_map(|columns| columns.suggest).collect();
     let mut query = suggest_query(&typed.words, &columns);
     if let Some(filter) = &typed.filter {

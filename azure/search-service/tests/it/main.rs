@@ -6,5 +6,6 @@ mod definitions;
 mod documents;
 mod guards;
 mod operations;
+mod recorded;
 mod server;
 mod transport;

@@ -39,18 +39,6 @@ impl<'a> Place<'a> {
         if text.is_empty() { Err(self.wrong("must not be empty")) } else { Ok(text) }
     }
 
-    pub(super) fn boolean(&self) -> Result<bool, ApiError> {
-        self.value.as_bool().ok_or_else(|| self.wrong("must be true or false"))
-    }
-
-    pub(super) fn integer(&self, least: i64, most: i64) -> Result<i64, ApiError> {
-        let number = self.value.as_i64().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| match most {
-            i64::MAX => self.wrong(format_args!("must be a whole number from {least}")),
-            _ => self.wrong(format_args!("must be a whole number from {least} to {most}")),
-        })
-    }
-
     pub(super) fn object(&self) -> Result<(), ApiError> {
         if self.value.is_object() { Ok(()) } else { Err(self.wrong("must be a JSON object")) }
     }

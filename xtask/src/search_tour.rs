@@ -1,0 +1,192 @@
+//! `cargo xtask search-tour`: the official clients of Azure AI Search, each from its package, against
+//! `bindpost search-service`.
+//!
+//! A tour is a program in `interop/search` that prints one line per check, as those of `cargo xtask interop` do. The
+//! packages are installed below `target/search-tour`; each run has a service of its own with an empty folder.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::interop::report::{Report, Verdict};
+use crate::workspace::{self, cargo};
+use crate::{node, packages, table};
+
+/// Tours give up by themselves after 240 s; this is for those that hang on their way out.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) fn run() -> Result<()> {
+    let folder = workspace::target().join("search-tour");
+    fs::create_dir_all(&folder)?;
+    workspace::run(cargo(&["build"]).args(["--package", "bindpost-cli"]))?;
+    let programs = Programs::install(&folder)?;
+    let service = Service::start(&folder)?;
+
+    let mut reports = Vec::new();
+    for tour in &TOURS {
+        println!("\n{}", tour.name);
+        let report = Report::of(tour.name, &mut programs.command(tour, &service), PATIENCE, &folder)?;
+        if report.count(Verdict::Failed) > 0 {
+            println!("-- the client's log:\n{}", report.log.trim_end());
+            println!("-- the service's log:\n{}", fs::read_to_string(&service.log)?.trim_end());
+        }
+        reports.push(report);
+    }
+
+    let row = |report: &Report| {
+        let counts =
+            [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|it| report.count(it).to_string());
+        let took = format!("{:.1}", report.took.as_secs_f32());
+        std::iter::once(report.client.to_owned()).chain(counts).chain([took]).collect()
+    };
+    println!();
+    table::print(
+        &["client", "passed", "failed", "skipped", "seconds"],
+        &reports.iter().map(row).collect::<Vec<_>>(),
+    );
+    let failed: usize = reports.iter().map(|report| report.count(Verdict::Failed)).sum();
+    ensure!(failed == 0, "{failed} checks failed");
+    Ok(())
+}
+
+struct Tour {
+    name: &'static str,
+    client: Client,
+}
+
+/// The older Python package refuses plain HTTP, so it comes by TLS.
+enum Client {
+    Python11 { mode: &'static str },
+    Python12 { mode: &'static str },
+    Node,
+}
+
+const TOURS: [Tour; 5] = [
+    Tour { name: "python 12.0.0", client: Client::Python12 { mode: "sync" } },
+    Tour { name: "python 12.0.0, async", client: Client::Python12 { mode: "async" } },
+    Tour { name: "python 11.7.0b1, TLS", client: Client::Python11 { mode: "sync" } },
+    Tour { name: "python 11.7.0b1, TLS, async", client: Client::Python11 { mode: "async" } },
+    Tour { name: "javascript 13.0.0", client: Client::Node },
+];
+
+/// Where the installed packages are.
+struct Programs {
+    python11: PathBuf,
+    python12: PathBuf,
+    node: PathBuf,
+    npm: PathBuf,
+}
+
+impl Programs {
+    fn install(folder: &Path) -> Result<Self> {
+        let npm = folder.join("node");
+        packages::npm(&npm, &sources())?;
+        // The tour prints its lines as the other clients on Node do.
+        fs::copy(workspace::root().join("interop/node/report.mjs"), npm.join("report.mjs"))?;
+        let python = |version: &str| {
+            let requirements = sources().join(format!("requirements-{version}.txt"));
+            packages::python(&folder.join(format!("python-{version}")), &requirements)
+        };
+        Ok(Self { python11: python("11")?, python12: python("12")?, node: node::node()?, npm })
+    }
+
+    fn command(&self, tour: &Tour, service: &Service) -> Command {
+        let (program, script, folder) = match tour.client {
+            Client::Python11 { .. } => (&self.python11, "tour.py", sources()),
+            Client::Python12 { .. } => (&self.python12, "tour.py", sources()),
+            Client::Node => (&self.node, "tour.mjs", self.npm.clone()),
+        };
+        let mut command = Command::new(program);
+        // A folder of sources is no place for compiled files.
+        command.arg(script).current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1");
+        match tour.client {
+            Client::Python11 { mode } => {
+                command.args([mode, &service.tls_url]);
+                command
+                    .env("REQUESTS_CA_BUNDLE", &service.authority)
+                    .env("SSL_CERT_FILE", &service.authority);
+            }
+            Client::Python12 { mode } => {
+                command.args([mode, &service.url]);
+            }
+            Client::Node => {
+                command.arg(&service.url);
+            }
+        }
+        command.args([&service.admin_key, &service.query_key]).arg(&service.blobs);
+        command
+    }
+}
+
+fn sources() -> PathBuf {
+    workspace::root().join("interop/search")
+}
+
+/// `bindpost search-service` with an empty folder; it ends when this value goes away.
+struct Service {
+    child: Child,
+    log: PathBuf,
+    url: String,
+    tls_url: String,
+    authority: String,
+    admin_key: String,
+    query_key: String,
+    blobs: PathBuf,
+}
+
+impl Service {
+    fn start(folder: &Path) -> Result<Self> {
+        let (data, log) = (folder.join("data"), folder.join("service.log"));
+        if data.exists() {
+            fs::remove_dir_all(&data)?;
+        }
+        let mut command = Command::new(workspace::target().join("debug/bindpost"));
+        command.args(["search-service", "--port", "0", "--tls", "--json", "--data"]).arg(&data);
+        command.env("RUST_LOG", "info").env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let mut child = command.spawn().context("could not start `bindpost search-service`")?;
+        let said = Self::first_line(&mut child);
+        let mut service = Self {
+            child,
+            log,
+            url: String::new(),
+            tls_url: String::new(),
+            authority: String::new(),
+            admin_key: String::new(),
+            query_key: String::new(),
+            blobs: data.join("blobs"),
+        };
+        let said = said.with_context(|| fs::read_to_string(&service.log).unwrap_or_default())?;
+        let text = |pointer: &str| {
+            let text = said.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            text.with_context(|| format!("the service does not say its {pointer}"))
+        };
+        service.url = text("/url")?;
+        service.tls_url = text("/tlsUrl")?;
+        service.authority = text("/certificateAuthority")?;
+        service.admin_key = text("/newKeys/admin/0")?;
+        service.query_key = text("/newKeys/query/0")?;
+        Ok(service)
+    }
+
+    /// What the service says of itself once it listens.
+    fn first_line(child: &mut Child) -> Result<Value> {
+        let stdout = child.stdout.take().context("the service has no stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        serde_json::from_str(&line).context("the service ended before it said where it listens")
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then the tours have complained.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
