@@ -4,6 +4,8 @@
 //! collection) is decided on the stored JSON, for the documents that columns have not ruled out.
 
 mod element;
+mod negation;
+mod stored;
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -17,9 +19,12 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field as Column, IndexRecordOption};
 
+use self::negation::not;
+use self::stored::on_json;
 use super::columns::Columns;
 use super::store::StoreView;
 use crate::ApiError;
+use crate::analysis::Normalizer;
 use crate::definition::Schema;
 use crate::odata::ast::{Filter, Literal, Operator, Path, TextMatch};
 use crate::odata::{self, geo};
@@ -29,8 +34,8 @@ pub struct FilterScope<'a> {
     pub schema: &'a Schema,
     pub columns: &'a Columns,
     pub documents: &'a Arc<StoreView>,
-    /// The normalizer of a field, applied to a text that is compared with it.
-    pub normalize: &'a dyn Fn(&str, &str) -> Option<String>,
+    /// The normalizer of a field, for a text that is compared with it.
+    pub normalizer: &'a dyn Fn(&str) -> Option<&'a Normalizer>,
     /// The query behind `search.ismatch`.
     pub text: &'a TextQuery<'a>,
 }
@@ -76,27 +81,6 @@ pub fn compile(filter: &Filter, scope: &FilterScope<'_>) -> Result<Box<dyn Query
         }
     };
     Ok(query)
-}
-
-/// Decides on the stored JSON of each document.
-fn on_json(filter: &Filter, scope: &FilterScope<'_>) -> Box<dyn Query> {
-    let filter = filter.clone();
-    let documents = Arc::clone(scope.documents);
-    let number = scope.columns.schema().get_field_name(scope.columns.number).to_owned();
-    let predicate = FunctionPredicate::from(move |segment: &tantivy::SegmentReader| {
-        let numbers = segment.fast_fields().u64(&number)?;
-        let (filter, documents) = (filter.clone(), Arc::clone(&documents));
-        Ok(move |doc: tantivy::DocId| {
-            let decide = |json: &[u8]| {
-                // What the store holds is JSON that we wrote ourselves.
-                let document = serde_json::from_slice(json).unwrap_or_default();
-                odata::matches(&filter, &document, &mut |_| false)
-            };
-            let read = numbers.first(doc).map(|number| documents.read(number, decide));
-            matches!(read, Some(Ok(Some(true))))
-        })
-    });
-    silent(DocPredicateQuery::from(predicate))
 }
 
 fn on_point(
@@ -204,15 +188,11 @@ fn set(column: Column, values: &[String], path: &str, scope: &FilterScope<'_>) -
 }
 
 fn normalized<'a>(path: &str, text: &'a str, scope: &FilterScope<'_>) -> Cow<'a, str> {
-    (scope.normalize)(path, text).map_or(Cow::Borrowed(text), Cow::Owned)
+    (scope.normalizer)(path).map_or(Cow::Borrowed(text), |normalizer| normalizer.apply(text))
 }
 
 fn exists(column: Column, scope: &FilterScope<'_>) -> Box<dyn Query> {
     silent(ExistsQuery::new(scope.columns.schema().get_field_name(column).to_owned(), false))
-}
-
-fn not(query: Box<dyn Query>) -> Box<dyn Query> {
-    Box::new(BooleanQuery::new(vec![(Occur::Must, silent(AllQuery)), (Occur::MustNot, query)]))
 }
 
 /// A query that adds nothing to the score.

@@ -1,6 +1,6 @@
 //! The first documents of an order: `$orderby`, or scores that a profile has changed.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use tantivy::collector::{Collector, SegmentCollector};
@@ -157,24 +157,45 @@ enum Source {
 }
 
 impl Source {
-    /// A number that grows with the value; 0 when there is none. Texts are compared by their place in the segment's
-    /// dictionary.
-    fn read(&self, doc: DocId, score: Score) -> u64 {
-        let value = match self {
+    /// Where a document stands in a rising order. Texts are compared by their place in the segment's dictionary.
+    fn read(&self, doc: DocId, score: Score) -> Place {
+        match self {
             Self::Score => Some(f64::from(score).to_u64()),
             Self::Text(column) => column.as_ref().and_then(|column| column.ords().first(doc)),
             Self::Number(column) => column.first(doc),
             Self::Distance(latitudes, longitudes, from) => {
-                return match (latitudes.first(doc), longitudes.first(doc)) {
+                let kilometres = match (latitudes.first(doc), longitudes.first(doc)) {
                     (Some(latitude), Some(longitude)) => {
-                        geo::kilometres(*from, Point { longitude, latitude }).to_u64()
+                        geo::kilometres(*from, Point { longitude, latitude })
                     }
                     // A document without a place is farther away than any other.
-                    _ => u64::MAX - 1,
+                    _ => f64::INFINITY,
                 };
+                Some(kilometres.to_u64())
             }
-        };
-        value.map_or(0, |value| value.saturating_add(1))
+        }
+    }
+}
+
+/// A number that grows with the value; no value comes before every other.
+type Place = Option<u64>;
+
+/// Smaller is earlier, whatever the direction of the clause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Rising(Place),
+    Falling(Reverse<Place>),
+}
+
+impl Rank {
+    fn new(place: Place, descending: bool) -> Self {
+        if descending { Self::Falling(Reverse(place)) } else { Self::Rising(place) }
+    }
+
+    fn place(self) -> Place {
+        match self {
+            Self::Rising(place) | Self::Falling(Reverse(place)) => place,
+        }
     }
 }
 
@@ -186,13 +207,12 @@ pub struct SegmentTop {
     scorer: Option<SegmentScorer>,
     /// The last one on top.
     best: BinaryHeap<Candidate>,
-    scratch: Vec<u64>,
+    scratch: Vec<Rank>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// Smaller is earlier, whatever the direction of the clause.
-    keys: Vec<u64>,
+    keys: Vec<Rank>,
     doc: DocId,
     /// The bits of the score; only carried along.
     score: u32,
@@ -205,8 +225,7 @@ impl SegmentCollector for SegmentTop {
         let score = self.scorer.as_mut().map_or(score, |scorer| scorer.apply(doc, score));
         self.scratch.clear();
         for (source, descending) in &self.sources {
-            let key = source.read(doc, score);
-            self.scratch.push(if *descending { !key } else { key });
+            self.scratch.push(Rank::new(source.read(doc, score), *descending));
         }
         if self.best.len() >= self.limit {
             let Some(mut last) = self.best.peek_mut() else { return };
@@ -225,11 +244,10 @@ impl SegmentCollector for SegmentTop {
     fn harvest(self) -> Vec<Ranked> {
         let Self { sources, best, segment, .. } = self;
         let ranked = best.into_iter().map(|candidate| {
-            let keys = sources.iter().zip(candidate.keys).map(|((source, descending), key)| {
-                let Source::Text(column) = source else { return Part::Number(key) };
-                let place = if *descending { !key } else { key };
+            let keys = sources.iter().zip(candidate.keys).map(|((source, _), rank)| {
+                let Source::Text(column) = source else { return Part::Number(rank) };
                 let mut text = String::new();
-                let known = match (column, place.checked_sub(1)) {
+                let known = match (column, rank.place()) {
                     (Some(column), Some(place)) => column.ord_to_str(place, &mut text).unwrap_or(false),
                     _ => false,
                 };
@@ -250,8 +268,7 @@ pub struct Ranked {
 }
 
 enum Part {
-    /// Smaller is earlier.
-    Number(u64),
+    Number(Rank),
     /// No text sorts before every other one.
     Text(Option<String>),
 }

@@ -109,16 +109,16 @@ impl Scope<'_> {
     /// A filter as a query. What it lets through scores 0, or what its `search.ismatchscoring` found.
     pub fn filter(&self, filter: &Filter) -> Result<Box<dyn Query>, ApiError> {
         let plan = &self.snapshot.plan;
-        let normalize = |path: &str, text: &str| {
+        let normalizer = |path: &str| {
             let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
-            Some(plan.analyzers.normalizer(name)?.apply(text).into_owned())
+            plan.analyzers.normalizer(name)
         };
         let text = |text: &TextMatch| Ok(self.text(&text.search, &text.fields, text.full, text.all)?.query);
         let scope = FilterScope {
             schema: &plan.definition.schema,
             columns: &plan.columns,
             documents: &self.snapshot.documents,
-            normalize: &normalize,
+            normalizer: &normalizer,
             text: &text,
         };
         filter::compile(filter, &scope)

@@ -1,11 +1,16 @@
-//! The service over HTTP: with an engine that only says what it was asked, and as a whole.
+//! The service over HTTP, with an engine that only says what it was asked and as a whole; and the engine itself.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
 mod definitions;
 mod documents;
+mod engine;
+mod english;
+mod equivalence;
 mod guards;
+mod neighbours;
 mod operations;
 mod recorded;
+mod relevance;
 mod server;
 mod transport;

@@ -2,7 +2,9 @@
 
 use tantivy::query::{BooleanQuery, Occur, Query};
 
-use super::{FilterScope, exists, holds, not, on_json, set};
+use super::negation::not;
+use super::stored::on_json;
+use super::{FilterScope, exists, holds, set};
 use crate::definition::FieldType;
 use crate::odata::ast::{Filter, Literal, Operator, Path};
 

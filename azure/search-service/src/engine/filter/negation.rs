@@ -1,0 +1,80 @@
+//! Everything but what a query matches.
+
+use tantivy::query::{
+    AllQuery, BooleanQuery, EnableScoring, Explanation, Occur, Query, QueryClone, Scorer, Weight,
+};
+use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
+
+use super::silent;
+
+pub(super) fn not(query: Box<dyn Query>) -> Box<dyn Query> {
+    let excluded = Box::new(Steady(query));
+    Box::new(BooleanQuery::new(vec![(Occur::Must, silent(AllQuery)), (Occur::MustNot, excluded)]))
+}
+
+/// The same documents, never asked for one that lies before the current one.
+///
+/// tantivy asks an exclusion about each document from the first on, even if it stands on a later one already, and hands
+/// that on to its parts. A range of numbers within a conjunction has been moved by then, and computes the distance as if
+/// it could only grow: that overflows.
+#[derive(Debug)]
+struct Steady(Box<dyn Query>);
+
+impl Clone for Steady {
+    fn clone(&self) -> Self {
+        Self(self.0.box_clone())
+    }
+}
+
+impl Query for Steady {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(SteadyWeight(self.0.weight(scoring)?)))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.0.query_terms(visitor);
+    }
+}
+
+struct SteadyWeight(Box<dyn Weight>);
+
+impl Weight for SteadyWeight {
+    fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(Box::new(SteadyScorer(self.0.scorer(segment, boost)?)))
+    }
+
+    fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.0.explain(segment, doc)
+    }
+}
+
+/// Leaves `seek_danger` as [`DocSet`] has it: that one looks where it stands first.
+struct SteadyScorer(Box<dyn Scorer>);
+
+impl DocSet for SteadyScorer {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.0.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.0.cost()
+    }
+}
+
+impl Scorer for SteadyScorer {
+    fn score(&mut self) -> Score {
+        self.0.score()
+    }
+}
