@@ -35,6 +35,7 @@
 )]
 
 pub mod analysis;
+mod database;
 pub mod definition;
 pub mod documents;
 pub mod engine;

@@ -57,11 +57,13 @@ impl Definition {
 
 /// What makes, changes and removes the index behind a definition. Calls come one at a time.
 ///
-/// `create` and `update` return the definition to keep. When keeping it fails afterwards, a new index is taken
-/// back with `delete`; a changed one keeps the change.
+/// `create` and `check` return the definition to keep. A new index is made before its definition is kept, and taken
+/// back with `delete` when that fails. An index is changed with `update` after its definition is kept, so that no
+/// document is ever ahead of it; when that fails, the old definition is put back.
 pub trait IndexHook: Send + Sync {
     fn create(&self, name: &str, definition: &Value) -> Result<Value, ApiError>;
-    fn update(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError>;
+    fn check(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError>;
+    fn update(&self, name: &str, old: &Value, new: &Value) -> Result<(), ApiError>;
     fn delete(&self, name: &str) -> Result<(), ApiError>;
 }
 
@@ -234,12 +236,20 @@ impl Resources {
         let value = match (hook, &old) {
             (None, _) => body,
             (Some(hook), None) => hook.create(name, &body)?,
-            (Some(hook), Some(old)) => hook.update(name, &old.value, &body, allow_index_downtime)?,
+            (Some(hook), Some(old)) => hook.check(name, &old.value, &body, allow_index_downtime)?,
         };
         let new = Arc::new(Definition { kind, name: name.to_owned(), etag: clock.next(), value });
         if let Err(error) = self.store.insert(&new) {
             if let (Some(hook), None) = (hook, &old) {
                 let _ = hook.delete(name);
+            }
+            return Err(error);
+        }
+        if let (Some(hook), Some(old)) = (hook, &old)
+            && let Err(error) = hook.update(name, &old.value, &new.value)
+        {
+            if let Err(error) = self.store.insert(old) {
+                tracing::error!(index = name, %error, "the next start uses the definition that was refused");
             }
             return Err(error);
         }

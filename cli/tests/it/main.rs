@@ -3,6 +3,7 @@
 
 #[cfg(unix)]
 mod run;
+mod search_crashes;
 mod search_service;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

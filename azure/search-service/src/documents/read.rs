@@ -5,7 +5,8 @@ use super::shape::Shape;
 use super::walk::Walk;
 
 /// The document behind canonical JSON. Fields that the schema got after it was stored are filled in, so that `json` of
-/// the result is canonical for the schema of today.
+/// the result is canonical for the schema of today. Fields that the schema does not have are left out: an update that
+/// failed after documents were written for it leaves some.
 ///
 /// The error means that the store is damaged, or belongs to another schema.
 pub fn read(stored: &[u8], shape: &Shape) -> Result<Document, String> {
@@ -15,7 +16,7 @@ pub fn read(stored: &[u8], shape: &Shape) -> Result<Document, String> {
 /// The document, and what keeps it from being stored.
 pub(super) fn checked(json: &[u8], shape: &Shape) -> Result<(Document, Option<String>), String> {
     let text = std::str::from_utf8(json).map_err(|_| "The document is not UTF-8.".to_owned())?;
-    let mut walk = Walk::new();
+    let mut walk = Walk::of_stored();
     walk.open(text, &shape.root)?;
     let mut json = Vec::with_capacity(text.len() + 16);
     walk.write(&shape.root, true, &mut json)?;

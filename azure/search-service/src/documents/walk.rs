@@ -24,6 +24,8 @@ pub(super) struct Walk<'a> {
     complex_elements: usize,
     /// Whether `values` are wanted.
     noting: bool,
+    /// Whether the document was checked before, so that a name that the schema does not have is nobody's mistake.
+    stored: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -35,7 +37,12 @@ impl<'a> Walk<'a> {
             problem: None,
             complex_elements: 0,
             noting: true,
+            stored: false,
         }
+    }
+
+    pub(super) fn of_stored() -> Self {
+        Self { stored: true, ..Self::new() }
     }
 
     /// Finds the members of the root, and tells `@search.action` in its raw form.
@@ -84,6 +91,9 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let Some(at) = level.position(&name, guess) else {
+                if self.stored {
+                    continue;
+                }
                 return Err(unknown(&name, path, level));
             };
             guess = at + 1;

@@ -5,11 +5,14 @@
 
 mod change;
 mod full_text;
+#[cfg(test)]
+mod tests;
 mod vector_fields;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use self::change::Changes;
 use self::full_text::FullText;
@@ -23,6 +26,9 @@ use crate::documents::{self, Item, Outcome, parse_batch};
 /// So many changed documents are committed at once, even if nobody looks: it bounds what is played again after a crash.
 const COMMIT_AFTER: usize = 20_000;
 
+/// When nothing was written for so long, the threads and the memory for writing are given back.
+const REST_AFTER: Duration = Duration::from_secs(30);
+
 const STORE_FILE: &str = "documents.redb";
 
 /// One index.
@@ -30,16 +36,22 @@ pub struct SearchIndex {
     folder: PathBuf,
     store: DocumentStore,
     writing: Mutex<Writing>,
-    /// The last batch that the store has.
+    /// The last batch that the store has; [`UNKNOWN`] when the snapshot cannot be used.
     written: AtomicU64,
     snapshot: RwLock<Arc<Snapshot>>,
 }
+
+/// No batch has this number.
+const UNKNOWN: u64 = u64::MAX;
 
 /// What the one who writes holds.
 struct Writing {
     plan: Arc<Plan>,
     text: FullText,
     vectors: VectorFields,
+    /// The store may have what the rest has not, after an error or a panic in between: all of it is made again from the
+    /// store before it is used.
+    behind: bool,
 }
 
 impl SearchIndex {
@@ -67,11 +79,9 @@ impl SearchIndex {
         let mut writing = self.writing();
         // What is pending belongs to the old columns.
         self.commit(&mut writing)?;
-        // The folder has one writer at a time.
-        writing.text.rest();
-        let (new, snapshot) = start(&self.folder, &self.store, plan)?;
-        *writing = new;
-        self.publish(Arc::new(snapshot));
+        // Documents may have their new form already when this fails; the old one is made again.
+        writing.behind = true;
+        self.restart(&mut writing, plan)?;
         Ok(())
     }
 
@@ -94,20 +104,34 @@ impl SearchIndex {
         if !Arc::ptr_eq(&writing.plan, plan) {
             return Ok(None);
         }
+        if writing.behind {
+            self.catch_up(&mut writing)?;
+        }
         let mut changes = Changes::new(plan, &writing.vectors, items.len());
-        let (outcomes, batch) = self.store.write(writing.text.committed(), |batch| {
+        let written = self.store.write(writing.text.committed(), |batch| {
             items.into_iter().map(|item| changes.apply(item, batch)).collect::<Result<Vec<_>, StoreError>>()
-        })?;
+        });
         let changes = changes.done();
+        let (outcomes, batch) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                self.revive(&mut writing);
+                return Err(error.into());
+            }
+        };
         if changes.is_empty() {
             return Ok(Some(outcomes));
         }
         let count = changes.len();
+        // A panic from here on leaves the store ahead.
+        writing.behind = true;
         writing.vectors.apply(&changes);
         writing.text.give(plan, changes, batch);
         self.written.store(batch, Ordering::Release);
+        writing.behind = false;
         if writing.text.pending(count) >= COMMIT_AFTER {
-            self.commit(&mut writing)?;
+            // The batch is safe whatever comes of it: whoever looks next tries again.
+            let _ = self.commit(&mut writing);
         }
         Ok(Some(outcomes))
     }
@@ -124,7 +148,14 @@ impl SearchIndex {
     /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
     pub fn maintain(&self, stop: &dyn Fn() -> bool) -> Result<(), ApiError> {
         self.snapshot()?;
-        let sets = self.writing().vectors.sets();
+        let sets = {
+            let mut writing = self.writing();
+            if writing.behind {
+                self.catch_up(&mut writing)?;
+            }
+            writing.text.rest_after(REST_AFTER);
+            writing.vectors.sets()
+        };
         for set in sets {
             while !stop() && set.maintain(stop) {}
         }
@@ -141,15 +172,52 @@ impl SearchIndex {
 
     /// Commits the full-text index and publishes a snapshot of all that was written.
     fn commit(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
+        if writing.behind {
+            return self.catch_up(writing);
+        }
         let written = self.written.load(Ordering::Acquire);
         let current = self.current();
         if current.batch == written {
             return Ok(current);
         }
         let view = Arc::new(self.store.view()?);
-        writing.text.commit(&writing.plan, &view, written)?;
+        if let Err(error) = writing.text.commit(&writing.plan, &view, written) {
+            // What keeps it from working may be in its folder; the next one who looks opens it again, or makes it again.
+            writing.behind = true;
+            return Err(error);
+        }
         let snapshot = Arc::new(writing.snapshot(view, written));
         self.publish(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Makes everything again that is derived from the store.
+    fn catch_up(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
+        self.store.revive()?;
+        self.restart(writing, Arc::clone(&writing.plan))
+    }
+
+    /// After an error of the store: opens it again if the disk has failed, because nothing could be read otherwise.
+    fn revive(&self, writing: &mut Writing) {
+        if matches!(self.store.revive(), Ok(false)) {
+            return;
+        }
+        writing.behind = true;
+        // The snapshot read from the file that is closed now.
+        self.written.store(UNKNOWN, Ordering::Release);
+        if let Err(error) = self.restart(writing, Arc::clone(&writing.plan)) {
+            tracing::warn!(%error, "an index is not of use until its disk is");
+        }
+    }
+
+    fn restart(&self, writing: &mut Writing, plan: Arc<Plan>) -> Result<Arc<Snapshot>, ApiError> {
+        // The folder has one writer at a time.
+        writing.text.rest();
+        let (new, snapshot) = start(&self.folder, &self.store, plan)?;
+        *writing = new;
+        let snapshot = Arc::new(snapshot);
+        self.publish(Arc::clone(&snapshot));
+        self.written.store(snapshot.batch, Ordering::Release);
         Ok(snapshot)
     }
 
@@ -188,7 +256,7 @@ fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writi
     let written = view.last_batch()?;
     let text = FullText::open(folder, &plan, &view, written)?;
     let vectors = VectorFields::load(&plan, &view)?;
-    let writing = Writing { plan, text, vectors };
+    let writing = Writing { plan, text, vectors, behind: false };
     let snapshot = writing.snapshot(view, written);
     Ok((writing, snapshot))
 }

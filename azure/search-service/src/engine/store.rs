@@ -5,12 +5,14 @@
 
 use std::path::Path;
 
+use http::StatusCode;
 use redb::{
-    Database, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
-    TableDefinition,
+    ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
+    TableError,
 };
 
 use crate::ApiError;
+use crate::database::Database;
 
 /// From the key of a document to its number.
 const KEYS: TableDefinition<&str, u64> = TableDefinition::new("keys");
@@ -43,10 +45,18 @@ macro_rules! from_redb {
         }
     )*};
 }
-from_redb!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
+from_redb!(TableError, StorageError, CommitError);
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        if let redb::Error::Io(reason) = &error.0
+            && matches!(reason.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+        {
+            tracing::error!(%reason, "the disk is full");
+            let message = "The disk of the service is full. Free some space and send the request again.";
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message);
+        }
         Self::internal("using the document store", error)
     }
 }
@@ -59,8 +69,13 @@ pub struct DocumentStore {
 impl DocumentStore {
     /// Opens the file, or creates it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
-        let transaction = database.begin_write()?;
+        let database = Database::open(path, CACHE_BYTES)?;
+        match StoreView::open(&database.read()?) {
+            Ok(_) => return Ok(Self { database }),
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let transaction = database.write()?;
         // Readers may open what exists only.
         transaction.open_table(KEYS)?;
         transaction.open_table(DOCUMENTS)?;
@@ -78,15 +93,22 @@ impl DocumentStore {
         committed: u64,
         change: impl FnOnce(&mut Batch<'_>) -> Result<T, E>,
     ) -> Result<(T, u64), E> {
-        let transaction = self.database.begin_write().map_err(StoreError::from)?;
-        let (result, batch) = {
+        let transaction = self.database.write().map_err(StoreError::from)?;
+        let (result, batch, changed) = {
             let mut batch = Batch::open(&transaction)?;
             let result = change(&mut batch)?;
-            let number = batch.finish(committed)?;
-            (result, number)
+            let changed = !batch.changed.is_empty();
+            (result, batch.finish(committed)?, changed)
         };
-        transaction.commit().map_err(StoreError::from)?;
+        if changed {
+            transaction.commit().map_err(StoreError::from)?;
+        }
         Ok((result, batch))
+    }
+
+    /// Opens the file again if the disk has failed, and says whether it did: views from before are of no use then.
+    pub fn revive(&self) -> Result<bool, StoreError> {
+        Ok(self.database.revive()?)
     }
 
     /// Writes every document again when `shape` is another one than before, so that all have the same members.
@@ -95,13 +117,13 @@ impl DocumentStore {
         shape: u64,
         rewrite: impl Fn(&[u8]) -> Result<Vec<u8>, E>,
     ) -> Result<(), E> {
-        let transaction = self.database.begin_write().map_err(StoreError::from)?;
+        if self.view()?.shape()? == Some(shape) {
+            return Ok(());
+        }
+        let transaction = self.database.write().map_err(StoreError::from)?;
         {
             let mut counters = transaction.open_table(COUNTERS).map_err(StoreError::from)?;
-            let before = counters.insert(SHAPE, shape).map_err(StoreError::from)?.map(|shape| shape.value());
-            if before == Some(shape) {
-                return Ok(());
-            }
+            counters.insert(SHAPE, shape).map_err(StoreError::from)?;
             let mut documents = transaction.open_table(DOCUMENTS).map_err(StoreError::from)?;
             let mut next = Some(0);
             while let Some(from) = next {
@@ -127,14 +149,7 @@ impl DocumentStore {
 
     /// The documents as they are now, whatever is written later.
     pub fn view(&self) -> Result<StoreView, StoreError> {
-        let transaction = self.database.begin_read()?;
-        Ok(StoreView {
-            keys: transaction.open_table(KEYS)?,
-            documents: transaction.open_table(DOCUMENTS)?,
-            vectors: transaction.open_table(VECTORS)?,
-            changes: transaction.open_table(CHANGES)?,
-            counters: transaction.open_table(COUNTERS)?,
-        })
+        Ok(StoreView::open(&self.database.read()?)?)
     }
 }
 
@@ -234,6 +249,21 @@ pub struct StoreView {
 }
 
 impl StoreView {
+    fn open(transaction: &ReadTransaction) -> Result<Self, TableError> {
+        Ok(Self {
+            keys: transaction.open_table(KEYS)?,
+            documents: transaction.open_table(DOCUMENTS)?,
+            vectors: transaction.open_table(VECTORS)?,
+            changes: transaction.open_table(CHANGES)?,
+            counters: transaction.open_table(COUNTERS)?,
+        })
+    }
+
+    /// The shape that the documents were last written in.
+    fn shape(&self) -> Result<Option<u64>, StoreError> {
+        Ok(self.counters.get(SHAPE)?.map(|shape| shape.value()))
+    }
+
     pub fn count(&self) -> Result<u64, StoreError> {
         Ok(self.documents.len()?)
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase as _, TableDefinition};
+use redb::{TableDefinition, TableError};
 
 use super::state::{BlobState, Record, StateError, StateStore};
+use crate::database::Database;
 
 /// From indexer and blob to what was seen of it.
 const BLOBS: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("blobs");
@@ -19,13 +20,25 @@ pub struct RedbState {
 
 impl RedbState {
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(failed)?;
-        let transaction = database.begin_write().map_err(failed)?;
+        let database = Database::open(path, CACHE_BYTES).map_err(failed)?;
+        let reading = database.read().map_err(failed)?;
+        match reading.open_table(BLOBS).and(reading.open_table(RECORDS)) {
+            Ok(_) => return Ok(Self { database }),
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        drop(reading);
+        let transaction = database.write().map_err(failed)?;
         // Readers may open what exists only.
         transaction.open_table(BLOBS).map_err(failed)?;
         transaction.open_table(RECORDS).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(Self { database })
+    }
+
+    /// A file that the disk has failed before is opened again.
+    fn begin_write(&self) -> Result<redb::WriteTransaction, StateError> {
+        self.database.revive().and_then(|_| self.database.write()).map_err(failed)
     }
 
     fn remove_blobs(transaction: &redb::WriteTransaction, indexer: &str) -> Result<(), StateError> {
@@ -37,14 +50,14 @@ impl RedbState {
 
 impl StateStore for RedbState {
     fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
-        let transaction = self.database.begin_read().map_err(failed)?;
+        let transaction = self.database.read().map_err(failed)?;
         let blobs = transaction.open_table(BLOBS).map_err(failed)?;
         let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
         Ok(Some(serde_json::from_slice(found.value())?))
     }
 
     fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+        let transaction = self.begin_write()?;
         {
             let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
             for (name, state) in &changes {
@@ -63,7 +76,7 @@ impl StateStore for RedbState {
     }
 
     fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
-        let transaction = self.database.begin_read().map_err(failed)?;
+        let transaction = self.database.read().map_err(failed)?;
         let blobs = transaction.open_table(BLOBS).map_err(failed)?;
         let mut names = Vec::new();
         for entry in blobs.range((indexer, "")..).map_err(failed)? {
@@ -78,13 +91,13 @@ impl StateStore for RedbState {
     }
 
     fn clear(&self, indexer: &str) -> Result<(), StateError> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+        let transaction = self.begin_write()?;
         Self::remove_blobs(&transaction, indexer)?;
         transaction.commit().map_err(failed)
     }
 
     fn record(&self, indexer: &str) -> Result<Record, StateError> {
-        let transaction = self.database.begin_read().map_err(failed)?;
+        let transaction = self.database.read().map_err(failed)?;
         let records = transaction.open_table(RECORDS).map_err(failed)?;
         match records.get(indexer).map_err(failed)? {
             Some(record) => Ok(serde_json::from_slice(record.value())?),
@@ -93,7 +106,7 @@ impl StateStore for RedbState {
     }
 
     fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+        let transaction = self.begin_write()?;
         {
             let mut records = transaction.open_table(RECORDS).map_err(failed)?;
             records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(failed)?;
@@ -102,7 +115,7 @@ impl StateStore for RedbState {
     }
 
     fn remove(&self, indexer: &str) -> Result<(), StateError> {
-        let transaction = self.database.begin_write().map_err(failed)?;
+        let transaction = self.begin_write()?;
         Self::remove_blobs(&transaction, indexer)?;
         transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;
         transaction.commit().map_err(failed)

@@ -179,10 +179,18 @@ impl IndexHook for Noting {
         Ok(normal)
     }
 
-    fn update(&self, name: &str, old: &Value, new: &Value, downtime: bool) -> Result<Value, ApiError> {
+    fn check(&self, name: &str, old: &Value, new: &Value, downtime: bool) -> Result<Value, ApiError> {
         assert!(old.get("similarity").is_some());
-        self.0.lock().unwrap().push(format!("update {name} {downtime}"));
+        self.0.lock().unwrap().push(format!("check {name} {downtime}"));
         Ok(new.clone())
+    }
+
+    fn update(&self, name: &str, _: &Value, new: &Value) -> Result<(), ApiError> {
+        self.0.lock().unwrap().push(format!("update {name}"));
+        match new.get("description") {
+            Some(_) => Err(ApiError::invalid("no descriptions")),
+            None => Ok(()),
+        }
     }
 
     fn delete(&self, name: &str) -> Result<(), ApiError> {
@@ -204,7 +212,24 @@ fn the_hook_makes_changes_and_removes_indexes() {
     resources.put(Kind::Index, "good", index("good"), &Conditions::default(), true).unwrap();
     resources.delete(Kind::Index, "good", &Conditions::default()).unwrap();
     let calls = hook.0.lock().unwrap().clone();
-    assert_eq!(calls, ["create good", "create bad", "update good true", "delete good"]);
+    assert_eq!(calls, ["create good", "create bad", "check good true", "update good", "delete good"]);
+}
+
+#[test]
+fn an_update_that_the_index_does_not_take_is_not_kept() {
+    let folder = Scratch::new();
+    let kept = {
+        let resources = Resources::open(folder.path()).unwrap();
+        resources.set_index_hook(Arc::new(Noting::default()));
+        let kept = resources.create(Kind::Index, index("good")).unwrap();
+        let mut described = index("good");
+        described["description"] = json!("refused");
+        put(&resources, Kind::Index, "good", described).unwrap_err();
+        assert_eq!(resources.get(Kind::Index, "good").unwrap(), kept);
+        kept
+    };
+    let resources = Resources::open(folder.path()).unwrap();
+    assert_eq!(resources.get(Kind::Index, "good").unwrap(), kept);
 }
 
 #[test]

@@ -1,9 +1,16 @@
 //! All indexes of a service, by name, each in a folder of its own.
+//!
+//! A folder is named `NAME.TIME`, and `NAME.TIME.deleted` while it is being removed. An index that cannot be opened
+//! keeps its name and its files, and every request to it is refused; the others are served.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::ApiError;
@@ -19,11 +26,14 @@ pub(super) struct Indexes {
     synonyms: Arc<SynonymMaps>,
 }
 
-#[derive(Clone)]
 struct Open {
-    index: Arc<SearchIndex>,
+    /// `None` when it could not be opened.
+    index: Option<Arc<SearchIndex>>,
     folder: PathBuf,
 }
+
+/// What a folder is called while it is being removed, behind its name.
+const DELETED: &str = ".deleted";
 
 impl Indexes {
     /// Opens every index that has a definition, and removes what deleted ones have left.
@@ -34,47 +44,65 @@ impl Indexes {
     ) -> Result<Self, ApiError> {
         let failed = |error| ApiError::internal("opening indexes", error);
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let mut folders: HashMap<String, Vec<PathBuf>> = HashMap::new();
-        for entry in std::fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('.'));
-            let name = name.map(|(name, _)| name.to_owned()).unwrap_or_default();
-            folders.entry(name).or_default().push(path);
-        }
+        let mut folders = Folders::read(folder).map_err(failed)?;
+        folders.deleted.iter().for_each(|deleted| remove_all(deleted));
         let mut open = HashMap::new();
         for definition in resources.list(Kind::Index) {
-            let plan = Arc::new(Plan::new(IndexDefinition::parse(&definition.value)?)?);
-            let mut own = folders.remove(&definition.name).unwrap_or_default();
-            // The last part of a folder's name rises with time.
-            own.sort_unstable();
-            let place = own.pop().unwrap_or_else(|| new_folder(folder, &definition.name));
-            let index = Arc::new(SearchIndex::open(&place, plan)?);
-            open.insert(definition.name.clone(), Open { index, folder: place });
-            folders.insert(definition.name.clone(), own);
+            let name = &definition.name;
+            let (place, older) = folders.take(name);
+            let place = place.unwrap_or_else(|| new_folder(folder, name));
+            older.iter().for_each(|older| remove(older));
+            let index = match open_index(&place, &definition.value) {
+                Ok(index) => Some(Arc::new(index)),
+                Err(error) => {
+                    tracing::error!(
+                        index = name, folder = %place.display(), %error,
+                        "an index cannot be opened, and requests to it are refused\n  fix: put a copy of its folder \
+                         back and start again, or delete the index and load its documents again"
+                    );
+                    None
+                }
+            };
+            open.insert(name.clone(), Open { index, folder: place });
         }
-        for left in folders.into_values().flatten() {
-            remove(&left);
+        // Nothing but a crash while an index is created or deleted leaves these, unless the definitions were lost: then
+        // they are all that is left of the documents.
+        for left in folders.undefined() {
+            tracing::warn!(folder = %left.display(), "an index without a definition; remove it if nobody needs it");
         }
         Ok(Self { folder: folder.to_owned(), open: RwLock::new(open), synonyms })
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Arc<SearchIndex>, ApiError> {
-        let found = self.read().get(name).map(|open| Arc::clone(&open.index));
-        found.ok_or_else(|| ApiError::not_found(format!("There is no index '{name}'.")))
+        match self.read().get(name) {
+            Some(Open { index: Some(index), .. }) => Ok(Arc::clone(index)),
+            Some(Open { index: None, .. }) => Err(ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "IndexUnavailable",
+                format!(
+                    "The index '{name}' could not be opened when the service started; its log says why. Put a copy of \
+                     the index back and start the service again, or delete the index and load its documents again."
+                ),
+            )),
+            None => Err(ApiError::not_found(format!("There is no index '{name}'."))),
+        }
     }
 
+    /// Every index that can be used.
     pub(super) fn all(&self) -> Vec<(String, Arc<SearchIndex>)> {
-        let mut all: Vec<_> =
-            self.read().iter().map(|(name, open)| (name.clone(), Arc::clone(&open.index))).collect();
+        let open = self.read();
+        let usable =
+            open.iter().filter_map(|(name, open)| Some((name.clone(), Arc::clone(open.index.as_ref()?))));
+        let mut all: Vec<_> = usable.collect();
         all.sort_by(|left, right| left.0.cmp(&right.0));
         all
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<String, Open>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<String, Open>> {
         self.open.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<String, Open>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<String, Open>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,21 +113,34 @@ impl IndexHook for Indexes {
         let kept = definition.json.clone();
         let plan = Arc::new(Plan::new(definition)?);
         let folder = new_folder(&self.folder, name);
-        let index = Arc::new(SearchIndex::open(&folder, plan)?);
+        let index = match SearchIndex::open(&folder, plan) {
+            Ok(index) => Some(Arc::new(index)),
+            Err(error) => {
+                remove(&folder);
+                return Err(error);
+            }
+        };
         self.write().insert(name.to_owned(), Open { index, folder });
         Ok(kept)
     }
 
-    fn update(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError> {
+    fn check(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError> {
+        self.get(name)?;
         let (old, new) = (IndexDefinition::parse(old)?, IndexDefinition::parse(new)?);
-        let change = changes(&old, &new, allow_downtime)?;
+        changes(&old, &new, allow_downtime)?;
         let kept = new.json.clone();
-        let plan = Arc::new(Plan::new(new)?);
-        if change != Change::Nothing {
-            self.get(name)?.replan(plan)?;
+        Plan::new(new)?;
+        Ok(kept)
+    }
+
+    fn update(&self, name: &str, old: &Value, new: &Value) -> Result<(), ApiError> {
+        let (old, new) = (IndexDefinition::parse(old)?, IndexDefinition::parse(new)?);
+        // Whether it may change was checked.
+        if changes(&old, &new, true)? != Change::Nothing {
+            self.get(name)?.replan(Arc::new(Plan::new(new)?))?;
             self.synonyms.forget(name);
         }
-        Ok(kept)
+        Ok(())
     }
 
     fn delete(&self, name: &str) -> Result<(), ApiError> {
@@ -113,24 +154,82 @@ impl IndexHook for Indexes {
     }
 }
 
-/// A folder that no index of this name has had before: what a deleted one still writes does not meet the new one.
+/// The folders of indexes, by name and in the order of their times.
+struct Folders {
+    found: HashMap<String, Vec<PathBuf>>,
+    /// Those that were being removed.
+    deleted: Vec<PathBuf>,
+}
+
+impl Folders {
+    /// What has another name is not ours, and stays.
+    fn read(folder: &Path) -> io::Result<Self> {
+        let mut found: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        let mut deleted = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let kept = name.strip_suffix(DELETED);
+            let Some((index, time)) = kept.unwrap_or(name).split_once('.') else { continue };
+            if time.len() != 16 || !time.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                continue;
+            }
+            match kept {
+                Some(_) => deleted.push(path),
+                None => found.entry(index.to_owned()).or_default().push(path),
+            }
+        }
+        found.values_mut().for_each(|folders| folders.sort_unstable());
+        Ok(Self { found, deleted })
+    }
+
+    /// The newest folder of an index, and the older ones.
+    fn take(&mut self, name: &str) -> (Option<PathBuf>, Vec<PathBuf>) {
+        let mut folders = self.found.remove(name).unwrap_or_default();
+        (folders.pop(), folders)
+    }
+
+    fn undefined(&self) -> impl Iterator<Item = &PathBuf> {
+        self.found.values().flatten()
+    }
+}
+
+/// A damaged file may even end in a panic, and still concerns one index only.
+fn open_index(folder: &Path, definition: &Value) -> Result<SearchIndex, ApiError> {
+    let open = || SearchIndex::open(folder, Arc::new(Plan::new(IndexDefinition::parse(definition)?)?));
+    catch_unwind(AssertUnwindSafe(open))
+        .unwrap_or_else(|_| Err(ApiError::internal("opening an index", "a panic")))
+}
+
+/// A folder that no index of this name has had before: what a deleted one still writes does not meet the new one. It
+/// comes after all others of this name, even if the system's clock was set back.
 fn new_folder(folder: &Path, name: &str) -> PathBuf {
-    let now = chrono::Utc::now().timestamp_nanos_opt().unwrap_or_default();
-    folder.join(format!("{name}.{now:016x}"))
+    let time = |path: &PathBuf| u64::from_str_radix(path.extension()?.to_str()?, 16).ok();
+    let newest =
+        Folders::read(folder).ok().and_then(|mut folders| folders.take(name).0.as_ref().and_then(time));
+    let now =
+        chrono::Utc::now().timestamp_nanos_opt().and_then(|now| u64::try_from(now).ok()).unwrap_or_default();
+    let time = now.max(newest.map_or(0, |newest| newest.saturating_add(1)));
+    folder.join(format!("{name}.{time:016x}"))
 }
 
 /// Removes a folder for good: under another name first, so that half of it is never taken for an index.
 fn remove(folder: &Path) {
-    let trash = folder.with_extension("deleted");
-    let trash = match std::fs::rename(folder, &trash) {
-        Ok(()) => trash,
-        Err(_) => folder.to_owned(),
-    };
-    if let Err(error) = std::fs::remove_dir_all(&trash)
+    let mut trash = OsString::from(folder);
+    trash.push(DELETED);
+    match std::fs::rename(folder, &trash) {
+        Ok(()) => remove_all(Path::new(&trash)),
+        Err(_) => remove_all(folder),
+    }
+}
+
+fn remove_all(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(%error, "a deleted index could not be removed; the next start tries again");
     }
 }
 
-use std::io;
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,13 @@ impl Indexing {
         let places = Places { blobs, allowed: folders.to_vec() };
         let mut defined = BTreeMap::new();
         for indexer in resources.list(Kind::Indexer) {
-            defined.insert(indexer.name.clone(), IndexerDefinition::parse(&indexer.value)?);
+            match IndexerDefinition::parse(&indexer.value) {
+                Ok(definition) => _ = defined.insert(indexer.name.clone(), definition),
+                // A run that is asked for says the same.
+                Err(error) => {
+                    tracing::error!(indexer = indexer.name, %error, "an indexer is not scheduled");
+                }
+            }
         }
         Ok(Arc::new(Self {
             indexers: Indexers::new(Arc::new(state), places, Limits::default()),

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tantivy::schema::Term;
+use tantivy::schema::{Field, Term};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyError};
 
 use super::change::Change;
@@ -20,9 +21,13 @@ const FOLDER: &str = "text-";
 
 pub(super) struct FullText {
     index: Index,
+    /// The column of documents' numbers.
+    number: Field,
     reader: IndexReader,
-    /// Made for the first change.
+    /// Made for the first change, and given back after a while.
     writer: Option<IndexWriter>,
+    /// When the writer was last asked for.
+    used: Instant,
     /// The last batch that is committed.
     committed: u64,
     /// The last batch that the writer was given; behind the store's when it has failed.
@@ -36,31 +41,57 @@ impl FullText {
     pub(super) fn open(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Result<Self, ApiError> {
         let failed = |error: &dyn std::fmt::Display| ApiError::internal("opening the full-text index", error);
         let folders = folders(folder).map_err(|error| failed(&error))?;
-        let last = folders.last().map(|(number, path)| (*number, path.clone()));
-        let opened = last.as_ref().and_then(|(_, path)| open(path, plan));
-        let opened = opened.filter(|(_, committed)| *committed <= written);
-        let (index, committed, current) = match (opened, &last) {
-            (Some((index, committed)), Some((_, path))) => (index, Some(committed), path.clone()),
-            _ => {
-                let next = last.map_or(0, |(number, _)| number + 1);
-                let path = folder.join(format!("{FOLDER}{next}"));
-                (create(&path, plan).map_err(|error| failed(&error))?, None, path)
+        let last = folders.last();
+        if let Some((_, path)) = last
+            && let Some(text) = Self::resume(path, plan, view, written)
+        {
+            discard(folders.iter().filter(|(_, other)| other != path));
+            return Ok(text);
+        }
+        let next = last.map_or(0, |(number, _)| number + 1);
+        let path = folder.join(format!("{FOLDER}{next}"));
+        let made =
+            create(&path, plan).and_then(|index| Self::new(index, plan, 0)).map_err(|error| failed(&error));
+        let made = made.and_then(|mut text| {
+            text.rebuild(plan, view, written)?;
+            text.reload()?;
+            Ok(text)
+        });
+        match &made {
+            Ok(_) => discard(&folders),
+            // Half of it would be in the way of what is there.
+            Err(_) => discard(&[(next, path)]),
+        }
+        made
+    }
+
+    /// Goes on with what is in a folder; `None` when it cannot be used.
+    fn resume(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Option<Self> {
+        let (index, committed) = open(folder, plan).filter(|(_, committed)| *committed <= written)?;
+        let mut text = match Self::new(index, plan, committed) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::warn!(%error, "a full-text index is damaged and is made again from the documents");
+                return None;
             }
         };
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into();
-        let reader: IndexReader = reader.map_err(|error| failed(&error))?;
-        let mut text =
-            Self { index, reader, writer: None, committed: committed.unwrap_or(0), given: 0, pending: 0 };
-        match committed {
-            Some(_) => text.catch_up(plan, view, written)?,
-            None => text.rebuild(plan, view, written)?,
-        }
-        text.reload()?;
-        for (_, old) in folders.into_iter().filter(|(_, path)| *path != current) {
-            // Nobody opens it again; what cannot be removed now is tried at the next start.
-            let _ = std::fs::remove_dir_all(old);
-        }
-        Ok(text)
+        // What went wrong is logged where it did.
+        text.catch_up(plan, view, written).and_then(|()| text.reload()).ok()?;
+        Some(text)
+    }
+
+    fn new(index: Index, plan: &Plan, committed: u64) -> tantivy::Result<Self> {
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        Ok(Self {
+            index,
+            number: plan.columns.number,
+            reader,
+            writer: None,
+            used: Instant::now(),
+            committed,
+            given: committed,
+            pending: 0,
+        })
     }
 
     pub(super) fn committed(&self) -> u64 {
@@ -71,9 +102,32 @@ impl FullText {
         self.reader.searcher()
     }
 
-    /// Lets the folder go, so that another one may write to it.
+    /// Lets the folder go, so that another one may write to it. Merges that are under way are waited for.
     pub(super) fn rest(&mut self) {
+        self.given = self.committed;
+        if let Some(writer) = self.writer.take()
+            && let Err(error) = writer.wait_merging_threads()
+        {
+            tracing::warn!(%error, "the writer of a full-text index had failed");
+        }
+    }
+
+    /// Gives threads and memory of the writer back when it was not used for so long and has nothing to commit.
+    pub(super) fn rest_after(&mut self, idle: Duration) {
+        if self.writer.is_some() && self.given == self.committed && self.used.elapsed() >= idle {
+            self.rest();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_writer(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Forgets everything that was not committed: a writer that has failed may hold a part of it.
+    fn roll_back(&mut self) {
         self.writer = None;
+        self.given = self.committed;
     }
 
     /// Takes the changes of a batch. The documents are safe whatever happens: what is missing here is made from them by
@@ -86,7 +140,7 @@ impl FullText {
             Ok(()) => self.given = batch,
             Err(error) => {
                 tracing::warn!(%error, "the full-text index did not take a batch");
-                self.writer = None;
+                self.roll_back();
             }
         }
     }
@@ -100,9 +154,8 @@ impl FullText {
     /// Commits everything that the store has.
     pub(super) fn commit(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
         if self.committed == written {
-            return Ok(());
-        }
-        if self.given == written {
+            // Reading what was committed may have failed before.
+        } else if self.given == written {
             self.commit_writer(written).map_err(|error| ApiError::internal("committing documents", error))?;
         } else {
             self.catch_up(plan, view, written)?;
@@ -134,8 +187,7 @@ impl FullText {
             return self.rebuild(plan, view, written);
         };
         let failed = |error| ApiError::internal("reading documents into the index", error);
-        // A writer that has failed may hold a part of them.
-        self.writer = None;
+        self.roll_back();
         for number in numbers {
             let document = view.read(number, |json| documents::read(json, &plan.shape))?;
             let writer = self.writer().map_err(failed)?;
@@ -151,7 +203,7 @@ impl FullText {
     /// Reads all documents from the store.
     fn rebuild(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
         let failed = |error| ApiError::internal("making the index again", error);
-        self.writer = None;
+        self.roll_back();
         self.writer().map_err(failed)?.delete_all_documents().map_err(failed)?;
         view.for_each(|number, json| {
             let document = documents::read(json, &plan.shape);
@@ -164,16 +216,29 @@ impl FullText {
     }
 
     fn writer(&mut self) -> tantivy::Result<&mut IndexWriter> {
+        self.used = Instant::now();
         if self.writer.is_none() {
-            self.writer = Some(self.index.writer_with_num_threads(1, WRITER_BYTES)?);
+            let writer = self.index.writer_with_num_threads(1, WRITER_BYTES)?;
+            // The first operation of a writer has the stamp of the last commit (tantivy 0.27). A merge up to that commit
+            // may take it for done where it was not, and then a deleted document is found again. So the first one
+            // deletes what nobody has.
+            writer.delete_term(Term::from_field_u64(self.number, u64::MAX));
+            self.writer = Some(writer);
         }
         self.writer.as_mut().ok_or_else(|| TantivyError::InternalError("no writer".to_owned()))
     }
 
     fn commit_writer(&mut self, batch: u64) -> tantivy::Result<()> {
-        let mut prepared = self.writer()?.prepare_commit()?;
-        prepared.set_payload(&batch.to_string());
-        prepared.commit()?;
+        let committed = self.writer().and_then(|writer| {
+            let mut prepared = writer.prepare_commit()?;
+            prepared.set_payload(&batch.to_string());
+            prepared.commit()
+        });
+        if let Err(error) = committed {
+            // The writer would commit without the documents that it has lost.
+            self.roll_back();
+            return Err(error);
+        }
         (self.committed, self.given, self.pending) = (batch, batch, 0);
         Ok(())
     }
@@ -194,6 +259,13 @@ fn folders(folder: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Removes folders that nobody opens again; what cannot be removed now is tried at the next start.
+fn discard<'a>(folders: impl IntoIterator<Item = &'a (u64, PathBuf)>) {
+    for (_, folder) in folders {
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// The index in a folder and the last batch that it has; `None` when it cannot be used as it is.

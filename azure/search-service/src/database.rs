@@ -1,0 +1,70 @@
+//! A redb file that is of use again after the disk has failed.
+//!
+//! redb refuses everything after the first error of the disk, a full one included, until the file is opened again.
+
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransaction};
+
+pub(crate) struct Database {
+    path: PathBuf,
+    cache_bytes: usize,
+    /// Nothing when it could not be opened again.
+    file: RwLock<Option<redb::Database>>,
+}
+
+impl Database {
+    /// Opens the file, or creates it.
+    pub(crate) fn open(path: &Path, cache_bytes: usize) -> Result<Self, redb::Error> {
+        let file = RwLock::new(Some(open(path, cache_bytes)?));
+        Ok(Self { path: path.to_owned(), cache_bytes, file })
+    }
+
+    pub(crate) fn read(&self) -> Result<ReadTransaction, redb::Error> {
+        match &*self.file.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(file) => Ok(file.begin_read()?),
+            None => Err(redb::Error::PreviousIo),
+        }
+    }
+
+    pub(crate) fn write(&self) -> Result<WriteTransaction, redb::Error> {
+        match &*self.file.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(file) => begin_write(file),
+            None => Err(redb::Error::PreviousIo),
+        }
+    }
+
+    /// Opens the file again if the disk has failed, and says whether it did. What was read from it before is of no use
+    /// then. Waits for whoever writes.
+    pub(crate) fn revive(&self) -> Result<bool, redb::Error> {
+        let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*file
+            && !matches!(begin_write(file), Err(redb::Error::PreviousIo))
+        {
+            return Ok(false);
+        }
+        // The file has one owner at a time.
+        *file = None;
+        *file = Some(open(&self.path, self.cache_bytes)?);
+        Ok(true)
+    }
+}
+
+fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> {
+    let open = || redb::Database::builder().set_cache_size(cache_bytes).create(path);
+    // Some damages end in a panic of redb.
+    match catch_unwind(open) {
+        Ok(opened) => Ok(opened?),
+        Err(_) => Err(redb::Error::Corrupted("the file is damaged".to_owned())),
+    }
+}
+
+fn begin_write(file: &redb::Database) -> Result<WriteTransaction, redb::Error> {
+    let mut transaction = file.begin_write().map_err(|error: TransactionError| redb::Error::from(error))?;
+    // Without it, the whole file is read at the first start after a crash: seconds for half a gigabyte, where now it is
+    // milliseconds. A commit takes little longer.
+    transaction.set_quick_repair(true);
+    Ok(transaction)
+}
