@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: our server against the limit and the peers, by `bench/run.py`, and a verdict on the result.
-//! `cargo xtask bench functions` is another one: the Functions host against its workers alone.
+//! `cargo xtask bench functions` and `cargo xtask bench search` are others: the Functions host against its workers alone,
+//! and the search service against tantivy alone.
 
 mod functions;
+mod search;
 mod verdict;
 
 use std::path::PathBuf;
@@ -15,10 +17,10 @@ use crate::workspace::{self, cargo};
 const QUICK: &str = "limit hyper-parse,rmcp,turbomcp,bindpost";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    if let Some((first, rest)) = args.split_first()
-        && first == "functions"
-    {
-        return functions::run(rest);
+    match args.split_first() {
+        Some((first, rest)) if first == "functions" => return functions::run(rest),
+        Some((first, rest)) if first == "search" => return search::run(rest),
+        _ => {}
     }
     let (ours, theirs) = match args.iter().position(|arg| arg == "--") {
         Some(at) => (&args[..at], Some(&args[at + 1..])),
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--all" => all = true,
             "--verdict" => only_verdict = true,
             other => bail!(
-                "no such option: {other} (there are functions, --all, --verdict, and -- followed by arguments of run.py)"
+                "no such option: {other} (there are functions, search, --all, --verdict, and -- followed by arguments of run.py)"
             ),
         }
     }

@@ -31,7 +31,7 @@ const COMMANDS: &[(&str, &str, Run)] = &[
     ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
     (
         "bench",
-        "against the limit and the peers  [functions] [--all] [--verdict] [-- run.py arguments]",
+        "against the limit and the peers  [functions|search] [--all] [--verdict] [-- run.py arguments]",
         bench::run,
     ),
 ];

@@ -1,12 +1,15 @@
 //! One index at work: documents in, snapshots out.
 //!
 //! A batch is durable when [`SearchIndex::apply`] returns: its documents are in the store. The full-text index is
-//! committed when somebody next looks, or after a while; what it has not committed yet is played again after a crash.
+//! committed when somebody next looks, or when no more batches come; what it has not committed yet is played again after
+//! a crash.
 
 mod change;
 mod full_text;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upkeep_tests;
 mod vector_fields;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +41,8 @@ pub struct SearchIndex {
     writing: Mutex<Writing>,
     /// The last batch that the store has; [`UNKNOWN`] when the snapshot cannot be used.
     written: AtomicU64,
+    /// The last batch at the time of the last upkeep.
+    tended: AtomicU64,
     snapshot: RwLock<Arc<Snapshot>>,
 }
 
@@ -66,6 +71,7 @@ impl SearchIndex {
             store,
             writing: Mutex::new(writing),
             written: AtomicU64::new(snapshot.batch),
+            tended: AtomicU64::new(snapshot.batch),
             snapshot: RwLock::new(Arc::new(snapshot)),
         })
     }
@@ -147,10 +153,15 @@ impl SearchIndex {
 
     /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
     pub fn maintain(&self, stop: &dyn Fn() -> bool) -> Result<(), ApiError> {
-        self.snapshot()?;
+        let written = self.written.load(Ordering::Acquire);
+        // While batches keep coming, a commit for each moment of theirs would only make small segments, to be merged.
+        let settled = self.tended.swap(written, Ordering::Relaxed) == written;
+        if settled {
+            self.snapshot()?;
+        }
         let sets = {
             let mut writing = self.writing();
-            if writing.behind {
+            if settled && writing.behind {
                 self.catch_up(&mut writing)?;
             }
             writing.text.rest_after(REST_AFTER);
@@ -186,7 +197,7 @@ impl SearchIndex {
             writing.behind = true;
             return Err(error);
         }
-        let snapshot = Arc::new(writing.snapshot(view, written));
+        let snapshot = Arc::new(writing.snapshot(view, written)?);
         self.publish(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -235,14 +246,9 @@ impl SearchIndex {
 }
 
 impl Writing {
-    fn snapshot(&self, documents: Arc<super::store::StoreView>, batch: u64) -> Snapshot {
-        Snapshot {
-            plan: Arc::clone(&self.plan),
-            searcher: self.text.searcher(),
-            documents,
-            vectors: self.vectors.views(),
-            batch,
-        }
+    fn snapshot(&self, documents: Arc<super::store::StoreView>, batch: u64) -> Result<Snapshot, ApiError> {
+        let plan = Arc::clone(&self.plan);
+        Snapshot::new(plan, self.text.searcher(), documents, self.vectors.views(), batch)
     }
 }
 
@@ -257,6 +263,6 @@ fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writi
     let text = FullText::open(folder, &plan, &view, written)?;
     let vectors = VectorFields::load(&plan, &view)?;
     let writing = Writing { plan, text, vectors, behind: false };
-    let snapshot = writing.snapshot(view, written);
+    let snapshot = writing.snapshot(view, written)?;
     Ok((writing, snapshot))
 }

@@ -5,9 +5,9 @@ use sha2::Digest as _;
 use tantivy::TantivyDocument;
 use tantivy::tokenizer::TokenizerManager;
 
-use super::columns::{Columns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
+use super::columns::{Columns, FieldColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
 use crate::ApiError;
-use crate::analysis::Analyzers;
+use crate::analysis::{Analyzers, Normalizer};
 use crate::definition::{Field, IndexDefinition};
 use crate::documents::{Document, FieldValue, Shape};
 use crate::vectors::VectorSearch;
@@ -21,6 +21,8 @@ pub struct Plan {
     pub vector_search: VectorSearch,
     /// The leaves of the schema, as [`Document::values`] counts them.
     pub(super) leaves: Vec<Field>,
+    /// Their columns, in the same order.
+    leaf_columns: Vec<FieldColumns>,
 }
 
 impl Plan {
@@ -49,8 +51,9 @@ impl Plan {
         }
         let columns = Columns::new(schema, &definition.suggested());
         let shape = Shape::new(schema);
-        let leaves = schema.leaves().into_iter().cloned().collect();
-        Ok(Self { analyzers, columns, shape, vector_search, leaves, definition })
+        let leaves: Vec<Field> = schema.leaves().into_iter().cloned().collect();
+        let leaf_columns = leaves.iter().map(|field| columns.of(&field.path)).collect();
+        Ok(Self { analyzers, columns, shape, vector_search, leaves, leaf_columns, definition })
     }
 
     /// A number for the names and types of all fields: documents are written in their order.
@@ -73,15 +76,14 @@ impl Plan {
         let mut row = TantivyDocument::new();
         row.add_u64(self.columns.number, number);
         for (leaf, value) in document.values {
-            let Some(field) = self.leaves.get(leaf) else { continue };
-            let columns = self.columns.of(&field.path);
+            let Some(columns) = self.leaf_columns.get(leaf) else { continue };
             match value {
                 FieldValue::Text(text) => {
                     for column in [columns.text, columns.suggest, columns.pairs].into_iter().flatten() {
                         row.add_text(column, &text);
                     }
                     if let Some(column) = columns.value {
-                        match field.normalizer.as_deref().and_then(|name| self.analyzers.normalizer(name)) {
+                        match self.normalizer(leaf) {
                             Some(normalizer) => row.add_text(column, normalizer.apply(&text)),
                             None => row.add_text(column, &text),
                         }
@@ -107,5 +109,9 @@ impl Plan {
             }
         }
         row
+    }
+
+    fn normalizer(&self, leaf: usize) -> Option<&Normalizer> {
+        self.analyzers.normalizer(self.leaves.get(leaf)?.normalizer.as_deref()?)
     }
 }

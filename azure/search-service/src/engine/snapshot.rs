@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tantivy::columnar::Column;
 use tantivy::{DocAddress, Searcher};
 
 use super::plan::Plan;
@@ -18,15 +19,28 @@ pub struct Snapshot {
     pub vectors: HashMap<String, VectorView>,
     /// The last batch that is in it.
     pub batch: u64,
+    /// The numbers of documents, by segment: finding the column takes longer than reading it.
+    numbers: Vec<Column<u64>>,
 }
 
 impl Snapshot {
-    /// The number of a found document in the store.
-    pub fn number(&self, address: DocAddress) -> Result<Option<u64>, ApiError> {
-        let segment = self.searcher.segment_reader(address.segment_ord);
+    pub fn new(
+        plan: Arc<Plan>,
+        searcher: Searcher,
+        documents: Arc<StoreView>,
+        vectors: HashMap<String, VectorView>,
+        batch: u64,
+    ) -> Result<Self, ApiError> {
+        let name = plan.columns.schema().get_field_name(plan.columns.number);
+        let segments = searcher.segment_readers().iter();
+        let numbers = segments.map(|segment| segment.fast_fields().u64(name)).collect::<Result<_, _>>();
         let numbers =
-            segment.fast_fields().u64(self.plan.columns.schema().get_field_name(self.plan.columns.number));
-        let numbers = numbers.map_err(|error| ApiError::internal("reading found documents", error))?;
-        Ok(numbers.first(address.doc_id))
+            numbers.map_err(|error| ApiError::internal("reading the numbers of documents", error))?;
+        Ok(Self { plan, searcher, documents, vectors, batch, numbers })
+    }
+
+    /// The number of a found document in the store.
+    pub fn number(&self, address: DocAddress) -> Option<u64> {
+        self.numbers.get(address.segment_ord as usize)?.first(address.doc_id)
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
-use tantivy::DocAddress;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, QueryClone};
 
@@ -160,10 +159,10 @@ impl Ask<'_> {
             searcher.search(&query, &(top, counting, self.facets)).map_err(failed)?
         };
         let more = page > 0 && hits.len() >= limit;
-        let mut documents = Vec::with_capacity(page.min(hits.len()));
-        for hit in hits.into_iter().skip(skip).take(page) {
-            documents.extend(found(self.snapshot, hit.address, hit.score)?);
-        }
+        let documents = hits.into_iter().skip(skip).take(page).filter_map(|hit| {
+            Some(FoundDocument { number: self.snapshot.number(hit.address)?, score: hit.score })
+        });
+        let documents = documents.collect();
         let count = counted.map(|count| count as u64);
         Ok(Found { documents, more, count, facets, highlight: Vec::new() })
     }
@@ -187,9 +186,8 @@ impl Ask<'_> {
             let query = both(Some(text), self.filter);
             let top = TopDocs::with_limit(FUSED).order_by_score();
             let hits = snapshot.searcher.search(&query, &top).map_err(failed)?;
-            let numbers = hits.into_iter().map(|(_, address)| snapshot.number(address));
-            let numbers: Vec<u64> = numbers.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-            rankings.push((numbers, 1.0));
+            let numbers = hits.into_iter().filter_map(|(_, address)| snapshot.number(address));
+            rankings.push((numbers.collect(), 1.0));
         }
         if let ([only], None) = (nearest, text) {
             // One ranking keeps its own scores.
@@ -244,10 +242,6 @@ impl Ask<'_> {
         }
         Ok(found)
     }
-}
-
-fn found(snapshot: &Snapshot, address: DocAddress, score: f32) -> Result<Option<FoundDocument>, ApiError> {
-    Ok(snapshot.number(address)?.map(|number| FoundDocument { number, score }))
 }
 
 fn both(text: Option<&dyn Query>, filter: Option<&Restriction>) -> Box<dyn Query> {

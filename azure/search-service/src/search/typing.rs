@@ -115,7 +115,7 @@ pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Res
     let mut body = head(&typed);
     let mut first = true;
     for hit in hits {
-        let Some(number) = snapshot.number(hit.address)? else { continue };
+        let Some(number) = snapshot.number(hit.address) else { continue };
         snapshot.documents.read(number, |json| {
             let document: Value = serde_json::from_slice(json).unwrap_or_default();
             let texts = typed.fields.iter().flat_map(|path| highlight::texts(&document, path));
