@@ -56,7 +56,14 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
     let open = || redb::Database::builder().set_cache_size(cache_bytes).create(path);
     // Some damages end in a panic of redb.
     match catch_unwind(open) {
-        Ok(opened) => Ok(opened?),
+        Ok(opened) => {
+            let opened = opened?;
+            // Definitions hold connection strings.
+            #[cfg(unix)]
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .map_err(redb::Error::Io)?;
+            Ok(opened)
+        }
         Err(_) => Err(redb::Error::Corrupted("the file is damaged".to_owned())),
     }
 }

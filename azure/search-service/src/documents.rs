@@ -16,7 +16,7 @@ mod tests;
 mod value;
 mod walk;
 
-pub use batch::{Action, Item, parse_batch};
+pub use batch::{Action, Item, check_keys, parse_batch};
 pub use date::{parse_date, write_date};
 pub use merge::{Patch, merge};
 pub use read::read;

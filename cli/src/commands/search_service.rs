@@ -21,6 +21,12 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
             flags.host
         );
     }
+    if let Some(folder) = flags.indexer_folder.iter().find(|folder| !folder.is_dir()) {
+        bail!(
+            "--indexer-folder {}: there is no such folder\n  fix: make it, or correct its name",
+            folder.display()
+        );
+    }
     // Bound before anything is opened: a port that is taken shows at once.
     let plain = bind(&flags.host, flags.port).await?;
     let port = plain.local_addr()?.port();
@@ -68,7 +74,13 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
 
 async fn bind(host: &str, port: u16) -> anyhow::Result<TcpListener> {
     TcpListener::bind((host, port)).await.map_err(|error| {
-        anyhow!("cannot listen on {host}:{port}: {error}\n  fix: choose another port with --port N, or --port 0 for any")
+        let fix = match error.kind() {
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => {
+                "choose another port with --port N, or --port 0 for any"
+            }
+            _ => "give --host an address of this machine",
+        };
+        anyhow!("cannot listen on {host}:{port}: {error}\n  fix: {fix}")
     })
 }
 

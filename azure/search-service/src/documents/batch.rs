@@ -21,6 +21,8 @@ pub struct Item {
     pub key: String,
     /// `Err` says why this document is refused (status 400); the others of the batch are not concerned.
     pub action: Result<Action, String>,
+    /// The reason is its key. Clients get no part of such a batch done; indexers leave the document out.
+    pub bad_key: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,11 +41,16 @@ pub fn parse_batch(body: &[u8], shape: &Shape) -> Result<Vec<Item>, ApiError> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::invalid(format!("The body is not UTF-8: {error}.")))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let envelope: Envelope = serde_json::from_str(text).map_err(|error| {
+    let refused = |reason: String| {
         ApiError::invalid(format!(
-            "The body is not a batch of documents: {error}. It looks like {{\"value\":[{{\"@search.action\":\"upload\", …}}]}}."
+            "The body is not a batch of documents: {reason}. It looks like {{\"value\":[{{\"@search.action\":\"upload\", …}}]}}."
         ))
-    })?;
+    };
+    // serde would take a list for the members in their order.
+    if !text.trim_start().starts_with('{') {
+        return Err(refused("it is no JSON object".to_owned()));
+    }
+    let envelope: Envelope = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
     let documents = envelope.value;
     if documents.is_empty() || documents.len() > ACTIONS {
         return Err(ApiError::invalid(format!(
@@ -66,6 +73,15 @@ pub fn parse_batch(body: &[u8], shape: &Shape) -> Result<Vec<Item>, ApiError> {
 struct Envelope<'a> {
     #[serde(borrow)]
     value: Vec<&'a RawValue>,
+}
+
+/// Refuses a batch in which a document has no key, or none that can be one.
+pub fn check_keys(items: &[Item]) -> Result<(), ApiError> {
+    let wrong = items.iter().enumerate().find(|(_, item)| item.bad_key);
+    let Some((number, Item { action: Err(reason), key, .. })) = wrong else { return Ok(()) };
+    let message = format!("The request is invalid. Details: actions : {number}: {reason}");
+    let code = if key.is_empty() { "InvalidRequestParameter" } else { "InvalidName" };
+    Err(ApiError::new(http::StatusCode::BAD_REQUEST, code, message))
 }
 
 fn item<'a>(text: &'a str, shape: &Shape, walk: &mut Walk<'a>) -> Result<Item, String> {
@@ -93,11 +109,14 @@ fn item<'a>(text: &'a str, shape: &Shape, walk: &mut Walk<'a>) -> Result<Item, S
         let name = shape.root.members.iter().find(|member| member.key).map_or("", |member| member.name());
         return Ok(Item {
             key: String::new(),
-            action: Err(format!("The document has no key. Give it a string in the field '{name}'.")),
+            action: Err(format!(
+                "Document key cannot be missing or empty. Give it a string in the field '{name}'."
+            )),
+            bad_key: true,
         });
     };
     if let Err(reason) = check_key(&key) {
-        return Ok(Item { key, action: Err(reason) });
+        return Ok(Item { key, action: Err(reason), bad_key: true });
     }
     let action = match (name.as_ref(), problem) {
         // What else the document holds does not matter any more.
@@ -107,7 +126,7 @@ fn item<'a>(text: &'a str, shape: &Shape, walk: &mut Walk<'a>) -> Result<Item, S
         ("mergeOrUpload", None) => Ok(Action::MergeOrUpload(Patch { key: key.clone(), json })),
         (_, None) => Ok(Action::Upload(Document { key: key.clone(), json, values })),
     };
-    Ok(Item { key, action })
+    Ok(Item { key, action, bad_key: false })
 }
 
 fn check_key(key: &str) -> Result<(), String> {

@@ -24,7 +24,7 @@ use super::plan::Plan;
 use super::snapshot::Snapshot;
 use super::store::{DocumentStore, StoreError};
 use crate::ApiError;
-use crate::documents::{self, Item, Outcome, parse_batch};
+use crate::documents::{self, Item, Outcome, check_keys, parse_batch};
 
 /// So many changed documents are committed at once, even if nobody looks: it bounds what is played again after a crash.
 const COMMIT_AFTER: usize = 20_000;
@@ -57,6 +57,8 @@ struct Writing {
     /// The store may have what the rest has not, after an error or a panic in between: all of it is made again from the
     /// store before it is used.
     behind: bool,
+    /// The index was deleted; its folder is gone, or soon will be.
+    closed: bool,
 }
 
 impl SearchIndex {
@@ -91,11 +93,25 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Reads a batch and applies it.
+    /// Reads a batch and applies it. A document whose key cannot be one spoils all of it.
     pub fn apply_batch(&self, body: &[u8]) -> Result<Vec<Outcome>, ApiError> {
+        self.read_and_apply(body, check_keys)
+    }
+
+    /// The same for batches that nobody can correct: documents with bad keys are refused one by one.
+    pub fn apply_what_fits(&self, body: &[u8]) -> Result<Vec<Outcome>, ApiError> {
+        self.read_and_apply(body, |_| Ok(()))
+    }
+
+    fn read_and_apply(
+        &self,
+        body: &[u8],
+        check: impl Fn(&[Item]) -> Result<(), ApiError>,
+    ) -> Result<Vec<Outcome>, ApiError> {
         loop {
             let plan = self.plan();
             let items = parse_batch(body, &plan.shape)?;
+            check(&items)?;
             // Another definition may have come in between; its fields have other positions.
             if let Some(outcomes) = self.apply(&plan, items)? {
                 return Ok(outcomes);
@@ -107,6 +123,7 @@ impl SearchIndex {
     /// from now on. `None`: the index has another plan by now, and nothing was done.
     pub fn apply(&self, plan: &Arc<Plan>, items: Vec<Item>) -> Result<Option<Vec<Outcome>>, ApiError> {
         let mut writing = self.writing();
+        writing.check_open()?;
         if !Arc::ptr_eq(&writing.plan, plan) {
             return Ok(None);
         }
@@ -151,6 +168,13 @@ impl SearchIndex {
         self.commit(&mut self.writing())
     }
 
+    /// The index is to be deleted: waits for a batch under way and takes no other. Searches of an earlier snapshot go on.
+    pub fn close(&self) {
+        let mut writing = self.writing();
+        writing.closed = true;
+        writing.text.rest();
+    }
+
     /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
     pub fn maintain(&self, stop: &dyn Fn() -> bool) -> Result<(), ApiError> {
         let written = self.written.load(Ordering::Acquire);
@@ -161,6 +185,7 @@ impl SearchIndex {
         }
         let sets = {
             let mut writing = self.writing();
+            writing.check_open()?;
             if settled && writing.behind {
                 self.catch_up(&mut writing)?;
             }
@@ -183,6 +208,7 @@ impl SearchIndex {
 
     /// Commits the full-text index and publishes a snapshot of all that was written.
     fn commit(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
+        writing.check_open()?;
         if writing.behind {
             return self.catch_up(writing);
         }
@@ -246,6 +272,13 @@ impl SearchIndex {
 }
 
 impl Writing {
+    fn check_open(&self) -> Result<(), ApiError> {
+        match self.closed {
+            true => Err(ApiError::not_found("The index has just been deleted.")),
+            false => Ok(()),
+        }
+    }
+
     fn snapshot(&self, documents: Arc<super::store::StoreView>, batch: u64) -> Result<Snapshot, ApiError> {
         let plan = Arc::clone(&self.plan);
         Snapshot::new(plan, self.text.searcher(), documents, self.vectors.views(), batch)
@@ -262,7 +295,7 @@ fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writi
     let written = view.last_batch()?;
     let text = FullText::open(folder, &plan, &view, written)?;
     let vectors = VectorFields::load(&plan, &view)?;
-    let writing = Writing { plan, text, vectors, behind: false };
+    let writing = Writing { plan, text, vectors, behind: false, closed: false };
     let snapshot = writing.snapshot(view, written)?;
     Ok((writing, snapshot))
 }

@@ -45,6 +45,7 @@ pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps)
     let definition = &plan.definition;
     let schema = &definition.schema;
     let profile = profile(request, snapshot)?;
+    check_semantic(request, snapshot)?;
     let scope = Scope { snapshot, synonyms, profile };
     let parameters = ScoringParameters::parse(&request.scoring_parameters)?;
     let scorer = match profile {
@@ -96,6 +97,22 @@ pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps)
     let mut found = ask.hybrid(text, &nearest, mode, request)?;
     found.highlight = if only_vectors { Vec::new() } else { built.highlight };
     Ok(found)
+}
+
+/// A semantic configuration has no effect here, but a name that does not exist would fail elsewhere.
+fn check_semantic(request: &SearchRequest, snapshot: &Snapshot) -> Result<(), ApiError> {
+    let Some(name) = request.body.get("semanticConfiguration").and_then(Value::as_str) else { return Ok(()) };
+    let semantic = snapshot.plan.definition.json.get("semantic");
+    let known = semantic.and_then(|semantic| semantic.get("configurations")).and_then(Value::as_array);
+    let is_known = |configuration: &Value| configuration.get("name").and_then(Value::as_str) == Some(name);
+    match known.into_iter().flatten().any(is_known) {
+        true => Ok(()),
+        false => {
+            let message =
+                format!("Unknown semantic configuration '{name}': the index has none of this name.");
+            Err(ApiError::parameter("semanticConfiguration", message))
+        }
+    }
 }
 
 fn profile<'a>(

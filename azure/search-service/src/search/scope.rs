@@ -13,6 +13,7 @@ use crate::engine::snapshot::Snapshot;
 use crate::engine::text::{BuiltText, SearchField, TextSearch};
 use crate::odata::ast::{Filter, TextMatch};
 use crate::syntax::synonyms::{CompiledSynonyms, Synonyms};
+use crate::syntax::tree::Node;
 use crate::syntax::{parse_full, parse_simple};
 
 /// The synonym maps of the service by name, analyzed once for each analyzer that uses them.
@@ -39,22 +40,30 @@ impl SynonymMaps {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).retain(|[of, ..], _| of != index);
     }
 
-    fn of(&self, field: &Field, snapshot: &Snapshot) -> Option<Arc<CompiledSynonyms>> {
-        let name = field.synonym_maps.first()?;
-        let analyzer = field.search_analyzer.as_ref()?;
+    /// `None` when the field has no synonyms; an error when its map is not there, as somebody may rely on it.
+    fn of(&self, field: &Field, snapshot: &Snapshot) -> Result<Option<Arc<CompiledSynonyms>>, ApiError> {
+        let (Some(name), Some(analyzer)) = (field.synonym_maps.first(), &field.search_analyzer) else {
+            return Ok(None);
+        };
         let place = [snapshot.plan.definition.name.clone(), name.clone(), analyzer.clone()];
         if let Some(compiled) = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&place) {
-            return Some(Arc::clone(compiled));
+            return Ok(Some(Arc::clone(compiled)));
         }
-        let synonyms = Arc::clone(self.maps.lock().unwrap_or_else(PoisonError::into_inner).get(name)?);
-        let mut analyzer = snapshot.plan.analyzers.get(analyzer)?;
+        let Some(synonyms) = self.maps.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        else {
+            let path = &field.path;
+            return Err(ApiError::invalid(format!(
+                "The field '{path}' uses the synonym map '{name}', which does not exist. Create it, or take it out of the field."
+            )));
+        };
+        let Some(mut analyzer) = snapshot.plan.analyzers.get(analyzer) else { return Ok(None) };
         let compiled = Arc::new(synonyms.compile(&mut |text| {
             let mut words = Vec::new();
             analyzer.token_stream(text).process(&mut |token| words.push(token.text.clone()));
             words
         }));
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(place, Arc::clone(&compiled));
-        Some(compiled)
+        Ok(Some(compiled))
     }
 }
 
@@ -85,12 +94,15 @@ impl Scope<'_> {
                 paths.iter().map(|path| field(path).ok_or_else(|| unknown(path))).collect::<Result<_, _>>()?
             }
         };
-        let compiled: HashMap<&str, Arc<CompiledSynonyms>> = schema
-            .leaves()
-            .into_iter()
-            .filter(|field| is_text(field))
-            .filter_map(|field| Some((field.path.as_str(), self.synonyms.of(field, self.snapshot)?)))
-            .collect();
+        // The full syntax may name any field.
+        let named: Vec<&Field> = if full { schema.leaves() } else { chosen.clone() };
+        let mut compiled: HashMap<&str, Arc<CompiledSynonyms>> = HashMap::new();
+        if node != Node::All {
+            for field in named.into_iter().filter(|field| is_text(field)) {
+                let synonyms = self.synonyms.of(field, self.snapshot)?;
+                compiled.extend(synonyms.map(|synonyms| (field.path.as_str(), synonyms)));
+            }
+        }
         let search_field = |field: &'_ Field| -> Option<SearchField<'_>> {
             let field = schema.find(&field.path)?;
             Some(SearchField {

@@ -68,7 +68,9 @@ impl Engine {
 
     pub(super) fn maintain(&self, stop: &dyn Fn() -> bool) {
         for (name, index) in self.indexes.all() {
-            if let Err(error) = index.maintain(stop) {
+            if let Err(error) = index.maintain(stop)
+                && error.status != StatusCode::NOT_FOUND
+            {
                 tracing::warn!(index = name, %error, "upkeep of an index failed");
             }
         }

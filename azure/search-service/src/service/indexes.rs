@@ -147,6 +147,9 @@ impl IndexHook for Indexes {
         let open = self.write().remove(name);
         self.synonyms.forget(name);
         if let Some(open) = open {
+            if let Some(index) = &open.index {
+                index.close();
+            }
             // Requests under way may still hold it; its files live until they are done.
             remove(&open.folder);
         }

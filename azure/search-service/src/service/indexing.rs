@@ -172,7 +172,7 @@ impl Target for IndexTarget {
 
     fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<Outcome>, ApiError> {
         let batch = json!({"value": actions}).to_string();
-        let outcomes = self.indexes.get(&self.name)?.apply_batch(batch.as_bytes())?;
+        let outcomes = self.indexes.get(&self.name)?.apply_what_fits(batch.as_bytes())?;
         let outcome = |outcome: crate::documents::Outcome| Outcome {
             ok: outcome.error.is_none(),
             status: outcome.status.as_u16(),

@@ -98,7 +98,7 @@ impl TestIndex {
         self.index().snapshot().unwrap()
     }
 
-    fn index(&self) -> &SearchIndex {
+    pub(crate) fn index(&self) -> &SearchIndex {
         self.index.as_ref().unwrap()
     }
 

@@ -11,6 +11,7 @@ mod guards;
 mod neighbours;
 mod operations;
 mod recorded;
+mod refusals;
 mod relevance;
 mod server;
 mod transport;

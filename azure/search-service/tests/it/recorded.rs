@@ -135,7 +135,12 @@ fn needed(method: &str, path: &str) -> Vec<Step> {
         (_, path) if path.starts_with(AGENT) => vec![index(), source(), base(AGENT, "ag")],
         (_, path) if path.starts_with(BASE) => vec![index(), source(), base(BASE, "kb")],
         (_, path) if path.starts_with(SOURCE) => vec![index(), source()],
-        (_, path) if path.starts_with(INDEX) => vec![index()],
+        (_, path) if path.starts_with(INDEX) => {
+            vec![
+                ("PUT", "/synonymmaps('sm')", json!({"name": "sm", "format": "solr", "synonyms": "a,b"})),
+                index(),
+            ]
+        }
         (_, ALIAS) => vec![index()],
         _ => Vec::new(),
     }

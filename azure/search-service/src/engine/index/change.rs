@@ -31,7 +31,7 @@ impl<'a> Changes<'a> {
     }
 
     pub(super) fn apply(&mut self, item: Item, batch: &mut Batch<'_>) -> Result<Outcome, StoreError> {
-        let Item { key, action } = item;
+        let Item { key, action, .. } = item;
         let shape = &self.plan.shape;
         let (document, number) = match action {
             Err(reason) => return Ok(Outcome::refused(key, reason)),
