@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bindpost_mcp_http::{Endpoint, SessionMode, Settings};
 use bindpost_mcp_protocol::jsonrpc::HEADER_MISMATCH;
 use bindpost_mcp_protocol::{Incoming, Message, Request, decode, meta};
-use bindpost_mcp_server::{PromptEntry, Server, ToolEntry};
+use bindpost_mcp_server::{Args, PromptEntry, Server, ToolEntry};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -41,7 +41,7 @@ const REPEATED: [(&str, &str); 4] = [
 ];
 
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
-    let route = ToolEntry::new("route", async |_: Value| "routed").input_schema(json!({
+    let route = ToolEntry::new("route", async |_: Args<Value>| "routed").input_schema(json!({
         "type": "object",
         "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
