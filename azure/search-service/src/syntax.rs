@@ -8,11 +8,13 @@ pub mod tree;
 pub use full::parse_full;
 pub use simple::parse_simple;
 
+use tree::Node;
+
 use crate::ApiError;
 
 /// The longest search text, in characters.
 pub const MAX_TEXT: usize = 100_000;
-/// The most words, phrases and patterns in one search text; Lucene's own default.
+/// The most words, those within phrases too, and patterns in one search text; Lucene's own default.
 pub const MAX_CLAUSES: usize = 1024;
 /// How deep parentheses, or changes of the operator, may nest.
 pub const MAX_DEPTH: usize = 100;
@@ -25,12 +27,16 @@ fn check_length(text: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Counts one more clause.
-fn count_clause(clauses: &mut usize) -> Result<(), ApiError> {
-    *clauses += 1;
+/// Counts one more clause. A word within a phrase costs as much as one that stands alone.
+fn count_clause(clauses: &mut usize, node: &Node) -> Result<(), ApiError> {
+    *clauses += match node {
+        Node::Phrase { text, .. } => text.split_whitespace().count().max(1),
+        _ => 1,
+    };
     if *clauses > MAX_CLAUSES {
         return Err(refuse(format!(
-            "The search text has more than {MAX_CLAUSES} words, phrases and patterns. Search for fewer at a time."
+            "The search text has more than {MAX_CLAUSES} words and patterns, with the words within phrases. Search for \
+             fewer at a time."
         )));
     }
     Ok(())

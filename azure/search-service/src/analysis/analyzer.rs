@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tantivy::tokenizer::{Token, TokenStream};
 
-use super::char_filter::{CharFilter, Edited};
+use super::char_filter::{CharFilter, Edited, most_output};
 use super::stage::Stage;
 use super::step::{Shape, Step, Term};
 use super::tokenizer::{Source, Tokenizer};
@@ -59,7 +59,8 @@ impl tantivy::tokenizer::Tokenizer for Analyzer {
         self.edited.clear();
         for filter in &self.char_filters {
             let input = self.edited.last().map_or(text, |edited| edited.text.as_str());
-            let edited = filter.apply(input);
+            // The limit is that of the text as it came: filters in a row do not multiply it.
+            let edited = filter.apply(input, most_output(text.len()));
             self.edited.push(edited);
         }
         let cut = self.edited.last().map_or(text, |edited| edited.text.as_str());

@@ -6,7 +6,15 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::html;
-use super::pattern::Replacement;
+use super::pattern::{Replacement, push_within};
+
+/// How many bytes the character filters of an analyzer may make of a text; what goes beyond is cut off there.
+///
+/// A replacement that is longer than what it replaces would else make gigabytes of a text of megabytes, and a document
+/// that was acknowledged would end the process each time it is indexed. No filter that is of use comes near this.
+pub(super) fn most_output(input: usize) -> usize {
+    input.saturating_mul(4).saturating_add(1 << 20)
+}
 
 #[derive(Debug, Clone)]
 pub(super) enum CharFilter {
@@ -20,12 +28,14 @@ pub(super) enum CharFilter {
 pub(super) struct Mappings(HashMap<char, Vec<(String, String)>>);
 
 /// A changed text, and its changes in order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Edited {
     pub(super) text: String,
     edits: Vec<Edit>,
     /// Bytes of the input that have been read.
     read: usize,
+    /// How long the text may become.
+    most: usize,
 }
 
 /// `input..input + removed` became `output..output + added`.
@@ -38,19 +48,20 @@ struct Edit {
 }
 
 impl CharFilter {
-    pub(super) fn apply(&self, text: &str) -> Edited {
-        let mut edited = Edited::default();
+    /// Gives at most `most` bytes.
+    pub(super) fn apply(&self, text: &str, most: usize) -> Edited {
+        let mut edited = Edited { text: String::new(), edits: Vec::new(), read: 0, most };
         match self {
             Self::HtmlStrip => html::strip(text, &mut edited),
             Self::Mapping(mappings) => mappings.apply(text, &mut edited),
             Self::Pattern { pattern, replacement } => {
-                let mut with = String::new();
                 for captures in pattern.captures_iter(text) {
                     let Some(whole) = captures.get(0) else { continue };
                     edited.keep_to(text, whole.start());
-                    with.clear();
-                    replacement.expand(&captures, &mut with);
-                    edited.replace(whole.len(), &with);
+                    edited.replace(whole.len(), replacement.pieces(&captures));
+                    if edited.is_full() {
+                        return edited;
+                    }
                 }
                 edited.keep_to(text, text.len());
             }
@@ -82,7 +93,10 @@ impl Mappings {
             let found = self.0.get(&c).and_then(|list| list.iter().find(|(from, _)| rest.starts_with(from)));
             if let Some((from, to)) = found {
                 edited.keep_to(text, at);
-                edited.replace(from.len(), to);
+                edited.replace(from.len(), [to.as_str()]);
+                if edited.is_full() {
+                    return;
+                }
                 skip = at + from.len();
             }
         }
@@ -93,15 +107,30 @@ impl Mappings {
 impl Edited {
     /// Takes the input unchanged up to a place.
     pub(super) fn keep_to(&mut self, input: &str, end: usize) {
-        self.text.push_str(input.get(self.read..end).unwrap_or_default());
+        self.push(input.get(self.read..end).unwrap_or_default());
         self.read = self.read.max(end);
     }
 
     /// Replaces the next `removed` bytes of the input.
-    pub(super) fn replace(&mut self, removed: usize, with: &str) {
-        self.edits.push(Edit { input: self.read, removed, output: self.text.len(), added: with.len() });
-        self.text.push_str(with);
+    pub(super) fn replace<'t>(&mut self, removed: usize, with: impl IntoIterator<Item = &'t str>) {
+        let output = self.text.len();
+        for piece in with {
+            self.push(piece);
+        }
+        // Only what was added in fact: places in the output lead back to the input even where it was cut.
+        self.edits.push(Edit { input: self.read, removed, output, added: self.text.len() - output });
         self.read += removed;
+    }
+
+    fn push(&mut self, text: &str) {
+        if !push_within(&mut self.text, text, self.most) {
+            // Nothing follows what was cut, even if it were short enough.
+            self.most = self.text.len();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.text.len() >= self.most
     }
 
     /// Where in the input a token begins that begins here in the output.
@@ -138,15 +167,53 @@ mod tests {
         CharFilter::Mapping(Arc::new(mappings))
     }
 
+    fn applied(filter: &CharFilter, text: &str) -> Edited {
+        filter.apply(text, most_output(text.len()))
+    }
+
+    #[test]
+    fn what_goes_beyond_the_limit_is_cut_and_places_still_lead_back() {
+        let pattern = compile("a", "", "here").unwrap();
+        let replacement = Replacement::parse("éé$0$0", &pattern, "here").unwrap();
+        let pattern = CharFilter::Pattern { pattern, replacement };
+        for filter in [mapping(&[("a", "ééaa")]), pattern] {
+            for (most, expected) in [
+                (14, "ééaaxééaax"),
+                (12, "ééaaxééa"),
+                // Half a letter does not fit, and what follows it is not put in its place.
+                (10, "ééaaxé"),
+                (7, "ééaax"),
+                (3, "é"),
+                (1, ""),
+            ] {
+                let edited = filter.apply("axax", most);
+                assert_eq!(edited.text, expected, "{most}");
+                for place in 0..=edited.text.len() {
+                    assert!(edited.start(place) <= 4 && edited.end(place) <= 4, "{most}: {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_text_cannot_become_gigabytes() {
+        let pattern = compile("(?s).*", "", "here").unwrap();
+        let replacement = Replacement::parse(&"$0".repeat(500), &pattern, "here").unwrap();
+        let text = "x".repeat(100_000);
+        let edited = applied(&CharFilter::Pattern { pattern, replacement }, &text);
+        assert_eq!(edited.text.len(), most_output(text.len()));
+        assert_eq!(edited.end(edited.text.len()), text.len());
+    }
+
     #[test]
     fn mappings_replace_the_longest_text_first() {
         let filter = mapping(&[("ph", "f"), ("p", "b"), ("-", ""), ("é", "ee")]);
-        assert_eq!(filter.apply("photo-päpé").text, "fotobäbee");
+        assert_eq!(applied(&filter, "photo-päpé").text, "fotobäbee");
     }
 
     #[test]
     fn places_lead_back_through_a_change() {
-        let edited = mapping(&[("ph", "f"), ("-", "")]).apply("a-photo-b");
+        let edited = applied(&mapping(&[("ph", "f"), ("-", "")]), "a-photo-b");
         assert_eq!(edited.text, "afotob");
         // `foto` is `photo`: without the hyphens around it.
         assert_eq!((edited.start(1), edited.end(5)), (2, 7));
@@ -158,7 +225,7 @@ mod tests {
     fn patterns_replace_with_groups() {
         let pattern = compile(r"(\d)(\d)", "", "here").unwrap();
         let replacement = Replacement::parse("$2$1", &pattern, "here").unwrap();
-        let edited = CharFilter::Pattern { pattern, replacement }.apply("é12x");
+        let edited = applied(&CharFilter::Pattern { pattern, replacement }, "é12x");
         assert_eq!(edited.text, "é21x");
         assert_eq!((edited.start(2), edited.end(3)), (2, 4));
     }

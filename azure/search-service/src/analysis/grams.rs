@@ -53,6 +53,9 @@ impl Stage for EdgeGrams {
     }
 }
 
+/// A longer shingle is not given: Lucene takes no longer term, in bytes.
+const LONGEST_SHINGLE: usize = 32_766;
+
 /// `shingle`: neighbours joined.
 #[derive(Clone)]
 pub(super) struct Shingles {
@@ -64,6 +67,9 @@ pub(super) struct Shingles {
     /// Stands where a word was removed.
     pub(super) filler: Arc<str>,
     pub(super) window: VecDeque<(usize, Option<Term>)>,
+    /// What follows the window. Shingles come in portions: those of a whole window may be large.
+    pub(super) waiting: VecDeque<(usize, Option<Term>)>,
+    pub(super) ended: bool,
     pub(super) any: bool,
 }
 
@@ -77,6 +83,8 @@ impl Shingles {
             separator: " ".into(),
             filler: "_".into(),
             window: VecDeque::new(),
+            waiting: VecDeque::new(),
+            ended: false,
             any: false,
         }
     }
@@ -101,6 +109,9 @@ impl Shingles {
                 }
                 None => text.push_str(&self.filler),
             }
+            if size > 1 && text.len() > LONGEST_SHINGLE {
+                break;
+            }
             if size == 1 {
                 if let (Some(term), true) = (slot, self.unigrams || alone) {
                     output.push_back(term.clone());
@@ -120,28 +131,32 @@ impl Shingles {
 }
 
 impl Stage for Shingles {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+    fn push(&mut self, term: Term, _: &str, _: &mut VecDeque<Term>) {
         let position = term.token.position;
         if let Some((last, _)) = self.window.back() {
             let first_gap = last + 1;
             // Shingles of nothing but fillers are not given, so more of them than fit are not needed.
-            for gap in (first_gap..position).take(self.max) {
-                self.window.push_back((gap, None));
-                if self.window.len() >= self.max {
-                    self.give(output);
-                }
-            }
+            self.waiting.extend((first_gap..position).take(self.max).map(|gap| (gap, None)));
         }
-        self.window.push_back((position, Some(term)));
-        if self.window.len() >= self.max {
-            self.give(output);
+        self.waiting.push_back((position, Some(term)));
+    }
+
+    fn more(&mut self, output: &mut VecDeque<Term>) {
+        while output.is_empty() {
+            if self.window.len() >= self.max {
+                self.give(output);
+            } else if let Some(next) = self.waiting.pop_front() {
+                self.window.push_back(next);
+            } else if self.ended && !self.window.is_empty() {
+                self.give(output);
+            } else {
+                return;
+            }
         }
     }
 
-    fn finish(&mut self, output: &mut VecDeque<Term>) {
-        while !self.window.is_empty() {
-            self.give(output);
-        }
+    fn finish(&mut self, _: &mut VecDeque<Term>) {
+        self.ended = true;
     }
 }
 

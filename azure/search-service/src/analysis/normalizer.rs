@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::analyzer::Filter;
-use super::char_filter::CharFilter;
+use super::char_filter::{CharFilter, most_output};
 use super::language::{FRENCH_ARTICLES, elision};
 use super::step::{Shape, Step};
 
@@ -23,7 +23,7 @@ impl Normalizer {
         }
         let mut value = text.to_owned();
         for filter in &self.char_filters {
-            value = filter.apply(&value).text;
+            value = filter.apply(&value, most_output(text.len())).text;
         }
         for shape in &self.shapes {
             shape.apply(&mut value);

@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use super::char_filter::{CharFilter, Mappings};
 use super::language::LONGEST_WORD;
-use super::pattern::{Replacement, compile};
+use super::pattern::{LONGEST_REPLACEMENT, Replacement, compile};
 use super::pieces::{CharKind, Grams, Path};
 use super::settings::Settings;
 use super::tokenizer::{Run, Tokenizer, address_pattern, classic_pattern};
@@ -173,6 +173,12 @@ pub(super) fn char_filter(settings: &Settings<'_>) -> Result<CharFilter, ApiErro
                 let to = unescape(to.trim()).ok_or_else(|| wrong("has an escape that is not complete"))?;
                 if from.is_empty() {
                     return Err(wrong("maps nothing"));
+                }
+                if to.chars().count() > LONGEST_REPLACEMENT {
+                    return Err(ApiError::invalid(format!(
+                        "{}: a mapping has more than {LONGEST_REPLACEMENT} characters after '=>'.",
+                        settings.place
+                    )));
                 }
                 if !mappings.add(from, to) {
                     return Err(wrong("maps a text that another one maps too"));

@@ -4,6 +4,11 @@ use regex::{Captures, Regex, RegexBuilder};
 
 use crate::ApiError;
 
+/// The longest replacement in a definition, in characters.
+pub(super) const LONGEST_REPLACEMENT: usize = 1_000;
+/// How long a pattern may make a word: far longer than any term that an index can hold.
+const LONGEST_REPLACED: usize = 1 << 20;
+
 /// Compiles a Java pattern. `place` names the definition that holds it.
 pub(super) fn compile(pattern: &str, flags: &str, place: &str) -> Result<Regex, ApiError> {
     let mut literal = false;
@@ -90,6 +95,11 @@ impl Replacement {
                 "{place}: the replacement '{text}' {what}. Write '$1' for a group, '\\$' for a dollar sign."
             )))
         };
+        if text.chars().count() > LONGEST_REPLACEMENT {
+            return Err(ApiError::invalid(format!(
+                "{place}: the replacement is longer than {LONGEST_REPLACEMENT} characters."
+            )));
+        }
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut chars = text.chars().peekable();
@@ -141,32 +151,48 @@ impl Replacement {
         Ok(Self(parts))
     }
 
-    pub(super) fn expand(&self, captures: &Captures<'_>, output: &mut String) {
-        for part in &self.0 {
-            match part {
-                Part::Text(text) => output.push_str(text),
-                Part::Group(group) => {
-                    output.push_str(captures.get(*group).map_or("", |found| found.as_str()))
-                }
-            }
-        }
+    /// The texts that replace a match, one after the other. Together they may be long: a group may be named often.
+    pub(super) fn pieces<'a>(&'a self, captures: &Captures<'a>) -> impl Iterator<Item = &'a str> {
+        self.0.iter().map(|part| match part {
+            Part::Text(text) => text.as_str(),
+            Part::Group(group) => captures.get(*group).map_or("", |found| found.as_str()),
+        })
     }
 
+    /// A word never grows beyond [`LONGEST_REPLACED`]; what would be longer is cut there.
     pub(super) fn replace_all(&self, pattern: &Regex, text: &mut String) {
         if !pattern.is_match(text) {
             return;
         }
+        let most = text.len().max(LONGEST_REPLACED);
         let mut output = String::with_capacity(text.len());
         let mut at = 0;
+        let mut fits = true;
         for captures in pattern.captures_iter(text) {
             let Some(whole) = captures.get(0) else { continue };
-            output.push_str(text.get(at..whole.start()).unwrap_or_default());
-            self.expand(&captures, &mut output);
+            let before = text.get(at..whole.start()).unwrap_or_default();
+            let mut pieces = std::iter::once(before).chain(self.pieces(&captures));
+            fits = pieces.all(|piece| push_within(&mut output, piece, most));
+            if !fits {
+                break;
+            }
             at = whole.end();
         }
-        output.push_str(text.get(at..).unwrap_or_default());
+        if fits {
+            push_within(&mut output, text.get(at..).unwrap_or_default(), most);
+        }
         *text = output;
     }
+}
+
+/// Appends as many letters as leave the output within `most` bytes. False when some did not fit.
+pub(super) fn push_within(output: &mut String, text: &str, most: usize) -> bool {
+    let mut end = most.saturating_sub(output.len()).min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    output.push_str(text.get(..end).unwrap_or_default());
+    end == text.len()
 }
 
 #[cfg(test)]
@@ -210,5 +236,19 @@ mod tests {
         for wrong in ["$3", "$", "${first}", "${last", "\\"] {
             assert!(Replacement::parse(wrong, &pattern, "here").is_err(), "{wrong}");
         }
+        assert!(Replacement::parse(&"é".repeat(1_000), &pattern, "here").is_ok());
+        let error = Replacement::parse(&"é".repeat(1_001), &pattern, "here").unwrap_err();
+        assert_eq!(error.message, "here: the replacement is longer than 1000 characters.");
+    }
+
+    #[test]
+    fn words_grow_only_so_far() {
+        let pattern = compile("a", "", "here").unwrap();
+        let replacement = Replacement::parse(&"éab".repeat(300), &pattern, "here").unwrap();
+        let mut text = "a".repeat(2_000);
+        replacement.replace_all(&pattern, &mut text);
+        assert!((LONGEST_REPLACED - 1..=LONGEST_REPLACED).contains(&text.len()), "{}", text.len());
+        replacement.replace_all(&pattern, &mut text);
+        assert!((LONGEST_REPLACED - 1..=LONGEST_REPLACED).contains(&text.len()), "{}", text.len());
     }
 }

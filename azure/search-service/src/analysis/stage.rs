@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use super::char_filter::most_output;
 use super::folding;
 use super::phonetic::Encoder;
-use super::step::{Term, lowered};
+use super::step::{LONGEST_STEMMED, Term, lowered};
 use super::stop_words::StopWords;
+
+/// How many words a filter keeps at a time. Only n-grams, or patterns, of a text of megabytes come to so many, and
+/// all of them would not fit into memory.
+const MOST_KEPT: usize = 500_000;
 
 /// A filter at work on one text.
 pub(super) trait Stage {
@@ -137,7 +142,7 @@ impl Stage for Limit {
     }
 }
 
-/// `unique`: each word once in the text, or once at a position.
+/// `unique`: each word once in the text, or once at a position. After [`MOST_KEPT`] words, new ones may come twice.
 #[derive(Clone, Default)]
 pub(super) struct Unique {
     pub(super) at_position: bool,
@@ -152,7 +157,9 @@ impl Stage for Unique {
             self.position = term.token.position;
         }
         if !self.seen.contains(&term.token.text) {
-            self.seen.insert(term.token.text.clone());
+            if self.seen.len() < MOST_KEPT {
+                self.seen.insert(term.token.text.clone());
+            }
             output.push_back(term);
         }
     }
@@ -197,15 +204,24 @@ impl Stage for Capture {
     fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
         let text = &term.token.text;
         let mut found: Vec<(usize, &str)> = Vec::new();
-        for pattern in self.patterns.iter() {
+        // Groups within groups, of many patterns, are a multiple of the word: what goes beyond this is left out.
+        let mut room = most_output(text.len());
+        'patterns: for pattern in self.patterns.iter() {
             for captures in pattern.captures_iter(text) {
                 let first = usize::from(captures.len() > 1);
-                found.extend(
-                    captures.iter().skip(first).flatten().map(|group| (group.start(), group.as_str())),
-                );
+                for group in captures.iter().skip(first).flatten() {
+                    let (start, group) = (group.start(), group.as_str());
+                    if group.is_empty() || self.preserve && group == text.as_str() {
+                        continue;
+                    }
+                    match room.checked_sub(group.len()) {
+                        Some(left) if found.len() < MOST_KEPT => room = left,
+                        _ => break 'patterns,
+                    }
+                    found.push((start, group));
+                }
             }
         }
-        found.retain(|(_, group)| !(group.is_empty() || self.preserve && *group == text.as_str()));
         found.sort_by_key(|(start, _)| *start);
         let groups: Vec<Term> = found.into_iter().map(|(_, group)| with_text(&term, group)).collect();
         if self.preserve || groups.is_empty() {
@@ -231,7 +247,8 @@ impl Stage for Decompound {
         let text = &term.token.text;
         let mut parts: Vec<Term> = Vec::new();
         let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-        if bounds.len() > self.min_word {
+        // A text of thousands of letters is no compound, and could have all its pieces in the list.
+        if bounds.len() > self.min_word && text.len() <= LONGEST_STEMMED {
             for (index, start) in bounds.iter().enumerate() {
                 let mut best: Option<&str> = None;
                 let ends = bounds.iter().skip(index + self.min_part);

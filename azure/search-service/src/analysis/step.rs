@@ -168,7 +168,7 @@ impl Step {
 }
 
 /// Stemmers of Snowball expect words; a text of thousands of letters is none and would only take time.
-const LONGEST_STEMMED: usize = 1000;
+pub(super) const LONGEST_STEMMED: usize = 1000;
 
 fn stem(stemmer: Stemmer, text: &mut String) {
     if text.len() > LONGEST_STEMMED {

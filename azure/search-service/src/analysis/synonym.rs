@@ -7,6 +7,9 @@ use super::stage::{Stage, with_text};
 use super::step::{Term, lowered};
 use crate::ApiError;
 
+/// The most words of one text in a rule, and of all that may stand for one text: so many terms a word may become.
+const MOST_WORDS: usize = 100;
+
 /// What stands for what; words of one side are joined by spaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
@@ -45,12 +48,23 @@ impl Rules {
             }
             for from in left {
                 let key = if ignore_case { lowered(&from) } else { from };
-                parsed.longest = parsed.longest.max(key.split(' ').count());
+                let words = key.split(' ').count();
+                parsed.longest = parsed.longest.max(words);
                 let targets = parsed.by_words.entry(key).or_default();
+                let mut given: usize = targets.iter().map(|to| to.split(' ').count()).sum();
                 for to in &right {
                     if !targets.contains(to) {
+                        given += to.split(' ').count();
+                        if given > MOST_WORDS {
+                            break;
+                        }
                         targets.push(to.clone());
                     }
+                }
+                if words.max(given) > MOST_WORDS {
+                    return Err(ApiError::invalid(format!(
+                        "{place}: a text has, or its synonyms together have, more than {MOST_WORDS} words. Remove some."
+                    )));
                 }
             }
         }
@@ -149,5 +163,32 @@ impl Stage for Synonyms {
             self.give(output);
         }
         output.append(&mut self.later);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_becomes_only_so_many_words() {
+        let parse = |rules: &[String]| Rules::parse(rules, true, false, "here");
+        let names = |range: std::ops::Range<usize>, joined: &str| {
+            range.map(|number| format!("w{number}")).collect::<Vec<_>>().join(joined)
+        };
+        assert!(parse(&[format!("a => {}", names(0..100, ", "))]).is_ok());
+        assert!(
+            parse(&[format!("a => {}", names(0..50, ",")), format!("a => {}", names(0..100, ","))]).is_ok()
+        );
+        for rules in [
+            vec![format!("a => {}", names(0..101, ", "))],
+            vec![format!("a => {}", names(0..101, " "))],
+            vec![format!("{} => a", names(0..101, " "))],
+            vec![names(0..101, ", ")],
+            vec![format!("a => {}", names(0..60, ", ")), format!("a => {}", names(50..120, ", "))],
+        ] {
+            let error = parse(&rules).unwrap_err();
+            assert!(error.message.contains("more than 100 words"), "{error}");
+        }
     }
 }

@@ -167,6 +167,26 @@ fn offsets_lead_to_the_text_as_it_was_given() {
 }
 
 #[test]
+fn character_filters_in_a_row_do_not_multiply_what_a_text_may_become() {
+    let analyzers = Analyzers::new(&json!({
+        "charFilters": [kind("PatternReplaceCharFilter", json!({
+            "name": "grow", "pattern": "a", "replacement": "a ".repeat(500),
+        }))],
+        "analyzers": [kind("CustomAnalyzer", json!({
+            "name": "mine", "tokenizer": "whitespace", "charFilters": ["grow", "grow", "grow", "grow"],
+        }))],
+    }))
+    .unwrap();
+    let text = "é a";
+    let tokens = run(&analyzers, "mine", text);
+    let length: usize = tokens.iter().map(|token| token.text.len()).sum();
+    assert!(length > 1 << 18 && length <= (1 << 20) + 4 * text.len(), "{length}");
+    for token in &tokens {
+        assert!(text.get(token.offset_from..token.offset_to).is_some(), "{token:?}");
+    }
+}
+
+#[test]
 fn parts_of_words_have_offsets_of_their_own() {
     let filter = json!({"@odata.type": "#Microsoft.Azure.Search.WordDelimiterTokenFilter", "name": "d"});
     let analyzers = Analyzers::new(&json!({
@@ -241,6 +261,18 @@ fn wrong_definitions_are_refused_and_say_why() {
         (
             json!({"charFilters": [named("MappingCharFilter", json!({"mappings": ["a=>b", "a=>c"]}))]}),
             "another one maps",
+        ),
+        (
+            json!({"charFilters": [named("MappingCharFilter", json!({"mappings": [format!("a=>{}", "b".repeat(1_001))]}))]}),
+            "a mapping has more than 1000 characters",
+        ),
+        (
+            json!({"charFilters": [named("PatternReplaceCharFilter", json!({"pattern": "a", "replacement": "b".repeat(1_001)}))]}),
+            "longer than 1000 characters",
+        ),
+        (
+            filter("SynonymTokenFilter", json!({"synonyms": [format!("a => {}", "b ".repeat(101))]})),
+            "more than 100 words",
         ),
         (
             json!({"tokenizers": [named("PatternTokenizer", json!({"pattern": "a", "group": 1}))]}),

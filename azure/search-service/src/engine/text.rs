@@ -24,6 +24,7 @@ mod words;
 
 pub use highlight::{Highlight, HighlightTerm};
 pub use pattern::Pattern;
+pub use words::{MAX_TERMS, too_many_terms};
 
 use pattern::{PatternQuery, Patterns};
 use words::{Place, Words};
@@ -60,6 +61,8 @@ pub struct BuiltText {
     pub query: Box<dyn Query>,
     /// What counts as a hit in each field. Nothing that the text excludes is here.
     pub highlight: Vec<HighlightTerm>,
+    /// How many terms were made of it.
+    pub terms: usize,
 }
 
 impl TextSearch<'_> {
@@ -80,7 +83,7 @@ impl TextSearch<'_> {
             // Stop words and nothing else.
             None => Box::new(EmptyQuery),
         };
-        Ok(BuiltText { query, highlight: builder.highlight })
+        Ok(BuiltText { query, highlight: builder.highlight, terms: builder.words.terms })
     }
 }
 
@@ -246,7 +249,7 @@ impl Builder<'_> {
             let mut hits = Vec::new();
             match slop {
                 Some(slop) => {
-                    let phrases = words::phrases(&places);
+                    let phrases = self.words.phrases(&places)?;
                     queries.extend(best(
                         phrases.into_iter().filter_map(|terms| row(column, terms, slop, &mut hits)).collect(),
                         boost,

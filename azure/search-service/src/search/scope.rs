@@ -1,5 +1,6 @@
 //! What a request searches in: an index at one moment, and the synonyms that apply to it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +11,11 @@ use crate::ApiError;
 use crate::definition::{Field, Primitive, ScoringProfile};
 use crate::engine::filter::{self, FilterScope};
 use crate::engine::snapshot::Snapshot;
-use crate::engine::text::{BuiltText, SearchField, TextSearch};
+use crate::engine::text::{BuiltText, MAX_TERMS, SearchField, TextSearch, too_many_terms};
 use crate::odata::ast::{Filter, TextMatch};
 use crate::syntax::synonyms::{CompiledSynonyms, Synonyms};
 use crate::syntax::tree::Node;
-use crate::syntax::{parse_full, parse_simple};
+use crate::syntax::{MAX_CLAUSES, parse_full, parse_simple};
 
 /// The synonym maps of the service by name, analyzed once for each analyzer that uses them.
 #[derive(Default)]
@@ -59,7 +60,14 @@ impl SynonymMaps {
         let Some(mut analyzer) = snapshot.plan.analyzers.get(analyzer) else { return Ok(None) };
         let compiled = Arc::new(synonyms.compile(&mut |text| {
             let mut words = Vec::new();
-            analyzer.token_stream(text).process(&mut |token| words.push(token.text.clone()));
+            let mut tokens = analyzer.token_stream(text);
+            while let Some(token) = tokens.next() {
+                // No search text has so many words in a row: such an alternative finds nothing.
+                if words.len() == MAX_CLAUSES {
+                    return Vec::new();
+                }
+                words.push(token.text.clone());
+            }
             words
         }));
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(place, Arc::clone(&compiled));
@@ -125,7 +133,13 @@ impl Scope<'_> {
             let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
             plan.analyzers.normalizer(name)
         };
-        let text = |text: &TextMatch| Ok(self.text(&text.search, &text.fields, text.full, text.all)?.query);
+        // A filter may search for many texts; together they may become as many terms as one search text.
+        let terms = Cell::new(0);
+        let text = |text: &TextMatch| {
+            let built = self.text(&text.search, &text.fields, text.full, text.all)?;
+            terms.set(terms.get() + built.terms);
+            if terms.get() > MAX_TERMS { Err(too_many_terms()) } else { Ok(built.query) }
+        };
         let scope = FilterScope {
             schema: &plan.definition.schema,
             columns: &plan.columns,

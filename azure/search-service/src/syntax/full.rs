@@ -228,7 +228,7 @@ impl Parser<'_> {
     }
 
     fn counted(&mut self, node: Node) -> Result<Node, ApiError> {
-        count_clause(&mut self.clauses)?;
+        count_clause(&mut self.clauses, &node)?;
         Ok(node)
     }
 

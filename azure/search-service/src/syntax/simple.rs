@@ -218,7 +218,7 @@ fn build(tokens: Vec<Token>) -> Result<Node, ApiError> {
     for token in tokens {
         match token {
             Token::Clause(node) => {
-                count_clause(&mut clauses)?;
+                count_clause(&mut clauses, &node)?;
                 level.add((node, 1))?;
             }
             Token::Open => {
@@ -364,6 +364,11 @@ mod tests {
         let changing = "a+b|".repeat(2_000);
         assert!(parse_simple(&changing).unwrap_err().message.contains("nests deeper"));
         assert!(parse_simple(&"a ".repeat(1_025)).unwrap_err().message.contains("1024"));
+        // Words of phrases count with the others.
+        assert!(parse_simple(&format!("\"{}\"", "a ".repeat(1_024))).is_ok());
+        for text in [format!("\"{}\"", "a ".repeat(1_025)), format!("\"{}\" b", "a ".repeat(1_024))] {
+            assert!(parse_simple(&text).unwrap_err().message.contains("1024"));
+        }
         assert!(parse_simple(&"a".repeat(100_001)).unwrap_err().message.contains("100000"));
         // Only the size of what counts matters.
         assert_eq!(parsed(&format!("{}a", "(".repeat(50_000))), "a");

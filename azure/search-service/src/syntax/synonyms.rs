@@ -11,6 +11,10 @@ pub const MAX_RULES: usize = 20_000;
 /// The most alternatives on one side of a rule.
 pub const MAX_ALTERNATIVES: usize = 20;
 
+/// The most alternatives that all rules together give to one source; further ones are left out. Each is compared with
+/// all others, and a search text with a few words of thousands would be refused for its size.
+const MAX_ADDED_UP: usize = 1_000;
+
 /// The rules of a map, as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Synonyms {
@@ -128,6 +132,9 @@ fn add(
         known.insert(0, source.to_vec());
     }
     for alternative in alternatives {
+        if known.len() >= MAX_ADDED_UP {
+            return;
+        }
         if !known.contains(alternative) {
             known.push(alternative.clone());
         }
@@ -242,6 +249,12 @@ mod tests {
         let synonyms = compiled("dog, puppy\ndog, canine\nthe, a\nthe dogs, hounds");
         assert_eq!(expand(&synonyms, "dog"), some(1, &["dog", "puppy", "canine", "hound"]));
         assert_eq!(expand(&synonyms, "a"), some(1, &["a"]));
+    }
+
+    #[test]
+    fn rules_of_the_same_source_add_up_only_so_far() {
+        let rules: String = (0..600).map(|at| format!("dog => cat{at}a, cat{at}b\n")).collect();
+        assert_eq!(expand(&compiled(&rules), "dog").unwrap().1.len(), MAX_ADDED_UP);
     }
 
     #[test]

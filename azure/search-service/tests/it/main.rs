@@ -14,4 +14,5 @@ mod recorded;
 mod refusals;
 mod relevance;
 mod server;
+mod text_limits;
 mod transport;

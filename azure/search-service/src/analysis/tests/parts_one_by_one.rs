@@ -1,5 +1,7 @@
 //! Tokenizers and token filters, one after the other.
 
+use std::slice::from_ref;
+
 use serde_json::{Value, json};
 
 use super::super::Analyzers;
@@ -249,4 +251,34 @@ fn words_are_delimited() {
         let filter = kind("WordDelimiterTokenFilter", settings.clone());
         assert_eq!(through(&json!("whitespace"), &[filter], text).join(" "), expected, "{settings} {text}");
     }
+}
+
+#[test]
+fn shingles_longer_than_a_term_may_be_are_left_out() {
+    let shingle = kind(
+        "ShingleTokenFilter",
+        json!({"minShingleSize": 2, "maxShingleSize": 300, "outputUnigrams": true}),
+    );
+    let split = kind("PatternTokenizer", json!({"pattern": " "}));
+    let word = "x".repeat(15_000);
+    let tokens = through(&split, from_ref(&shingle), &[word.as_str(); 5].join(" "));
+    let lengths: Vec<usize> = tokens.iter().map(|token| token.len() - 2).collect();
+    assert_eq!(lengths, [15_000, 30_001, 15_000, 30_001, 15_000, 30_001, 15_000, 30_001, 15_000]);
+    // A window larger than the text gives all it has.
+    let tokens = through(&split, &[shingle], "a b c");
+    assert_eq!(tokens, ["a@0", "a b@0", "a b c@0", "b@1", "b c@1", "c@2"]);
+}
+
+#[test]
+fn captures_and_parts_of_a_huge_word_are_bounded() {
+    let nested = format!("{}.*{}", "(".repeat(50), ")".repeat(50));
+    let capture = kind("PatternCaptureTokenFilter", json!({"patterns": [nested], "preserveOriginal": false}));
+    let word = "x".repeat(200_000);
+    let given = through(&json!("keyword"), &[capture], &word).len();
+    // One MiB and four times the word.
+    assert_eq!(given, 9);
+
+    let decompound = kind("DictionaryDecompounderTokenFilter", json!({"wordList": ["xx", "xxx"]}));
+    assert_eq!(through(&json!("keyword"), from_ref(&decompound), &word).len(), 1);
+    assert_eq!(through(&json!("keyword"), &[decompound], "xxxxx").len(), 8);
 }

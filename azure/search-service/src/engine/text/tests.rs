@@ -2,7 +2,8 @@ use proptest::prelude::*;
 use tantivy::collector::{DocSetCollector, TopDocs};
 use tantivy::schema::{Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{
-    AlphaNumOnlyFilter, Language, LowerCaser, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
+    AlphaNumOnlyFilter, Language, LowerCaser, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer, Token,
+    TokenStream, Tokenizer,
 };
 use tantivy::{Index, Searcher, TantivyDocument};
 
@@ -287,6 +288,84 @@ fn refuses_patterns_that_are_wrong_or_too_large() {
     }
     let node = Node::Field { path: "nowhere".into(), node: Box::new(Node::Term("a".into())) };
     assert!(hotels.build(&node, &["title"], false).unwrap_err().message.contains("`nowhere`"));
+}
+
+/// Makes terms of a text without end, at one place or at one after the other.
+#[derive(Clone)]
+struct Endless {
+    step: usize,
+    token: Token,
+}
+
+impl Tokenizer for Endless {
+    type TokenStream<'a> = Self;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self {
+        let token = Token { position: 0, text: text.to_owned(), ..Token::default() };
+        Self { step: self.step, token }
+    }
+}
+
+impl TokenStream for Endless {
+    fn advance(&mut self) -> bool {
+        self.token.position += self.step;
+        self.token.text.push('a');
+        self.token.text.truncate(200);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[test]
+fn analysis_stops_where_terms_become_too_many() {
+    let hotels = Hotels::new();
+    for step in [0, 1] {
+        for text in ["x", "\"x y\""] {
+            let analyzer = TextAnalyzer::from(Endless { step, token: Token::default() });
+            let field = SearchField { analyzer, ..hotels.field("text").unwrap() };
+            let node = parse_simple(text).unwrap();
+            let search = TextSearch { node: &node, fields: vec![field], others: &|_| None, all: false };
+            let error = search.build().unwrap_err();
+            assert_eq!(error.status, 400);
+            assert!(error.message.contains("32768 terms"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_few_giant_terms_are_too_many_too() {
+    let hotels = Hotels::new();
+    let field = hotels.field("title").unwrap();
+    // Nothing searches for so long a word; a character filter may make it of a short one.
+    let node = Node::Term("a".repeat(17 << 20));
+    let search = TextSearch { node: &node, fields: vec![field], others: &|_| None, all: false };
+    assert!(search.build().unwrap_err().message.contains("16 MiB"));
+}
+
+#[test]
+fn synonyms_of_a_long_phrase_multiply_only_so_far() {
+    let hotels = Hotels::new();
+    let built = |words: usize| {
+        let node = parse_simple(&format!("\"{}\"", "sea ".repeat(words))).unwrap();
+        hotels.build(&node, &["text"], false).unwrap()
+    };
+    let (short, long) = (built(5), built(1_024));
+    assert_eq!(short.highlight.len(), 32);
+    assert_eq!(long.highlight.len(), 4);
+    assert!(long.terms < 8_192, "{}", long.terms);
+    // A phrase of the syntax is never longer; one of an analyzer that cuts letter by letter is.
+    let node = Node::Phrase { text: "sea ".repeat(8_000), slop: 0 };
+    assert_eq!(hotels.build(&node, &["text"], false).unwrap().highlight.len(), 1);
+    // Each field in turn: the third is one too many.
+    let error = hotels.build(&node, &["text", "text", "text"], false).unwrap_err();
+    assert!(error.message.contains("32768 terms"), "{error}");
 }
 
 #[test]

@@ -1,13 +1,19 @@
 //! What analysis and synonyms make of a word or a phrase in one field.
 
+use std::collections::HashSet;
+
 use super::SearchField;
 use crate::ApiError;
 use crate::syntax::synonyms::CompiledSynonyms;
 
 /// The most terms that one search text may become, over all fields.
-const MAX_TERMS: usize = 32_768;
+pub const MAX_TERMS: usize = 32_768;
+/// The most bytes of all these terms.
+const MAX_BYTES: usize = 16 << 20;
 /// The most phrases that the alternatives within one phrase may multiply to; further alternatives are left out.
 const MAX_PHRASES: usize = 64;
+/// The most terms of these phrases together: a long phrase multiplies to fewer.
+const MAX_PHRASE_TERMS: usize = 4_096;
 
 /// Terms with their positions.
 pub(super) type Row = Vec<(usize, String)>;
@@ -23,10 +29,11 @@ pub(super) struct Place {
     pub(super) alternatives: Vec<Row>,
 }
 
-/// Counts terms, so that no text becomes too many of them.
+/// Counts terms while they are made, so that no text becomes too many of them.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    terms: usize,
+    pub(super) terms: usize,
+    bytes: usize,
 }
 
 impl Words {
@@ -35,89 +42,127 @@ impl Words {
         field: &mut SearchField<'_>,
         text: &str,
     ) -> Result<Vec<Place>, ApiError> {
-        let mut places = places(field, text);
-        if let Some(synonyms) = field.synonyms.filter(|synonyms| !synonyms.is_empty()) {
-            places = with_synonyms(places, synonyms);
+        let places = self.places(field, text)?;
+        match field.synonyms.filter(|synonyms| !synonyms.is_empty()) {
+            Some(synonyms) => self.with_synonyms(places, synonyms),
+            None => Ok(places),
         }
-        self.terms += places.iter().flat_map(|place| &place.alternatives).map(Vec::len).sum::<usize>();
-        if self.terms > MAX_TERMS {
-            let message = format!(
-                "Fields, analyzers and synonyms make more than {MAX_TERMS} terms of the search text. Shorten it, or \
-                 search fewer fields."
-            );
-            return Err(ApiError::parameter("search", message));
+    }
+
+    fn count(&mut self, term: &str) -> Result<(), ApiError> {
+        self.terms += 1;
+        self.bytes += term.len();
+        if self.terms > MAX_TERMS || self.bytes > MAX_BYTES { Err(too_many_terms()) } else { Ok(()) }
+    }
+
+    /// Each term is counted as it comes: an analyzer that makes millions of a word is not waited for.
+    fn places(&mut self, field: &mut SearchField<'_>, text: &str) -> Result<Vec<Place>, ApiError> {
+        let mut places: Vec<Place> = Vec::new();
+        // The terms of the last place: n-grams may put thousands there.
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut tokens = field.analyzer.token_stream(text);
+        while let Some(token) = tokens.next() {
+            self.count(&token.text)?;
+            let row = || vec![(0, token.text.clone())];
+            match places.last_mut() {
+                // Filters put variants of a term at its own position.
+                Some(place) if place.at == token.position => {
+                    if seen.insert(token.text.clone()) {
+                        place.alternatives.push(row());
+                    }
+                }
+                _ => {
+                    seen.clear();
+                    seen.insert(token.text.clone());
+                    places.push(Place { at: token.position, width: 1, alternatives: vec![row()] });
+                }
+            }
         }
         Ok(places)
     }
-}
 
-fn places(field: &mut SearchField<'_>, text: &str) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    let mut tokens = field.analyzer.token_stream(text);
-    while let Some(token) = tokens.next() {
-        let row = vec![(0, token.text.clone())];
-        match places.last_mut() {
-            // Filters put variants of a term at its own position.
-            Some(place) if place.at == token.position => {
-                if !place.alternatives.contains(&row) {
-                    place.alternatives.push(row);
+    fn with_synonyms(
+        &mut self,
+        places: Vec<Place>,
+        synonyms: &CompiledSynonyms,
+    ) -> Result<Vec<Place>, ApiError> {
+        let terms: Vec<String> = places
+            .iter()
+            .map(|place| place.alternatives.first().and_then(|row| row.first()).map(|(_, text)| text.clone()))
+            .map(Option::unwrap_or_default)
+            .collect();
+        let mut expanded = Vec::with_capacity(places.len());
+        let mut places = places.into_iter();
+        let mut rest = terms.as_slice();
+        while let Some(place) = places.next() {
+            let Some((taken, alternatives)) = synonyms.expand(rest) else {
+                rest = rest.get(1..).unwrap_or_default();
+                expanded.push(place);
+                continue;
+            };
+            rest = rest.get(taken..).unwrap_or_default();
+            // `nth` is used for its walk: the places that the rule took are gone.
+            let last = if taken > 1 { places.nth(taken - 2) } else { None };
+            let end = last.map_or(place.at + place.width, |last| last.at + last.width);
+            for term in alternatives.iter().flatten() {
+                self.count(term)?;
+            }
+            let mut rows: Vec<Row> =
+                alternatives.iter().map(|terms| terms.iter().cloned().enumerate().collect()).collect();
+            if taken == 1 {
+                // Variants beyond the first, which analysis put here, are no business of the rule.
+                rows.extend(place.alternatives.into_iter().skip(1));
+            }
+            expanded.push(Place { at: place.at, width: end.saturating_sub(place.at), alternatives: rows });
+        }
+        Ok(expanded)
+    }
+
+    /// All rows that a phrase may be, over the alternatives of its places. Gaps (stop words) stay gaps.
+    pub(super) fn phrases(&mut self, places: &[Place]) -> Result<Vec<Row>, ApiError> {
+        let longest: usize =
+            places.iter().filter_map(|place| place.alternatives.iter().map(Vec::len).max()).sum();
+        let most = MAX_PHRASES.min(MAX_PHRASE_TERMS / longest.max(1)).max(1);
+        // With how many positions each row is longer than the text so far.
+        let mut rows: Vec<(Row, isize)> = vec![(Vec::new(), 0)];
+        for place in places {
+            let allowed = (most / rows.len()).max(1);
+            let Some((first, others)) = place.alternatives.split_first() else { continue };
+            let others = others.get(..others.len().min(allowed - 1)).unwrap_or_default();
+            let mut next = Vec::with_capacity(rows.len() * (others.len() + 1));
+            for (mut row, mut longer) in rows {
+                // Rows are copied only where they part: the first alternative takes the row that is there.
+                let copies = others.iter().map(|other| (row.clone(), longer, other)).collect::<Vec<_>>();
+                append(&mut row, &mut longer, place, first);
+                next.push((row, longer));
+                for (mut row, mut longer, other) in copies {
+                    append(&mut row, &mut longer, place, other);
+                    next.push((row, longer));
                 }
             }
-            _ => places.push(Place { at: token.position, width: 1, alternatives: vec![row] }),
+            rows = next;
         }
+        let rows: Vec<Row> = rows.into_iter().map(|(row, _)| row).filter(|row| !row.is_empty()).collect();
+        // The terms of one row have been counted.
+        for (_, term) in rows.iter().skip(1).flatten() {
+            self.count(term)?;
+        }
+        Ok(rows)
     }
-    places
 }
 
-fn with_synonyms(places: Vec<Place>, synonyms: &CompiledSynonyms) -> Vec<Place> {
-    let terms: Vec<String> = places
-        .iter()
-        .map(|place| place.alternatives.first().and_then(|row| row.first()).map(|(_, text)| text.clone()))
-        .map(Option::unwrap_or_default)
-        .collect();
-    let mut expanded = Vec::with_capacity(places.len());
-    let mut places = places.into_iter();
-    let mut rest = terms.as_slice();
-    while let Some(place) = places.next() {
-        let Some((taken, alternatives)) = synonyms.expand(rest) else {
-            rest = rest.get(1..).unwrap_or_default();
-            expanded.push(place);
-            continue;
-        };
-        rest = rest.get(taken..).unwrap_or_default();
-        // `nth` is used for its walk: the places that the rule took are gone.
-        let last = if taken > 1 { places.nth(taken - 2) } else { None };
-        let end = last.map_or(place.at + place.width, |last| last.at + last.width);
-        let mut rows: Vec<Row> =
-            alternatives.iter().map(|terms| terms.iter().cloned().enumerate().collect()).collect();
-        if taken == 1 {
-            // Variants beyond the first, which analysis put here, are no business of the rule.
-            rows.extend(place.alternatives.into_iter().skip(1));
-        }
-        expanded.push(Place { at: place.at, width: end.saturating_sub(place.at), alternatives: rows });
-    }
-    expanded
+fn append(row: &mut Row, longer: &mut isize, place: &Place, alternative: &Row) {
+    let start = place.at.saturating_add_signed(*longer);
+    row.extend(alternative.iter().map(|(at, text)| (start + at, text.clone())));
+    let width = alternative.last().map_or(0, |(at, _)| at + 1);
+    *longer += width as isize - place.width as isize;
 }
 
-/// All rows that a phrase may be, over the alternatives of its places. Gaps (stop words) stay gaps.
-pub(super) fn phrases(places: &[Place]) -> Vec<Row> {
-    // With how many positions each row is longer than the text so far.
-    let mut rows: Vec<(Row, isize)> = vec![(Vec::new(), 0)];
-    for place in places {
-        let allowed = (MAX_PHRASES / rows.len()).max(1);
-        let alternatives = || place.alternatives.iter().take(allowed);
-        rows = rows
-            .iter()
-            .flat_map(|(row, longer)| {
-                alternatives().map(move |alternative| {
-                    let start = place.at.saturating_add_signed(*longer);
-                    let mut row = row.clone();
-                    row.extend(alternative.iter().map(|(at, text)| (start + at, text.clone())));
-                    let width = alternative.last().map_or(0, |(at, _)| at + 1);
-                    (row, longer + width as isize - place.width as isize)
-                })
-            })
-            .collect();
-    }
-    rows.into_iter().map(|(row, _)| row).filter(|row| !row.is_empty()).collect()
+pub fn too_many_terms() -> ApiError {
+    let message = format!(
+        "Fields, analyzers and synonyms make more than {MAX_TERMS} terms, or {} MiB of them, of the search text. \
+         Shorten it, or search fewer fields.",
+        MAX_BYTES >> 20
+    );
+    ApiError::parameter("search", message)
 }

@@ -179,6 +179,7 @@ fn refuses_bombs() {
     let deepest = format!("{}a{}", "-(".repeat(100), ")".repeat(100));
     drop(parse(&deepest).unwrap());
     assert!(refused(&"a ".repeat(1_025)).contains("1024"));
+    assert!(refused(&format!("b \"{}\"~2", "a ".repeat(1_024))).contains("1024"));
     assert!(refused(&"a".repeat(100_001)).contains("100000"));
 }
 
