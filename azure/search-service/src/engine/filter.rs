@@ -27,6 +27,7 @@ use crate::ApiError;
 use crate::analysis::Normalizer;
 use crate::definition::Schema;
 use crate::odata::ast::{Filter, Literal, Operator, Path, TextMatch};
+use crate::odata::evaluate::ordered;
 use crate::odata::{self, geo};
 
 /// What a filter is compiled against.
@@ -72,7 +73,7 @@ pub fn compile(filter: &Filter, scope: &FilterScope<'_>) -> Result<Box<dyn Query
         Filter::Distance { path, point, operator, kilometres } => {
             let (from, operator, limit) = (*point, *operator, *kilometres);
             on_point(filter, path, scope, move |point| {
-                compares(geo::kilometres(from, point), operator, limit)
+                ordered(&geo::kilometres(from, point), operator, &limit)
             })
         }
         Filter::Within { path, ring } => {
@@ -203,15 +204,4 @@ fn silent(query: impl Query) -> Box<dyn Query> {
 /// Whether a document may have several values at the path.
 fn is_multiple(path: &Path, scope: &FilterScope<'_>) -> bool {
     scope.schema.find(&path.field).is_none_or(|field| field.multiple)
-}
-
-fn compares(left: f64, operator: Operator, right: f64) -> bool {
-    match operator {
-        Operator::Equal => left == right,
-        Operator::NotEqual => left != right,
-        Operator::Less => left < right,
-        Operator::LessOrEqual => left <= right,
-        Operator::Greater => left > right,
-        Operator::GreaterOrEqual => left >= right,
-    }
 }

@@ -104,7 +104,7 @@ fn double(value: &Value) -> Option<f64> {
     }
 }
 
-fn ordered<T: PartialOrd + ?Sized>(left: &T, operator: Operator, right: &T) -> bool {
+pub(crate) fn ordered<T: PartialOrd + ?Sized>(left: &T, operator: Operator, right: &T) -> bool {
     match operator {
         Operator::Equal => left == right,
         Operator::NotEqual => left != right,

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 
+use crate::documents::write_date;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalendarUnit {
     Minute,
@@ -60,14 +62,9 @@ fn floor(value: i64, step: i64) -> i64 {
 
 /// `2024-01-31T12:00:00Z`, with milliseconds only when there are some.
 pub fn render_date(moment: i64) -> String {
-    let Some(date) = DateTime::<Utc>::from_timestamp_millis(moment) else { return String::new() };
-    let format = if moment % 1000 == 0 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.3fZ" };
-    date.format(format).to_string()
-}
-
-/// `2024-01-31T12:00:00+01:00` in milliseconds since 1970.
-pub(super) fn parse_date(text: &str) -> Option<i64> {
-    DateTime::parse_from_rfc3339(text).ok().map(|date| date.timestamp_millis())
+    let mut date = Vec::new();
+    write_date(moment, &mut date);
+    String::from_utf8(date).unwrap_or_default()
 }
 
 /// `-01:00`, `+0130` or `2` in milliseconds.

@@ -2,9 +2,10 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::calendar::{Calendar, CalendarUnit, parse_date, parse_offset};
+use super::calendar::{Calendar, CalendarUnit, parse_offset};
 use crate::ApiError;
 use crate::definition::{Field, Primitive, Schema};
+use crate::documents::parse_date;
 
 /// One facet of a request.
 #[derive(Debug, Clone, PartialEq)]
