@@ -9,7 +9,7 @@ const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 const READ_BUFFER_BYTES = 256 * 1024;
 const HEADER_BYTES = 4;
 /** Messages handled in one turn of the event loop: the first answers of a crowd leave while the last ones wait. */
-const AT_ONCE = 16;
+const AT_ONCE = 12;
 
 /** Connects to `unix:/path` or `tcp:host:port`. `on` has `open()`, `message(object)` and `close(sentence or null)`. */
 function connect(address, on) {
