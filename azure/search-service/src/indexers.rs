@@ -21,7 +21,6 @@ pub use run::{Job, Outcome, Run, Runner, Target};
 pub use scheduler::Indexers;
 pub use skills::Skillset;
 pub use source::{DataSourceDefinition, Places};
-pub use state::{FileState, MemoryState, StateStore};
 pub use status::Limits;
 
 #[cfg(test)]

@@ -114,20 +114,6 @@ impl IndexDefinition {
             .flatten()
             .collect()
     }
-
-    /// Every normalizer that a field names, built-in or custom.
-    pub fn normalizer_names(&self) -> BTreeSet<&str> {
-        self.schema.leaves().into_iter().filter_map(|field| field.normalizer.as_deref()).collect()
-    }
-
-    /// Every synonym map that a field names.
-    pub fn synonym_map_names(&self) -> BTreeSet<&str> {
-        self.schema
-            .leaves()
-            .into_iter()
-            .flat_map(|field| field.synonym_maps.iter().map(String::as_str))
-            .collect()
-    }
 }
 
 fn check_name(name: &str) -> Result<(), ApiError> {

@@ -133,16 +133,6 @@ impl ParseOptions {
         !self.without_extensions.contains(&extension)
             && (self.only_extensions.is_empty() || self.only_extensions.contains(&extension))
     }
-
-    /// Whether one blob gives several documents, which need a key each.
-    pub fn gives_many(&self) -> bool {
-        self.extract == Extract::Everything
-            && match self.mode {
-                Mode::Default | Mode::Text | Mode::Json => false,
-                Mode::JsonArray { .. } | Mode::JsonLines | Mode::Delimited { .. } => true,
-                Mode::Markdown { sections, .. } => sections,
-            }
-    }
 }
 
 impl Mode {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use redb::{TableDefinition, TableError};
 
-use super::state::{BlobState, Record, StateError, StateStore};
+use super::state::{BlobState, Record, StateError};
 use crate::database::Database;
 
 /// From indexer and blob to what was seen of it.
@@ -13,7 +13,7 @@ const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Keeps everything in one file.
+/// Keeps everything in one file. Calls may block.
 pub struct RedbState {
     database: Database,
 }
@@ -48,15 +48,16 @@ impl RedbState {
     }
 }
 
-impl StateStore for RedbState {
-    fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
+impl RedbState {
+    pub fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
         let transaction = self.database.read().map_err(failed)?;
         let blobs = transaction.open_table(BLOBS).map_err(failed)?;
         let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
         Ok(Some(serde_json::from_slice(found.value())?))
     }
 
-    fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
+    /// Writes all changes or none; `None` removes a blob.
+    pub fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
         let transaction = self.begin_write()?;
         {
             let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
@@ -75,7 +76,8 @@ impl StateStore for RedbState {
         transaction.commit().map_err(failed)
     }
 
-    fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
+    /// Names of all known blobs, sorted.
+    pub fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
         let transaction = self.database.read().map_err(failed)?;
         let blobs = transaction.open_table(BLOBS).map_err(failed)?;
         let mut names = Vec::new();
@@ -90,13 +92,14 @@ impl StateStore for RedbState {
         Ok(names)
     }
 
-    fn clear(&self, indexer: &str) -> Result<(), StateError> {
+    /// Forgets all blobs; the record stays.
+    pub fn clear(&self, indexer: &str) -> Result<(), StateError> {
         let transaction = self.begin_write()?;
         Self::remove_blobs(&transaction, indexer)?;
         transaction.commit().map_err(failed)
     }
 
-    fn record(&self, indexer: &str) -> Result<Record, StateError> {
+    pub fn record(&self, indexer: &str) -> Result<Record, StateError> {
         let transaction = self.database.read().map_err(failed)?;
         let records = transaction.open_table(RECORDS).map_err(failed)?;
         match records.get(indexer).map_err(failed)? {
@@ -105,7 +108,7 @@ impl StateStore for RedbState {
         }
     }
 
-    fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
+    pub fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
         let transaction = self.begin_write()?;
         {
             let mut records = transaction.open_table(RECORDS).map_err(failed)?;
@@ -114,7 +117,8 @@ impl StateStore for RedbState {
         transaction.commit().map_err(failed)
     }
 
-    fn remove(&self, indexer: &str) -> Result<(), StateError> {
+    /// The indexer was deleted.
+    pub fn remove(&self, indexer: &str) -> Result<(), StateError> {
         let transaction = self.begin_write()?;
         Self::remove_blobs(&transaction, indexer)?;
         transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;

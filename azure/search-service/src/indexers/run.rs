@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 
 use self::pass::{Pass, Stop};
 use super::definition::IndexerDefinition;
+use super::redb_state::RedbState;
 use super::skills::Skillset;
 use super::source::{DataSourceDefinition, Places};
-use super::state::{Record, StateStore};
+use super::state::Record;
 use super::status::{
     ExecutionResult, ExecutionStatus, INDEXING_ALL, INDEXING_RESET, ItemError, ItemWarning, Limits, time,
 };
@@ -68,7 +69,7 @@ struct Messages {
 
 /// Runs indexers, one call per run.
 pub struct Runner {
-    store: Arc<dyn StateStore>,
+    store: Arc<RedbState>,
     places: Places,
     pub limits: Limits,
     /// Held while a record is read, changed and written.
@@ -79,7 +80,7 @@ pub struct Runner {
 const MOST_MESSAGES: usize = 1_000;
 
 impl Runner {
-    pub fn new(store: Arc<dyn StateStore>, places: Places, limits: Limits) -> Self {
+    pub fn new(store: Arc<RedbState>, places: Places, limits: Limits) -> Self {
         Self { store, places, limits, records: Mutex::new(()) }
     }
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::definition::IndexerDefinition;
+use super::redb_state::RedbState;
 use super::run::{Job, Run, Runner};
 use super::source::Places;
-use super::state::StateStore;
 use super::status::{self, ExecutionResult, ExecutionStatus, Limits};
 use crate::ApiError;
 
@@ -29,7 +29,7 @@ pub struct Ticket {
 }
 
 impl Indexers {
-    pub fn new(store: Arc<dyn StateStore>, places: Places, limits: Limits) -> Arc<Self> {
+    pub fn new(store: Arc<RedbState>, places: Places, limits: Limits) -> Arc<Self> {
         Arc::new(Self { runner: Runner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
     }
 

@@ -130,7 +130,11 @@ impl Bench {
 
     fn with(configuration: Value, index: Index, limits: Limits) -> Self {
         let folder = Folder::new();
-        let indexers = Indexers::new(Arc::new(MemoryState::default()), folder.places(), limits);
+        let indexers = Indexers::new(
+            Arc::new(RedbState::open(&folder.0.join("state.redb")).unwrap()),
+            folder.places(),
+            limits,
+        );
         let indexer = json!({"name": "ix", "dataSourceName": "ds", "targetIndexName": "idx",
             "parameters": {"configuration": configuration}});
         let source = json!({"name": "ds", "type": "azureblob", "container": {"name": "docs"},

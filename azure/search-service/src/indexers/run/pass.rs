@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use super::{Job, Run};
 use crate::ApiError;
 use crate::definition::field::Schema;
+use crate::indexers::RedbState;
 use crate::indexers::mapping::{Mapper, Piece};
 use crate::indexers::parse::{self, Item};
 use crate::indexers::skills::tree::{Node, weight};
 use crate::indexers::source::{Blob, Deletion, Source};
-use crate::indexers::state::{BlobState, StateError, StateStore};
+use crate::indexers::state::{BlobState, StateError};
 use crate::indexers::status::Limits;
 
 /// Why a run ends before its last blob.
@@ -28,7 +29,7 @@ pub(super) enum Stop {
 }
 
 pub(super) struct Pass<'a> {
-    store: &'a dyn StateStore,
+    store: &'a RedbState,
     pub(super) job: &'a Job,
     pub(super) run: &'a Run,
     pub(super) source: &'a Source,
@@ -70,7 +71,7 @@ const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 impl<'a> Pass<'a> {
     pub(super) fn new(
-        store: &'a dyn StateStore,
+        store: &'a RedbState,
         job: &'a Job,
         run: &'a Run,
         source: &'a Source,

@@ -79,7 +79,7 @@ fn state_in_a_file_survives() {
     let folder = Folder::new();
     let kept = state::BlobState { modified: 5, size: 6, keys: vec!["k".into()], all_keys: true };
     {
-        let store = FileState::open(&folder.0.join("state")).unwrap();
+        let store = RedbState::open(&folder.0.join("state.redb")).unwrap();
         store.save("Ix-1", vec![("a".into(), Some(kept.clone())), ("b".into(), Some(kept.clone()))]).unwrap();
         store.save("Ix-1", vec![("b".into(), None)]).unwrap();
         store.save("gone", vec![("b".into(), None)]).unwrap();
@@ -87,7 +87,7 @@ fn state_in_a_file_survives() {
         store.save_record("Ix-1", &record).unwrap();
         store.remove("gone").unwrap();
     }
-    let store = FileState::open(&folder.0.join("state")).unwrap();
+    let store = RedbState::open(&folder.0.join("state.redb")).unwrap();
     assert_eq!(store.blob("Ix-1", "a").unwrap(), Some(kept));
     assert_eq!(store.names("Ix-1").unwrap(), ["a"]);
     assert_eq!(store.record("Ix-1").unwrap().tracking.as_deref(), Some("t"));
