@@ -39,14 +39,8 @@ impl Plan {
         }
         let vector_search = VectorSearch::parse(definition.json.get("vectorSearch").unwrap_or(&Value::Null))?;
         for field in schema.leaves() {
-            if let Some(vector) = &field.vector
-                && vector_search.settings(vector).is_none()
-            {
-                let (path, profile) = (&field.path, &vector.profile);
-                let message = format!(
-                    "The field '{path}' names the vector profile '{profile}', whose algorithm does not exist."
-                );
-                return Err(ApiError::invalid(message));
+            if let Some(vector) = &field.vector {
+                vector_search.check(&field.path, vector)?;
             }
         }
         let columns = Columns::new(schema, &definition.suggested());

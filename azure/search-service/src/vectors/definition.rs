@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::members::Members;
 use super::metric::Metric;
 use super::set::VectorSettings;
 use super::value::vector_length;
 use crate::ApiError;
-use crate::definition::{FieldType, Primitive, VectorField};
+use crate::definition::VectorField;
 
 /// `vectorSearch`, checked: every name that a profile refers to exists.
 ///
@@ -79,7 +79,7 @@ impl VectorSearch {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// The algorithm that a field is searched with. A field made by [`VectorSearch::field`] always has one.
+    /// The algorithm that a field is searched with. A field that has passed [`VectorSearch::check`] has one.
     pub fn algorithm(&self, field: &VectorField) -> Option<&Algorithm> {
         let profile = self.profile(&field.profile)?;
         self.algorithms.iter().find(|algorithm| algorithm.name == profile.algorithm)
@@ -95,72 +95,23 @@ impl VectorSearch {
         Some(VectorSettings { metric: algorithm.metric, length: vector_length(field), hnsw })
     }
 
-    /// Reads what makes a field a vector field: `dimensions`, `vectorSearchProfile` and `vectorEncoding`.
-    ///
-    /// `None` when it is an ordinary field. `path` is only for messages.
-    pub fn field(
-        &self,
-        path: &str,
-        kind: FieldType,
-        members: &Map<String, Value>,
-    ) -> Result<Option<VectorField>, ApiError> {
-        use Primitive::{Byte, Half, Int16, SByte, Single};
+    /// Whether a field can be searched as its definition says: its profile exists, and its metric fits its encoding.
+    pub fn check(&self, path: &str, field: &VectorField) -> Result<(), ApiError> {
         let refuse = |message: String| Err(ApiError::invalid(format!("The field '{path}' {message}")));
-        let get = |name: &str| members.get(name).filter(|value| !value.is_null());
-        let FieldType::Many(element @ (Single | Half | Int16 | SByte | Byte)) = kind else {
-            let stray = ["dimensions", "vectorSearchProfile", "vectorEncoding"]
-                .into_iter()
-                .find(|&name| get(name).is_some());
-            return match stray {
-                None => Ok(None),
-                Some(name) => refuse(format!(
-                    "has '{name}', which only vector fields have. Their type is Collection(Edm.Single), or a collection \
-                     of Edm.Half, Edm.Int16, Edm.SByte or Edm.Byte."
-                )),
-            };
-        };
-
-        let dimensions = get("dimensions").and_then(Value::as_u64).filter(|count| (2..=4096).contains(count));
-        let Some(dimensions) = dimensions else {
-            return refuse(
-                "is a vector field and needs 'dimensions': a whole number from 2 to 4096.".to_owned(),
-            );
-        };
-        let Some(profile) = get("vectorSearchProfile").and_then(Value::as_str) else {
-            return refuse(
-                "is a vector field and needs 'vectorSearchProfile': the name of a profile.".to_owned(),
-            );
-        };
-        let packed_bits = match get("vectorEncoding").map(Value::as_str) {
-            None => false,
-            Some(Some("packedBit")) => true,
-            Some(_) => return refuse("has a 'vectorEncoding' other than packedBit.".to_owned()),
-        };
-        if packed_bits != (element == Byte) {
-            return refuse(
-                "needs both, Collection(Edm.Byte) and the 'vectorEncoding' packedBit, or none of them."
-                    .to_owned(),
-            );
-        }
-        if packed_bits && dimensions % 8 != 0 {
-            return refuse(
-                "packs eight bits into a byte, so its 'dimensions' must be a multiple of 8.".to_owned(),
-            );
-        }
-        let field = VectorField { dimensions: dimensions as usize, profile: profile.to_owned(), packed_bits };
-        let Some(algorithm) = self.algorithm(&field) else {
+        let Some(algorithm) = self.algorithm(field) else {
             let known = names(self.profiles.iter().map(|profile| profile.name.as_str()));
+            let profile = &field.profile;
             return refuse(format!(
                 "refers to the vector search profile '{profile}', which does not exist. There is {known}."
             ));
         };
-        if packed_bits != (algorithm.metric == Metric::Hamming) {
+        if field.packed_bits != (algorithm.metric == Metric::Hamming) {
             return refuse(format!(
                 "uses the algorithm '{}'. The metric hamming is for fields of packed bits, and they need it.",
                 algorithm.name
             ));
         }
-        Ok(Some(field))
+        Ok(())
     }
 
     fn check_names(&self) -> Result<(), ApiError> {

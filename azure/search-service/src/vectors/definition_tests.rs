@@ -26,31 +26,27 @@ fn search() -> VectorSearch {
     .unwrap()
 }
 
-fn field(kind: FieldType, members: Value) -> Result<Option<VectorField>, ApiError> {
-    search().field("v", kind, members.as_object().unwrap())
+fn field(dimensions: usize, profile: &str, packed_bits: bool) -> VectorField {
+    VectorField { dimensions, profile: profile.to_owned(), packed_bits }
 }
-
-const SINGLE: FieldType = FieldType::Many(Primitive::Single);
-const BYTE: FieldType = FieldType::Many(Primitive::Byte);
 
 #[test]
 fn a_field_leads_to_its_settings() {
     let search = search();
-    let settings = |kind, members: Value| {
-        let field = search.field("v", kind, members.as_object().unwrap()).unwrap().unwrap();
+    let settings = |field: VectorField| {
+        search.check("v", &field).unwrap();
         search.settings(&field).unwrap()
     };
-    let plain = settings(SINGLE, json!({"dimensions": 3, "vectorSearchProfile": "p"}));
     let hnsw = Some(HnswParameters { m: 4, ef_construction: 400, ef_search: 500 });
-    assert_eq!(plain, VectorSettings { metric: Metric::Cosine, length: 3, hnsw });
-    let tuned = settings(SINGLE, json!({"dimensions": 4096, "vectorSearchProfile": "t"}));
+    let plain = VectorSettings { metric: Metric::Cosine, length: 3, hnsw };
+    assert_eq!(settings(field(3, "p", false)), plain);
     let hnsw = Some(HnswParameters { m: 10, ef_construction: 1000, ef_search: 100 });
-    assert_eq!(tuned, VectorSettings { metric: Metric::Euclidean, length: 4096, hnsw });
-    let all =
-        settings(FieldType::Many(Primitive::SByte), json!({"dimensions": 2, "vectorSearchProfile": "a"}));
-    assert_eq!(all, VectorSettings { metric: Metric::DotProduct, length: 2, hnsw: None });
-    let members = json!({"dimensions": 64, "vectorSearchProfile": "b", "vectorEncoding": "packedBit"});
-    assert_eq!(settings(BYTE, members), VectorSettings { metric: Metric::Hamming, length: 8, hnsw: None });
+    let tuned = VectorSettings { metric: Metric::Euclidean, length: 4096, hnsw };
+    assert_eq!(settings(field(4096, "t", false)), tuned);
+    let all = VectorSettings { metric: Metric::DotProduct, length: 2, hnsw: None };
+    assert_eq!(settings(field(2, "a", false)), all);
+    let bits = VectorSettings { metric: Metric::Hamming, length: 8, hnsw: None };
+    assert_eq!(settings(field(64, "b", true)), bits);
 }
 
 #[test]
@@ -94,48 +90,13 @@ fn mistakes_in_vector_search_are_named() {
 }
 
 #[test]
-fn mistakes_in_fields_are_named() {
-    let text = FieldType::One(Primitive::String);
-    assert_eq!(field(text, json!({"dimensions": null})).unwrap(), None);
-    for (kind, members, message) in [
-        (text, json!({"dimensions": 3}), "'v' has 'dimensions', which only vector fields have"),
-        (SINGLE, json!({"vectorSearchProfile": "p"}), "needs 'dimensions'"),
-        (SINGLE, json!({"dimensions": 1, "vectorSearchProfile": "p"}), "from 2 to 4096"),
-        (SINGLE, json!({"dimensions": 4097, "vectorSearchProfile": "p"}), "from 2 to 4096"),
-        (SINGLE, json!({"dimensions": 3}), "needs 'vectorSearchProfile'"),
-        (
-            SINGLE,
-            json!({"dimensions": 3, "vectorSearchProfile": "q"}),
-            "profile 'q', which does not exist. There is 'p'",
-        ),
-        (
-            SINGLE,
-            json!({"dimensions": 3, "vectorSearchProfile": "b"}),
-            "the algorithm 'bits'. The metric hamming",
-        ),
-        (
-            SINGLE,
-            json!({"dimensions": 8, "vectorSearchProfile": "b", "vectorEncoding": "packedBit"}),
-            "or none of them",
-        ),
-        (BYTE, json!({"dimensions": 8, "vectorSearchProfile": "b"}), "or none of them"),
-        (
-            BYTE,
-            json!({"dimensions": 9, "vectorSearchProfile": "b", "vectorEncoding": "packedBit"}),
-            "multiple of 8",
-        ),
-        (
-            BYTE,
-            json!({"dimensions": 8, "vectorSearchProfile": "p", "vectorEncoding": "packedBit"}),
-            "they need it",
-        ),
-        (
-            BYTE,
-            json!({"dimensions": 8, "vectorSearchProfile": "b", "vectorEncoding": 7}),
-            "other than packedBit",
-        ),
+fn a_profile_must_exist_and_its_metric_must_fit_the_field() {
+    for (field, message) in [
+        (field(3, "q", false), "profile 'q', which does not exist. There is 'p'"),
+        (field(64, "p", true), "The metric hamming is for fields of packed bits"),
+        (field(64, "b", false), "uses the algorithm 'bits'"),
     ] {
-        let error = field(kind, members.clone()).unwrap_err();
-        assert!(error.message.contains(message), "{members}: {error}");
+        let error = search().check("v", &field).unwrap_err();
+        assert!(error.message.contains(message), "{error}");
     }
 }
