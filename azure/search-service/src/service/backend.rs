@@ -87,9 +87,8 @@ impl Engine {
         Ok(Size { documents, storage_bytes, vector_bytes })
     }
 
-    fn sizes(&self) -> Result<Vec<(String, Size)>, ApiError> {
-        let all = self.indexes.all();
-        all.into_iter().map(|(name, index)| Ok((name, Self::size(&index)?))).collect()
+    fn sizes(indexes: &Indexes) -> Result<Vec<(String, Size)>, ApiError> {
+        indexes.all().into_iter().map(|(name, index)| Ok((name, Self::size(&index)?))).collect()
     }
 }
 
@@ -209,28 +208,36 @@ impl Backend for Engine {
     }
 
     fn all_index_statistics<'a>(&'a self) -> Answering<'a, Value> {
-        let sizes = self.sizes();
-        Box::pin(async move {
-            Ok(statistics::of_indexes(sizes?.iter().map(|(name, size)| (name.as_str(), *size))))
+        let indexes = Arc::clone(&self.indexes);
+        off_the_loop(move || {
+            let sizes = Self::sizes(&indexes)?;
+            Ok(statistics::of_indexes(sizes.iter().map(|(name, size)| (name.as_str(), *size))))
         })
     }
 
     fn service_statistics<'a>(&'a self) -> Answering<'a, Value> {
-        let total = self.sizes().map(|sizes| sizes.into_iter().map(|(_, size)| size).sum());
-        let resources = Arc::clone(&self.resources);
-        Box::pin(async move { Ok(statistics::of_service(&resources, total?)) })
+        let (indexes, resources) = (Arc::clone(&self.indexes), Arc::clone(&self.resources));
+        off_the_loop(move || {
+            let total = Self::sizes(&indexes)?.into_iter().map(|(_, size)| size).sum();
+            Ok(statistics::of_service(&resources, total))
+        })
     }
 
+    // What indexers remember is on disk.
+
     fn run_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
-        Box::pin(async move { self.indexing.run(name) })
+        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
+        off_the_loop(move || indexing.run(&name))
     }
 
     fn reset_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
-        Box::pin(async move { self.indexing.indexers().reset(name) })
+        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
+        off_the_loop(move || indexing.indexers().reset(&name))
     }
 
     fn reset_documents<'a>(&'a self, name: &'a str, request: Value, overwrite: bool) -> Answering<'a, ()> {
-        Box::pin(async move { self.indexing.indexers().reset_docs(name, &request, overwrite) })
+        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
+        off_the_loop(move || indexing.indexers().reset_docs(&name, &request, overwrite))
     }
 
     fn resync_indexer<'a>(&'a self, name: &'a str, request: Value) -> Answering<'a, ()> {
@@ -238,11 +245,13 @@ impl Backend for Engine {
     }
 
     fn indexer_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
-        Box::pin(async move { self.indexing.indexers().status(name) })
+        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
+        off_the_loop(move || indexing.indexers().status(&name))
     }
 
     fn reset_skills<'a>(&'a self, skillset: &'a str, request: Value) -> Answering<'a, ()> {
-        Box::pin(async move { self.indexing.reset_skills(skillset, &request) })
+        let (indexing, skillset) = (Arc::clone(&self.indexing), skillset.to_owned());
+        off_the_loop(move || indexing.reset_skills(&skillset, &request))
     }
 
     fn retrieve<'a>(
