@@ -45,7 +45,9 @@ impl ServiceOptions {
 /// Why a service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    #[error("the folder {folder} cannot be used: {source}")]
+    #[error(
+        "the folder {folder} cannot be used: {source}\n  fix: choose another one, or make this one writable"
+    )]
     Folder { folder: PathBuf, source: io::Error },
     #[error(transparent)]
     Keys(#[from] KeysError),
