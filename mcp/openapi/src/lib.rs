@@ -1,0 +1,16 @@
+//! Any OpenAPI or Swagger document as MCP tools and resources.
+//!
+//! A [`Document`] is what was read: Swagger 2.0, OpenAPI 3.0 or 3.1, with references resolved and schemas turned into
+//! JSON Schema 2020-12. An [`Upstream`] is the service it describes: where it is, who we are there, how long we wait.
+
+mod document;
+mod operation;
+mod schema;
+mod upstream;
+
+pub use document::{Document, DocumentError};
+pub use operation::{Body, Media, Operation, Parameter, Place, Response, Status, Style};
+pub use schema::Purpose;
+pub use upstream::{
+    Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamError, UpstreamLimits,
+};
