@@ -4,6 +4,8 @@
 
 mod client;
 mod failure;
+mod shared;
 
 pub use client::{Answer, Call, Client, quoted};
 pub use failure::{Failure, Kind};
+pub use shared::Shared;
