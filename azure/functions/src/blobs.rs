@@ -13,14 +13,11 @@ mod connection_string;
 mod endpoint;
 mod error;
 mod file_name;
-mod identity;
 mod identity_settings;
 mod local;
 mod path;
 mod retry;
-mod secret;
 mod shared_key;
-mod token_source;
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,16 +25,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::net::TcpStream;
 
-pub use azure::AzureStore;
+pub use azure::{AzureStore, RESOURCE};
+pub use bindpost_azure_hosting::identity::{Identity, IdentityError, Secret, TokenSource};
 pub use connection::{Account, Connection, ConnectionError, Credential};
 pub use endpoint::Endpoint;
 pub use error::BlobError;
-pub use identity::{Identity, IdentityError};
 pub use local::LocalStore;
 pub use path::{BlobPath, BlobPathError};
-pub use secret::Secret;
 pub use shared_key::SharedKey;
-pub use token_source::TokenSource;
 
 /// How long Azurite may take to accept a connection. It runs on this machine, or it does not run.
 const PROBE: Duration = Duration::from_millis(300);

@@ -7,7 +7,7 @@ use bindpost_mcp_openapi::{Incoming, Outgoing, Upstream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, text_of};
 
 /// The service: where it is, who we are there, which version of its interface we speak.
 #[derive(Clone, Debug)]
@@ -27,6 +27,12 @@ impl Client {
 
     pub fn api_version(&self) -> &str {
         &self.api_version
+    }
+
+    /// Whether what were knowledge agents are knowledge bases in this version: since 2025-11-01.
+    pub fn has_knowledge_bases(&self) -> bool {
+        // Versions are dates, so that their texts sort as they do.
+        self.api_version.get(..10).is_some_and(|date| date >= "2025-11-01")
     }
 
     /// A call of a path such as `indexes('hotels')/search.stats`. Names in it go through [`quoted`].
@@ -56,6 +62,7 @@ impl Client {
             headers: HeaderMap::new(),
             body: None,
             repeatable,
+            unsendable: None,
         }
     }
 }
@@ -70,6 +77,8 @@ pub struct Call<'a> {
     headers: HeaderMap,
     body: Option<Value>,
     repeatable: bool,
+    /// A header that was given something no header can hold.
+    unsendable: Option<&'static str>,
 }
 
 impl Call<'_> {
@@ -79,12 +88,21 @@ impl Call<'_> {
         self
     }
 
-    /// A header; one that no header can hold is left out.
+    /// A header. A value that no header can hold fails the call before it is sent.
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.insert(HeaderName::from_static(name), value);
+        match HeaderValue::from_str(value) {
+            Ok(value) => drop(self.headers.insert(HeaderName::from_static(name), value)),
+            Err(_) => self.unsendable = Some(name),
         }
         self
+    }
+
+    /// The caller's own id of the request, if it gave one.
+    pub fn request_id(self, id: Option<&str>) -> Self {
+        match id {
+            Some(id) => self.header("x-ms-client-request-id", id),
+            None => self,
+        }
     }
 
     pub fn body(mut self, body: Value) -> Self {
@@ -98,9 +116,14 @@ impl Call<'_> {
         self
     }
 
-    /// Sends it. Every status below 400 is an answer; so are 206 and 207, which tell of parts that failed.
+    /// Sends it. Every status below 300 is an answer; so are 206 and 207, which tell of parts that failed.
     pub async fn send(self) -> Result<Answer, Failure> {
-        let Call { client, method, path, query, mut headers, body, repeatable } = self;
+        let Call { client, method, path, query, mut headers, body, repeatable, unsendable } = self;
+        if let Some(name) = unsendable {
+            let message =
+                format!("the header {name} cannot hold what was given for it; use visible ASCII characters");
+            return Err(Failure::new(Kind::InvalidRequest, message));
+        }
         let mut path = format!("/{path}?api-version={}", encoded(&client.api_version));
         for (name, value) in &query {
             let _ = write!(path, "&{}={}", encoded(name), encoded(value));
@@ -129,32 +152,27 @@ pub struct Answer {
 
 impl Answer {
     fn read(incoming: Incoming) -> Result<Answer, Failure> {
-        let Incoming { status, headers, body } = incoming;
+        let Incoming { status, headers, body, .. } = incoming;
         let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body);
         let body = match text.is_empty() {
             true => Ok(Value::Null),
             false => serde_json::from_slice(text),
         };
-        let request_id = text_of(&headers, "request-id");
-        if status.as_u16() >= 400 {
-            let error = body.as_ref().ok().and_then(|body| body.get("error"));
-            let member = |name: &str| Some(error?.get(name)?.as_str()?.to_owned());
-            return Err(Failure {
-                kind: Kind::of(status),
-                status: Some(status.as_u16()),
-                code: member("code").filter(|code| !code.is_empty()),
-                message: member("message").unwrap_or_else(|| format!("the service answered {status}")),
-                request_id,
-                more: Default::default(),
-            });
+        if status.as_u16() >= 300 {
+            return Err(Failure::of_answer(status, &headers, body.as_ref().ok()));
         }
         match body {
-            Ok(body) => Ok(Answer { status: status.as_u16(), headers, body }),
+            Ok(mut body) => {
+                // Both name the address of the service, which is nobody's business; paging does without.
+                if let Some(members) = body.as_object_mut() {
+                    members.remove("@odata.context");
+                    members.remove("@odata.nextLink");
+                }
+                Ok(Answer { status: status.as_u16(), headers, body })
+            }
             Err(_) => {
-                let mut failure =
-                    Failure::new(Kind::ServerError, "the service answered something that is not JSON");
-                failure.status = Some(status.as_u16());
-                failure.request_id = request_id;
+                let mut failure = Failure::of_answer(status, &headers, None);
+                failure.kind = Kind::ServerError;
                 Err(failure)
             }
         }
@@ -172,17 +190,13 @@ impl Answer {
     }
 }
 
-fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
 /// A name as a key of a path: `('name')`, encoded so that it cannot leave its place.
 pub fn quoted(name: &str) -> String {
     format!("('{}')", encoded(&name.replace('\'', "''")))
 }
 
 /// Percent-encoded but for letters, digits, `-`, `_` and `~`; dots too, so that no segment means "up".
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

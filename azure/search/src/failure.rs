@@ -1,10 +1,16 @@
 //! How a failed call of the service is told: the kind, what the service said, and how to go on.
 
-use bindpost_mcp_openapi::UpstreamError;
+use bindpost_mcp_openapi::{CursorError, UpstreamError};
 use bindpost_mcp_server::ToolError;
-use http::StatusCode;
+use chrono::{DateTime, Utc};
+use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// As much of a message of the service as is told, in characters.
+const LONGEST_MESSAGE: usize = 2_000;
+/// As many details of the service's error as are told.
+const MOST_DETAILS: usize = 20;
 
 /// A call of the service that failed.
 #[derive(Clone, Debug)]
@@ -18,7 +24,7 @@ pub struct Failure {
     /// The service's id of the request (`request-id`).
     pub request_id: Option<String>,
     /// What else a client should know, such as `currentETag`, `differences` or `retryAfter`.
-    pub more: serde_json::Map<String, Value>,
+    pub more: Map<String, Value>,
 }
 
 /// What kind of failure it is: the words that clients are told.
@@ -62,6 +68,35 @@ impl Failure {
         }
     }
 
+    /// What an answer of the service says that is a failure; `body` is `None` if it is not JSON.
+    pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: Option<&Value>) -> Failure {
+        let error = body.and_then(|body| body.get("error"));
+        let said = |name: &str| Some(error?.get(name)?.as_str()?.to_owned()).filter(|text| !text.is_empty());
+        let message = said("message").unwrap_or_else(|| match body {
+            Some(_) => format!("the service answered {status} and no reason"),
+            None => format!("the service answered {status} and something that is not JSON"),
+        });
+        let mut failure = Failure::new(Kind::of(status), shortened(&message));
+        failure.status = Some(status.as_u16());
+        failure.code = said("code");
+        failure.request_id = text_of(headers, "request-id");
+        if let Some(target) = said("target") {
+            failure = failure.with("target", target);
+        }
+        let details = error.and_then(|error| error.get("details")).and_then(Value::as_array);
+        if let Some(details) = details.filter(|details| !details.is_empty()) {
+            let details: Vec<Value> = details.iter().take(MOST_DETAILS).map(detail).collect();
+            failure = failure.with("details", details);
+        }
+        if let Some(seconds) = retry_after(headers).filter(|_| matches!(status.as_u16(), 429 | 503)) {
+            failure = failure.with("retryAfter", seconds);
+        }
+        match hint(status, body.is_some()) {
+            Some(hint) => failure.with("hint", hint),
+            None => failure,
+        }
+    }
+
     /// Adds something a client should know.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Failure {
         self.more.insert(name.to_owned(), value.into());
@@ -85,8 +120,34 @@ impl Failure {
 }
 
 impl From<UpstreamError> for Failure {
+    /// The texts are our own where an error carries a detail: it may name an address. The detail goes to the log.
     fn from(error: UpstreamError) -> Failure {
-        Failure::new(Kind::ServerError, error.to_string())
+        tracing::warn!(%error, "the service did not answer");
+        match error {
+            UpstreamError::Address(_) => {
+                Failure::new(Kind::ServerError, "the address of the service cannot be used")
+                    .with("hint", "Whoever runs this server has to correct the address.")
+            }
+            UpstreamError::Unreachable(_) => {
+                Failure::new(Kind::ServerError, "the service cannot be reached")
+                    .with("hint", "Nothing was done. Try again later; if it stays so, whoever runs this server has to look.")
+            }
+            UpstreamError::TimedOut(_) => Failure::new(Kind::ServerError, error.to_string())
+                .with("hint", "What was asked may have been done all the same: look before you try again."),
+            UpstreamError::TooLarge(_) => Failure::new(Kind::InvalidRequest, error.to_string())
+                .with("hint", "Ask for less: a smaller `limit`, a `select` of fewer members."),
+            UpstreamError::NoCredential(_) => {
+                Failure::new(Kind::Unauthorized, "there is no credential for the service")
+                    .with("hint", "Whoever runs this server has to give it a key or an identity.")
+            }
+            other => Failure::new(Kind::ServerError, other.to_string()),
+        }
+    }
+}
+
+impl From<CursorError> for Failure {
+    fn from(error: CursorError) -> Failure {
+        Failure::new(Kind::InvalidRequest, error.to_string())
     }
 }
 
@@ -94,5 +155,55 @@ impl From<Failure> for ToolError {
     /// The JSON as text: structured content is left out of failures, because clients check it against the output schema.
     fn from(failure: Failure) -> ToolError {
         ToolError::new(format!("{:#}", failure.to_json()))
+    }
+}
+
+/// One detail of the service's error: what a reader can use of it.
+fn detail(detail: &Value) -> Value {
+    let members = ["code", "message", "target"].into_iter();
+    let said = members.filter_map(|name| {
+        let text = detail.get(name)?.as_str().filter(|text| !text.is_empty())?;
+        Some((name.to_owned(), Value::from(shortened(text))))
+    });
+    Value::Object(said.collect())
+}
+
+/// How to go on, where the status alone says it.
+fn hint(status: StatusCode, is_json: bool) -> Option<&'static str> {
+    Some(match status.as_u16() {
+        401 => {
+            "The service wants a credential that this server does not have; whoever runs it has to give it one."
+        }
+        403 => {
+            "The credential of this server does not allow this. A query key only searches, suggests, completes, looks up \
+             and counts documents; everything else needs an admin key or a role, which whoever runs the server has to give it."
+        }
+        404 if !is_json => "Perhaps the address is not one of a search service.",
+        429 => "The service has too much to do. Wait, then try again.",
+        503 => "The service is busy or not ready. Wait, then try again.",
+        _ => return None,
+    })
+}
+
+/// How long the service asks to wait, in whole seconds: from a number or from a date.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = text_of(headers, header::RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = text.trim().parse::<u64>() {
+        return Some(seconds);
+    }
+    let date = DateTime::parse_from_rfc2822(text.trim()).ok()?;
+    let seconds = date.signed_duration_since(Utc::now()).num_seconds();
+    Some(u64::try_from(seconds).unwrap_or_default())
+}
+
+/// A header as text.
+pub(crate) fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }

@@ -8,15 +8,18 @@ mod confirm;
 mod cursor;
 mod document;
 mod operation;
+mod request;
 mod schema;
 mod upstream;
 
 pub use budget::fitting;
 pub use confirm::confirm;
 pub use cursor::{CursorError, Cursors};
-pub use document::{Document, DocumentError};
+pub use document::{Document, DocumentError, LoadOptions};
 pub use operation::{Body, Media, Operation, Parameter, Place, Response, Status, Style};
-pub use schema::Purpose;
+pub use request::{RequestError, body_argument, outgoing};
+pub use schema::{Purpose, Subtype};
 pub use upstream::{
-    Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamError, UpstreamLimits,
+    Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamBuilder, UpstreamError,
+    UpstreamLimits,
 };

@@ -1,8 +1,17 @@
 //! Schemas of a document: whole, and short enough for a model's context.
 
-use serde_json::Value;
+mod cycles;
+mod keywords;
+mod merge;
+mod names;
+pub(crate) mod normalise;
+mod project;
+mod short;
+mod subtypes;
 
-use crate::document::Document;
+pub use subtypes::Subtype;
+
+use serde_json::{Map, Value};
 
 /// What a schema is for. What a service writes itself is left out of what it is given, and the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +22,29 @@ pub enum Purpose {
     Output,
 }
 
-impl Document {
-    /// A schema with everything it refers to under `$defs`, subtypes of discriminators included.
-    pub fn whole(&self, schema: &Value, purpose: Purpose) -> Value {
-        let _ = purpose;
-        schema.clone()
-    }
+/// How a schema refers to a definition.
+const DEFINITIONS: &str = "#/$defs/";
 
-    /// The same in a few lines: two levels, with the names of definitions that say more.
-    pub fn short(&self, schema: &Value, purpose: Purpose) -> Value {
-        let _ = purpose;
-        schema.clone()
-    }
+/// A schema that is a reference to a definition.
+fn reference_to(name: &str) -> Value {
+    let mut members = Map::new();
+    members.insert("$ref".to_owned(), Value::String(format!("{DEFINITIONS}{name}")));
+    Value::Object(members)
+}
+
+/// The definition that a schema refers to.
+fn referred(schema: &Value) -> Option<&str> {
+    schema.as_object()?.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS)
+}
+
+/// Members that say something about a value and demand nothing of it.
+const ANNOTATIONS: [&str; 8] =
+    ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
+
+/// Whether a schema is a reference and, at most, words about it.
+fn is_alias(schema: &Value) -> bool {
+    referred(schema).is_some()
+        && schema.as_object().is_some_and(|members| {
+            members.keys().all(|key| key == "$ref" || ANNOTATIONS.contains(&key.as_str()))
+        })
 }

@@ -1,22 +1,52 @@
 //! The service behind: where it is, who we are there, how long we wait, what we take from it.
+//!
+//! A request has one time limit for everything: credential, tries, pauses, redirects and the body of the answer.
+//! Dropping the future ends it and closes its connection.
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
+mod address;
+mod credential;
+mod failure;
+mod retry;
+
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use reqwest::{Client, Url, redirect};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use reqwest::{Client, Response, Url, redirect};
+use tokio::time::Instant;
 
-/// A service we call.
+use address::Base;
+pub(crate) use address::is_dots;
+pub use credential::{Credential, CredentialSource, Secret};
+pub use failure::UpstreamError;
+use failure::{Broken, causes};
+
+/// How many redirects of one try are followed.
+const REDIRECTS: u32 = 5;
+
+/// What belongs to one connection, or is set from what is sent. `Accept-Encoding` among them: with one that is not its
+/// own the HTTP client leaves answers compressed.
+const CONNECTION_HEADERS: [HeaderName; 10] = [
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::HOST,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// A service we call. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     client: Client,
-    base: Url,
+    base: Base,
     credential: Credential,
     limits: UpstreamLimits,
+    allow_plain: bool,
 }
 
 /// How long we wait for a service, and how much we take from it.
@@ -24,13 +54,15 @@ pub struct Upstream {
 pub struct UpstreamLimits {
     /// Until there is a connection.
     pub connect: Duration,
-    /// For one request with all its tries.
+    /// For one request with all its tries, until the last byte of the answer.
     pub total: Duration,
     /// How often a request is sent that may be sent again.
     pub tries: u32,
-    /// The longest wait that a `Retry-After` may ask for.
+    /// The pause before the second try, about, if the service asks for none; each further one is four times as long.
+    pub pause: Duration,
+    /// The longest wait that a `Retry-After` may ask for. Who asks for more is not asked again.
     pub retry_after: Duration,
-    /// The largest body of an answer, in bytes.
+    /// The largest body of an answer, in bytes, when it is unpacked.
     pub body: usize,
 }
 
@@ -40,58 +72,11 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(10),
             total: Duration::from_secs(30),
             tries: 3,
+            pause: Duration::from_millis(200),
             retry_after: Duration::from_secs(30),
             body: 16 << 20,
         }
     }
-}
-
-/// Text that must not appear in logs.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-
-    /// The secret itself, to be sent and nothing else.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-/// Who we are at the service. It is sent to the base address's origin and nowhere else.
-#[derive(Clone, Debug, Default)]
-pub enum Credential {
-    /// Nobody.
-    #[default]
-    None,
-    /// A header with a key in it.
-    Header(HeaderName, Secret),
-    /// A parameter of the query with a key in it.
-    Query(String, Secret),
-    /// `Authorization: Bearer …`
-    Bearer(Secret),
-    /// `Authorization: Basic …`
-    Basic(String, Secret),
-    /// Whatever the source says at the time.
-    Source(Arc<dyn CredentialSource>),
-}
-
-/// Gives credentials that change, such as access tokens.
-pub trait CredentialSource: Send + Sync + fmt::Debug {
-    /// The value of `Authorization` now, or why there is none (for the log; clients are told less).
-    fn authorization(&self) -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send + '_>>;
-    /// The service refused this one with 401: it should not be given again.
-    fn refused(&self, authorization: &Secret);
 }
 
 /// A request to the service.
@@ -118,30 +103,57 @@ pub struct Incoming {
     pub headers: HeaderMap,
     /// The body, whole.
     pub body: Bytes,
+    /// How long the service asks us to wait before the next request.
+    pub retry_after: Option<Duration>,
 }
 
-/// Why there is no answer. The texts are for the model: they name no address and no secret.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UpstreamError {
-    /// The base address, or what was made of it, is no address.
-    #[error("the address of the service cannot be used: {0}")]
-    Address(String),
-    /// Nobody answered.
-    #[error("the service cannot be reached: {0}")]
-    Unreachable(String),
-    /// The answer took too long.
-    #[error("the service did not answer within {} s", .0.as_secs_f32())]
-    TimedOut(Duration),
-    /// The answer is too long.
-    #[error("the answer of the service has more than {0} bytes; ask for less")]
-    TooLarge(usize),
-    /// The service sent us elsewhere.
-    #[error("the service redirects to another origin, which is not followed")]
-    Redirected,
-    /// There is no credential.
-    #[error("there is no credential for the service")]
-    NoCredential(String),
+/// An [`Upstream`] being described.
+#[derive(Clone, Debug)]
+pub struct UpstreamBuilder {
+    base: String,
+    credential: Credential,
+    limits: UpstreamLimits,
+    allow_plain: bool,
+}
+
+impl UpstreamBuilder {
+    /// Who we are there; nobody if not said.
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credential = credential;
+        self
+    }
+
+    /// How long we wait, and how much we take.
+    pub fn limits(mut self, limits: UpstreamLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Lets credentials go over plain http to another machine, where everybody on the way can read them.
+    pub fn allow_plain(mut self) -> Self {
+        self.allow_plain = true;
+        self
+    }
+
+    /// The service, or what is wrong with its address. Nothing is sent yet.
+    pub fn build(self) -> Result<Upstream, UpstreamError> {
+        let UpstreamBuilder { base, credential, limits, allow_plain } = self;
+        let base = Base::parse(&base)?;
+        if base.is_exposed() && !allow_plain && !matches!(credential, Credential::None) {
+            return Err(UpstreamError::exposed());
+        }
+        let mut client = Client::builder()
+            .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(limits.connect)
+            .redirect(redirect::Policy::none())
+            .referer(false);
+        // No proxy can reach a service on this machine, and none should see what is sent to it.
+        if base.is_loopback() {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| UpstreamError::Address(causes(error)))?;
+        Ok(Upstream { client, base, credential, limits, allow_plain })
+    }
 }
 
 impl Upstream {
@@ -151,13 +163,17 @@ impl Upstream {
         credential: Credential,
         limits: UpstreamLimits,
     ) -> Result<Upstream, UpstreamError> {
-        let base = Url::parse(base).map_err(|error| UpstreamError::Address(error.to_string()))?;
-        let client = Client::builder()
-            .connect_timeout(limits.connect)
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(|error| UpstreamError::Address(error.without_url().to_string()))?;
-        Ok(Upstream { client, base, credential, limits })
+        Upstream::builder(base).credential(credential).limits(limits).build()
+    }
+
+    /// A service at this address, to be described further.
+    pub fn builder(base: impl Into<String>) -> UpstreamBuilder {
+        UpstreamBuilder {
+            base: base.into(),
+            credential: Credential::None,
+            limits: UpstreamLimits::default(),
+            allow_plain: false,
+        }
     }
 
     /// Where it is.
@@ -165,34 +181,155 @@ impl Upstream {
         self.base.as_str()
     }
 
-    /// Sends a request and reads the whole answer.
-    pub async fn send(&self, request: Outgoing) -> Result<Incoming, UpstreamError> {
-        let base = self.base.as_str().trim_end_matches('/');
-        let url = Url::parse(&format!("{base}{}", request.path))
-            .map_err(|error| UpstreamError::Address(error.to_string()))?;
-        let mut headers = request.headers;
-        if let Credential::Header(name, secret) = &self.credential {
-            let value = HeaderValue::from_str(secret.reveal())
-                .map_err(|_| UpstreamError::NoCredential("the key is no header value".to_owned()))?;
-            headers.insert(name.clone(), value);
-        }
-        let broken = |error: reqwest::Error| match error.is_timeout() {
-            true => UpstreamError::TimedOut(self.limits.total),
-            false => UpstreamError::Unreachable(error.without_url().to_string()),
+    /// The path of a link that the answer to `path` contained, for a request of its own.
+    ///
+    /// A link to another origin, or out of the base address's path, is [`UpstreamError::Redirected`].
+    pub fn follow(&self, path: &str, link: &str) -> Result<String, UpstreamError> {
+        let url = self.base.join(path)?.join(link).map_err(|_| UpstreamError::Redirected)?;
+        let url = match &self.credential {
+            Credential::Query(name, _) => address::without_parameter(url, name),
+            _ => url,
         };
-        let mut sent = self.client.request(request.method, url).headers(headers).timeout(self.limits.total);
-        if let Some(body) = request.body {
-            sent = sent.body(body);
+        self.base.path_below(&url).ok_or(UpstreamError::Redirected)
+    }
+
+    /// Sends a request and reads the whole answer.
+    ///
+    /// Failures that may pass are tried again: 429, 502, 503, 504 and broken connections, if the request is repeatable
+    /// or was surely not processed. The last answer is given as it came, whatever its status.
+    pub async fn send(&self, request: Outgoing) -> Result<Incoming, UpstreamError> {
+        let total = self.limits.total;
+        let until = Instant::now() + total;
+        let work = self.send_with_tries(request, until);
+        tokio::time::timeout_at(until, work).await.unwrap_or(Err(UpstreamError::TimedOut(total)))
+    }
+
+    async fn send_with_tries(
+        &self,
+        mut request: Outgoing,
+        until: Instant,
+    ) -> Result<Incoming, UpstreamError> {
+        let url = self.base.join(&request.path)?;
+        for name in &CONNECTION_HEADERS {
+            request.headers.remove(name);
         }
-        let mut response = sent.send().await.map_err(broken)?;
+        if self.base.is_exposed() && !self.allow_plain && request.headers.contains_key(header::AUTHORIZATION)
+        {
+            return Err(UpstreamError::exposed());
+        }
+        let mut made = 1;
+        loop {
+            let result = self.send_signed(&request, &url).await;
+            let asked = match &result {
+                Ok(answer) => answer.retry_after,
+                Err(_) => None,
+            };
+            let again = match &result {
+                Ok(answer) => retry::status_may_pass(answer.status, request.repeatable),
+                Err(broken) => broken.may_pass(request.repeatable),
+            };
+            let pause = match again && made < self.limits.tries {
+                true => retry::pause(&self.limits, made, asked, until),
+                false => None,
+            };
+            let Some(pause) = pause else { return result.map_err(UpstreamError::from) };
+            tracing::debug!(?pause, made, "asking the service again");
+            tokio::time::sleep(pause).await;
+            made += 1;
+        }
+    }
+
+    /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
+    async fn send_signed(&self, request: &Outgoing, url: &Url) -> Result<Incoming, Broken> {
+        let Credential::Source(source) = &self.credential else {
+            return self.send_redirected(request, url, None).await;
+        };
+        let first = credential::ask(source.as_ref()).await?;
+        let answer = self.send_redirected(request, url, Some(&first)).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        source.refused(&first);
+        match credential::ask(source.as_ref()).await {
+            Ok(second) if second != first => self.send_redirected(request, url, Some(&second)).await,
+            _ => Ok(answer),
+        }
+    }
+
+    /// Sends a request and follows redirects within the origin.
+    async fn send_redirected(
+        &self,
+        request: &Outgoing,
+        url: &Url,
+        authorization: Option<&Secret>,
+    ) -> Result<Incoming, Broken> {
+        let (mut method, mut url) = (request.method.clone(), url.clone());
+        let mut body = request.body.clone();
+        for _ in 0..=REDIRECTS {
+            let answer = self.send_once(request, &method, &url, body.clone(), authorization).await?;
+            let Some(target) = address::redirect_target(answer.status, &answer.headers, &url) else {
+                return Ok(answer);
+            };
+            if !self.base.is_same_origin(&target) {
+                return Err(Broken::Final(UpstreamError::Redirected));
+            }
+            let reads = matches!(method, Method::GET | Method::HEAD);
+            match answer.status {
+                _ if reads => {}
+                StatusCode::SEE_OTHER => (method, body) = (Method::GET, None),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT if request.repeatable => {}
+                // Whether it may be sent again, and with which verb, is for the caller to say.
+                _ => return Ok(answer),
+            }
+            url = target;
+        }
+        Err(Broken::Final(UpstreamError::RedirectLoop))
+    }
+
+    async fn send_once(
+        &self,
+        request: &Outgoing,
+        method: &Method,
+        url: &Url,
+        body: Option<Bytes>,
+        authorization: Option<&Secret>,
+    ) -> Result<Incoming, Broken> {
+        let mut headers = request.headers.clone();
+        if body.is_none() {
+            headers.remove(header::CONTENT_TYPE);
+        }
+        let url = self.credential.sign(url.clone(), &mut headers, authorization)?;
+        let mut sent = self.client.request(method.clone(), url).headers(headers);
+        match body {
+            Some(body) => sent = sent.body(body),
+            // Some services want a length even of nothing.
+            None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
+                sent = sent.header(header::CONTENT_LENGTH, "0");
+            }
+            None => {}
+        }
+        let response = sent.send().await.map_err(|error| Broken::of(error, self.limits.connect))?;
+        self.read(response).await
+    }
+
+    async fn read(&self, mut response: Response) -> Result<Incoming, Broken> {
+        let limit = self.limits.body;
+        let too_large = || Broken::Final(UpstreamError::TooLarge(limit));
+        if response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(too_large());
+        }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(broken)? {
-            if body.len() + piece.len() > self.limits.body {
-                return Err(UpstreamError::TooLarge(self.limits.body));
+        // Pieces come unpacked, so what is counted is what is kept.
+        while let Some(piece) =
+            response.chunk().await.map_err(|error| Broken::of(error, self.limits.connect))?
+        {
+            if body.len() + piece.len() > limit {
+                return Err(too_large());
             }
             body.extend_from_slice(&piece);
         }
-        let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Incoming { status, headers, body: body.into() })
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let retry_after = retry::retry_after(&headers);
+        Ok(Incoming { status, headers, body: body.into(), retry_after })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
-use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, LogLevel};
+use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Completion, LogLevel};
 use bindpost_mcp_protocol::resources::ListResourcesResult;
 use bindpost_mcp_protocol::{
     CallToolResult, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision, Shape, jsonrpc,
@@ -27,6 +27,7 @@ use crate::auth::Caller;
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::{Failure, ProtocolError, ToolError};
 use crate::peer::Peer;
+use crate::prompt;
 use crate::server::{Cache, Shared};
 use crate::stream::Stream;
 use crate::tasks::TaskState;
@@ -43,6 +44,7 @@ pub(crate) enum Finished {
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
     Listed(ListResourcesResult),
+    Completed(Completion),
     /// A listener's graceful end: nothing but `_meta`.
     Listened(Meta),
 }
@@ -55,6 +57,7 @@ pub(crate) enum Subject {
     Resource { uri: String, variables: Vec<(String, String)> },
     Changes,
     Listing,
+    Completing,
 }
 
 impl Subject {
@@ -63,7 +66,7 @@ impl Subject {
             Subject::Tool(entry) => &entry.definition.name,
             Subject::Prompt(name) => name,
             Subject::Resource { uri, .. } => uri,
-            Subject::Changes | Subject::Listing => "",
+            Subject::Changes | Subject::Listing | Subject::Completing => "",
         }
     }
 }
@@ -348,6 +351,10 @@ impl Call {
             Finished::Listed(mut page) => {
                 page.resources.iter_mut().for_each(|resource| resource.shape(revision));
                 self.server.write_complete(out, revision, &page, None, Cache::AsSet);
+            }
+            Finished::Completed(completion) => {
+                let result = prompt::answer(completion);
+                self.server.write_complete(out, revision, &result, None, Cache::Unsaid);
             }
             Finished::Listened(meta) => {
                 self.server.write_complete(out, revision, &json!({}), Some(meta), Cache::Unsaid);

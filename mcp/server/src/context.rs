@@ -71,6 +71,7 @@ impl Context {
             Subject::Prompt(_) => "prompts/get",
             Subject::Resource { .. } => "resources/read",
             Subject::Listing => "resources/list",
+            Subject::Completing => "completion/complete",
             Subject::Changes => "subscriptions/listen",
         }
     }

@@ -72,6 +72,7 @@ pub use prompt::{IntoPromptResult, PromptEntry};
 pub use resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
 pub use resource_list::{IntoResourceList, ResourceListEntry};
 pub use returns::blocking;
+pub use schema::Schema;
 pub use server::{BuildError, CacheScope, Limits, Server, ServerBuilder};
 pub use session::Session;
 pub use signature::{Argument, ByCall, ByName, Parameter, Signature};

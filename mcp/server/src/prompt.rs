@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +126,20 @@ impl PromptEntry {
         self
     }
 
+    /// The same by a function that has to wait, for instance for another service. It has as long as a get
+    /// ([`PromptEntry::timeout`]); one that fails or takes longer suggests nothing, and the log says why.
+    pub fn complete_with<Fut>(
+        mut self,
+        argument: impl Into<String>,
+        completer: impl Fn(String) -> Fut + Send + Sync + 'static,
+    ) -> PromptEntry
+    where
+        Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
+    {
+        self.completers.push((argument.into(), Completer::waiting(completer)));
+        self
+    }
+
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         if self.definition.name.is_empty() {
             return Err("a prompt needs a name".to_owned());
@@ -207,22 +222,68 @@ pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
 
 /// Suggests values for an argument.
 #[derive(Clone)]
-pub(crate) struct Completer(Arc<Complete>);
+pub(crate) enum Completer {
+    /// At once.
+    Now(Arc<Suggest>),
+    /// After a wait.
+    Later(Arc<SuggestLater>),
+}
 
-type Complete = dyn Fn(&str) -> Vec<String> + Send + Sync;
+type Suggest = dyn Fn(&str) -> Vec<String> + Send + Sync;
+type SuggestLater = dyn Fn(String) -> Suggesting + Send + Sync;
+
+/// A completer at work.
+type Suggesting = Pin<Box<dyn Future<Output = Result<Vec<String>, ToolError>> + Send>>;
 
 impl Completer {
     pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Completer {
-        Completer(Arc::new(completer))
+        Completer::Now(Arc::new(completer))
     }
 
-    /// At most as many as one answer may hold, and whether there are more.
-    pub(crate) fn run(&self, typed: &str) -> Completion {
-        let mut values = (self.0)(typed);
-        let total = values.len();
-        values.truncate(Completion::MOST);
-        Completion { values, total: Some(total), has_more: Some(total > Completion::MOST) }
+    pub(crate) fn waiting<Fut>(completer: impl Fn(String) -> Fut + Send + Sync + 'static) -> Completer
+    where
+        Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
+    {
+        Completer::Later(Arc::new(move |typed| Box::pin(completer(typed))))
     }
+
+    /// Answers with what it suggests, now or by a call that waits for it.
+    fn start(&self, inbound: Inbound, typed: String, timeout: Option<Duration>) -> Dispatch {
+        let suggest = match self {
+            Completer::Now(suggest) => return inbound.answer(answer(suggested(suggest(&typed)))),
+            Completer::Later(suggest) => suggest.clone(),
+        };
+        let call = Call::new(inbound, Subject::Completing);
+        // The clock is our own: when the time is up there is nothing to suggest, which is no error.
+        Running::start(call, "completion/complete", None, false, |_| {
+            Box::pin(async move {
+                let suggesting = suggest(typed);
+                let values = match timeout {
+                    None => suggesting.await,
+                    Some(timeout) => tokio::time::timeout(timeout, suggesting).await.unwrap_or_else(|_| {
+                        Err(ToolError::new(format!("timed out after {} s", timeout.as_secs_f64())))
+                    }),
+                };
+                let completion = values.map(suggested).unwrap_or_else(|error| {
+                    tracing::warn!(%error, "a completer failed");
+                    Completion::default()
+                });
+                Ok(Finished::Completed(completion))
+            })
+        })
+    }
+}
+
+/// At most as many as one answer may hold, and whether there are more.
+fn suggested(mut values: Vec<String>) -> Completion {
+    let total = values.len();
+    values.truncate(Completion::MOST);
+    Completion { values, total: Some(total), has_more: Some(total > Completion::MOST) }
+}
+
+/// The result that carries a completion.
+pub(crate) fn answer(completion: Completion) -> Value {
+    json!({"completion": completion})
 }
 
 /// `completion/complete`
@@ -233,22 +294,25 @@ pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatc
         Err(error) => return inbound.refuse(&ProtocolError::invalid(METHOD, error.to_string())),
     };
     let snapshot = inbound.server.catalog.snapshot();
-    let typed = &params.argument.value;
-    let completion = match &params.reference {
+    let find = |completers: &[(String, Completer)]| {
+        let found = completers.iter().find(|(argument, _)| *argument == params.argument.name);
+        found.map(|(_, completer)| completer.clone())
+    };
+    let (completer, timeout) = match &params.reference {
         CompletionReference::Prompt { name } => match snapshot.prompt(name) {
             None => return inbound.refuse_unknown(ProtocolError::UnknownPrompt(name.clone())),
-            Some(entry) => entry
-                .completers
-                .iter()
-                .find(|(argument, _)| *argument == params.argument.name)
-                .map(|(_, completer)| completer.run(typed)),
+            Some(entry) => (find(&entry.completers), entry.timeout),
         },
         CompletionReference::Resource { uri } => match snapshot.template(uri) {
             None => return inbound.refuse_unknown(ProtocolError::UnknownResource(uri.clone())),
-            Some(entry) => entry.completion(&params.argument.name, typed),
+            Some(entry) => (find(&entry.completers), entry.timeout),
         },
     };
-    inbound.answer(json!({"completion": completion.unwrap_or_default()}))
+    let timeout = timeout.unwrap_or(inbound.server.limits.call_timeout);
+    match completer {
+        Some(completer) => completer.start(inbound, params.argument.value, timeout),
+        None => inbound.answer(answer(Completion::default())),
+    }
 }
 
 /// Can be the return value of a prompt's handler.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bindpost_mcp_protocol::lifecycle::{Completion, Icon};
+use bindpost_mcp_protocol::lifecycle::Icon;
 use bindpost_mcp_protocol::{
     Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Revision,
 };
@@ -201,7 +201,7 @@ pub struct TemplateEntry {
     pub(crate) access: Arc<Access>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
-    timeout: Option<Option<Duration>>,
+    pub(crate) timeout: Option<Option<Duration>>,
     template: Option<UriTemplate>,
     matcher: Option<Matcher>,
     run: Run,
@@ -291,6 +291,20 @@ impl TemplateEntry {
         self
     }
 
+    /// The same by a function that has to wait, for instance for another service. It has as long as a read
+    /// ([`TemplateEntry::timeout`]); one that fails or takes longer suggests nothing, and the log says why.
+    pub fn complete_with<Fut>(
+        mut self,
+        variable: impl Into<String>,
+        completer: impl Fn(String) -> Fut + Send + Sync + 'static,
+    ) -> TemplateEntry
+    where
+        Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
+    {
+        self.completers.push((variable.into(), Completer::waiting(completer)));
+        self
+    }
+
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         if self.matcher.is_some() {
             return self.signature.check();
@@ -327,10 +341,6 @@ impl TemplateEntry {
             Some(matcher) => matcher(uri),
             None => self.template.as_ref()?.matches(uri),
         }
-    }
-
-    pub(crate) fn completion(&self, variable: &str, typed: &str) -> Option<Completion> {
-        self.completers.iter().find(|(name, _)| name == variable).map(|(_, completer)| completer.run(typed))
     }
 }
 

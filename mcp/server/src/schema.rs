@@ -218,9 +218,17 @@ fn drop_null(schema: &mut Value) {
     }
 }
 
-/// A compiled JSON Schema.
+/// A compiled JSON Schema that explains what breaks it.
+///
+/// ```
+/// use bindpost_mcp_server::Schema;
+///
+/// let schema = Schema::compile(&serde_json::json!({"properties": {"size": {"type": "integer"}}})).unwrap();
+/// let explained = schema.check(&serde_json::json!({"size": "large"})).unwrap_err();
+/// assert_eq!(explained, "- /size: \"large\" is not of type \"integer\"");
+/// ```
 #[derive(Debug)]
-pub(crate) struct Schema {
+pub struct Schema {
     validator: Validator,
     source: Value,
 }
@@ -233,7 +241,7 @@ impl Schema {
 
     /// Compiles a schema: 2020-12 unless it names another dialect. References outside it are refused,
     /// never fetched.
-    pub(crate) fn compile(schema: &Value) -> Result<Schema, String> {
+    pub fn compile(schema: &Value) -> Result<Schema, String> {
         Schema::compile_as(schema, false)
     }
 
@@ -264,7 +272,7 @@ impl Schema {
     }
 
     /// Every violation with its path, one line each; `Ok` if there is none.
-    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+    pub fn check(&self, value: &Value) -> Result<(), String> {
         if self.validator.is_valid(value) {
             return Ok(());
         }

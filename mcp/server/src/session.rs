@@ -171,6 +171,11 @@ impl Session {
         self.live_if_any(|live| live.subscriptions.contains(uri))
     }
 
+    /// The resources it subscribed to.
+    pub(crate) fn subscriptions(&self) -> Vec<String> {
+        self.live_if_any(|live| live.subscriptions.iter().cloned().collect())
+    }
+
     /// A stream that keeps what it delivered, within what the session's streams may keep together.
     pub fn keeping_stream(&self, limits: StreamLimits) -> Stream {
         Stream::keeping(limits, self.live(|live| live.shelf.clone()))

@@ -1,6 +1,6 @@
 //! Who wants to hear of changes: sessions by their stream, listeners by their filter.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::call::{Call, Finished, Running, Subject};
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::ProtocolError;
-use crate::server::Limits;
+use crate::server::{Limits, Server};
 use crate::session::{Session, declares_extension};
 use crate::stream::Stream;
 use crate::transport::HeaderValues;
@@ -109,6 +109,24 @@ impl Hub {
         }
     }
 
+    /// The resources that somebody wants to hear of.
+    pub(crate) fn watched(&self) -> BTreeSet<String> {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
+        let mut watched = BTreeSet::new();
+        for listener in listeners.iter() {
+            match &listener.who {
+                Who::Session(session) => {
+                    watched.extend(session.upgrade().into_iter().flat_map(|session| session.subscriptions()));
+                }
+                Who::Request { filter, .. } => {
+                    watched.extend(filter.resource_subscriptions.iter().cloned());
+                }
+            }
+        }
+        watched
+    }
+
     /// Whether one more listener of this caller fits in.
     fn has_room(&self, caller: &Caller, limits: &Limits) -> bool {
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,6 +165,19 @@ impl Hub {
     fn remove(&self, number: u64) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.number != number);
+    }
+}
+
+impl Server {
+    /// Whether somebody subscribed to this resource and would hear of a change now.
+    pub fn is_watched(&self, uri: &str) -> bool {
+        self.shared().hub.watched().contains(uri)
+    }
+
+    /// The resources that somebody subscribed to, in a session or as a listener, and would hear of now. Whoever has
+    /// to look for changes need look at no others.
+    pub fn watched_resources(&self) -> BTreeSet<String> {
+        self.shared().hub.watched()
     }
 }
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bindpost_azure_hosting::identity::{Identity, Secret};
 use bytes::{Bytes, BytesMut};
 use chrono::Utc;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,12 +17,12 @@ use super::BlobSettings;
 use super::connection::{Account, Credential};
 use super::endpoint::Endpoint;
 use super::error::{BlobError, Doing, Failure, causes};
-use super::identity::Identity;
 use super::path::BlobPath;
 use super::retry::{Tries, parse_retry_after};
-use super::secret::Secret;
 use super::shared_key::SharedKey;
 
+/// What access tokens are asked for.
+pub const RESOURCE: &str = "https://storage.azure.com/";
 /// The version of the interface. Old enough for every emulator, new enough for blobs of 5,000 MiB.
 const VERSION: &str = "2020-10-02";
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -54,9 +55,9 @@ impl AzureStore {
         let signing = match credential {
             Credential::SharedKey(key) => Signing::SharedKey(key),
             Credential::Sas(token) => Signing::Sas(token),
-            Credential::Identity(sources) => {
-                Signing::Identity(Arc::new(Identity::new(sources).map_err(|error| refused(error.into()))?))
-            }
+            Credential::Identity(sources) => Signing::Identity(Arc::new(
+                Identity::new(RESOURCE, sources).map_err(|error| refused(error.into()))?,
+            )),
         };
         let BlobSettings { time_limit, size_limit, .. } = *settings;
         Ok(AzureStore { client, endpoint, signing, time_limit, size_limit })

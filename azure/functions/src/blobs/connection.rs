@@ -1,13 +1,12 @@
 //! What a binding's `connection` means: which settings it names, and where they lead.
 
+use bindpost_azure_hosting::identity::{Secret, TokenSource};
 use reqwest::Url;
 
 use super::connection_string;
 use super::endpoint::{DEVELOPMENT_ACCOUNT, Endpoint};
 use super::identity_settings::IdentitySettings;
-use super::secret::Secret;
 use super::shared_key::SharedKey;
-use super::token_source::TokenSource;
 
 /// The key of the emulator's account. Public: every emulator has it.
 const DEVELOPMENT_KEY: &str =

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use bindpost_azure_hosting::identity::Secret;
 use reqwest::Url;
 
 use super::connection::{Account, Connection, Credential};
 use super::endpoint::Endpoint;
-use super::secret::Secret;
 use super::shared_key::SharedKey;
 
 pub(crate) const ACCOUNT_NAME_RULE: &str =

@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bindpost_azure_hosting::identity::IdentityError;
 use reqwest::StatusCode;
 
-use super::identity::IdentityError;
 use super::path::BlobPath;
 
 /// A read or write that failed.

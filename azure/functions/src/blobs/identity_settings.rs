@@ -1,11 +1,10 @@
 //! Reads which identity a connection's group of settings means, such as `Storage__credential`.
 
+use bindpost_azure_hosting::identity::{Secret, TokenSource};
 use reqwest::Url;
 
 use super::connection::ConnectionError;
 use super::endpoint::is_loopback;
-use super::secret::Secret;
-use super::token_source::TokenSource;
 
 const AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// Where a virtual machine asks for tokens of its own identity. Never routed beyond the machine's host.

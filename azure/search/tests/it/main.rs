@@ -1,1 +1,26 @@
 //! The server from outside: an MCP client in front, the embedded search service behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+
+mod diagnose;
+mod evaluate;
+mod explain;
+mod failures;
+mod filter;
+mod front;
+mod front_documents;
+mod front_lists;
+mod identity;
+mod index_change;
+mod index_change_rules;
+mod indexer_runs;
+mod own_service_explain;
+mod own_service_idx;
+mod profile;
+mod prompts;
+mod resources;
+mod service;
+mod talk;
+#[allow(dead_code, reason = "each crate uses a part of it")]
+#[path = "../../../../mcp/openapi/tests/it/upstream_service.rs"]
+mod upstream_service;

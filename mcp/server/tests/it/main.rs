@@ -8,3 +8,5 @@ mod fixture;
 mod narrowed;
 mod replaced;
 mod stdio;
+mod suggestions;
+mod watching;

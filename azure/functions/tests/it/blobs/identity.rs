@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bindpost_azure_functions::blobs::{
-    AzureStore, BlobSettings, BlobStore, Connection, Identity, Secret, TokenSource,
+    AzureStore, BlobSettings, BlobStore, Connection, Identity, RESOURCE, Secret, TokenSource,
 };
 use tokio::task::JoinSet;
 
@@ -86,7 +86,8 @@ async fn a_virtual_machine_asks_its_host() {
     })
     .await;
     let address = tokens.address().parse().unwrap();
-    let identity = Identity::new(vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+    let identity =
+        Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
     for _ in 0..2 {
         assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
     }
@@ -159,10 +160,13 @@ async fn a_laptop_asks_the_azure_cli() {
     // Nobody listens where a virtual machine would be asked, so the next source is.
     let nobody = reqwest::Url::parse("http://127.0.0.1:1/").unwrap();
     let identity = || {
-        Identity::new(vec![
-            TokenSource::VirtualMachine { address: nobody.clone(), client_id: None },
-            TokenSource::AzureCli { program: program.clone() },
-        ])
+        Identity::new(
+            RESOURCE,
+            vec![
+                TokenSource::VirtualMachine { address: nobody.clone(), client_id: None },
+                TokenSource::AzureCli { program: program.clone() },
+            ],
+        )
         .unwrap()
     };
     script(r#"echo "{\"accessToken\":\"$1-$2-$6\",\"expires_on\":99999999999}""#);
@@ -189,7 +193,7 @@ async fn many_who_wait_cause_one_request() {
         .await;
         let endpoint = tokens.address().parse().unwrap();
         let source = TokenSource::AppService { endpoint, header: Secret::new("hush"), client_id: None };
-        let identity = Arc::new(Identity::new(vec![source]).unwrap());
+        let identity = Arc::new(Identity::new(RESOURCE, vec![source]).unwrap());
         let mut waiting = JoinSet::new();
         for _ in 0..20 {
             let identity = identity.clone();
@@ -208,7 +212,8 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
     for (lasts, requests) in [(299, 2), (303, 1)] {
         let tokens = Fake::start(move |_, before| token(before, lasts)).await;
         let address = tokens.address().parse().unwrap();
-        let identity = Identity::new(vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+        let identity =
+            Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
         identity.token().await.unwrap();
         identity.token().await.unwrap();
         assert_eq!(tokens.count(), requests, "{lasts}");
@@ -216,7 +221,8 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
     // An old token that still lasts is better than none.
     let tokens = Fake::start(|_, before| if before == 0 { token(0, 200) } else { Reply::status(500) }).await;
     let address = tokens.address().parse().unwrap();
-    let identity = Identity::new(vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+    let identity =
+        Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
     identity.token().await.unwrap();
     assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
     assert_eq!(tokens.count(), 2);

@@ -8,13 +8,9 @@ use std::time::Duration;
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use super::endpoint::is_loopback;
-use super::error::causes;
-use super::identity::{IdentityError, Token};
 use super::secret::Secret;
+use super::{IdentityError, Token, causes, is_loopback};
 
-const RESOURCE: &str = "https://storage.azure.com/";
-const SCOPE: &str = "https://storage.azure.com/.default";
 /// A virtual machine answers at once; on a laptop nobody listens, and nobody says so.
 const VIRTUAL_MACHINE_TIME: Duration = Duration::from_secs(2);
 const REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -40,7 +36,7 @@ pub enum TokenSource {
 
 impl TokenSource {
     /// What it is called in messages.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             TokenSource::AppService { .. } => "the app's managed identity",
             TokenSource::VirtualMachine { .. } => "the machine's managed identity",
@@ -51,16 +47,21 @@ impl TokenSource {
     }
 
     /// Asks for a token, once. `near` is the client for services on this machine, which no proxy can reach.
-    pub(crate) async fn fetch(&self, client: &Client, near: &Client) -> Result<Token, IdentityError> {
+    pub(super) async fn fetch(
+        &self,
+        resource: &str,
+        client: &Client,
+        near: &Client,
+    ) -> Result<Token, IdentityError> {
         let (request, time) = match self {
             TokenSource::AppService { endpoint, header, client_id } => {
-                let url = with_query(endpoint, "2019-08-01", client_id.as_deref());
+                let url = with_query(endpoint, resource, "2019-08-01", client_id.as_deref());
                 (near.get(url).header("X-IDENTITY-HEADER", header.reveal()), REQUEST_TIME)
             }
             TokenSource::VirtualMachine { address, client_id } => {
                 let mut url = address.clone();
                 url.set_path("/metadata/identity/oauth2/token");
-                let url = with_query(&url, "2018-02-01", client_id.as_deref());
+                let url = with_query(&url, resource, "2018-02-01", client_id.as_deref());
                 (near.get(url).header("Metadata", "true"), VIRTUAL_MACHINE_TIME)
             }
             TokenSource::Workload { authority, tenant, client_id, token_file } => {
@@ -71,17 +72,19 @@ impl TokenSource {
                     read.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(|error| {
                         IdentityError::TokenFile { path: token_file.clone(), problem: error.to_string() }
                     })?;
+                let about = [("scope", scope(resource)), ("client_id", client_id.clone())];
                 let form = [
                     ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
                     ("client_assertion", assertion.trim()),
                 ];
-                (entra(client, near, authority, tenant, client_id, &form), REQUEST_TIME)
+                (entra(client, near, authority, tenant, &about, &form), REQUEST_TIME)
             }
             TokenSource::ClientSecret { authority, tenant, client_id, secret } => {
+                let about = [("scope", scope(resource)), ("client_id", client_id.clone())];
                 let form = [("client_secret", secret.reveal())];
-                (entra(client, near, authority, tenant, client_id, &form), REQUEST_TIME)
+                (entra(client, near, authority, tenant, &about, &form), REQUEST_TIME)
             }
-            TokenSource::AzureCli { program } => return self.run(program).await,
+            TokenSource::AzureCli { program } => return self.run(program, resource).await,
         };
         match tokio::time::timeout(time, self.ask(request)).await {
             Ok(answer) => self.decode(&answer?),
@@ -106,9 +109,9 @@ impl TokenSource {
         Err(IdentityError::Refused { asked: self.name(), status, reason: reason(&answer) })
     }
 
-    async fn run(&self, program: &PathBuf) -> Result<Token, IdentityError> {
+    async fn run(&self, program: &PathBuf, resource: &str) -> Result<Token, IdentityError> {
         let mut command = tokio::process::Command::new(program);
-        command.args(["account", "get-access-token", "--output", "json", "--resource", RESOURCE]);
+        command.args(["account", "get-access-token", "--output", "json", "--resource", resource]);
         command.stdin(Stdio::null()).kill_on_drop(true);
         let output = match tokio::time::timeout(COMMAND_TIME, command.output()).await {
             Ok(Ok(output)) => output,
@@ -144,9 +147,14 @@ impl TokenSource {
     }
 }
 
-fn with_query(url: &Url, version: &str, client_id: Option<&str>) -> Url {
+/// All that a resource allows, as Entra ID wants it written.
+fn scope(resource: &str) -> String {
+    format!("{}/.default", resource.trim_end_matches('/'))
+}
+
+fn with_query(url: &Url, resource: &str, version: &str, client_id: Option<&str>) -> Url {
     let mut url = url.clone();
-    url.query_pairs_mut().append_pair("api-version", version).append_pair("resource", RESOURCE);
+    url.query_pairs_mut().append_pair("api-version", version).append_pair("resource", resource);
     if let Some(client_id) = client_id {
         url.query_pairs_mut().append_pair("client_id", client_id);
     }
@@ -159,7 +167,7 @@ fn entra(
     near: &Client,
     authority: &Url,
     tenant: &str,
-    client_id: &str,
+    about: &[(&str, String)],
     proof: &[(&str, &str)],
 ) -> RequestBuilder {
     let mut url = authority.clone();
@@ -171,8 +179,7 @@ fn entra(
     form.set_query(None);
     form.query_pairs_mut()
         .append_pair("grant_type", "client_credentials")
-        .append_pair("scope", SCOPE)
-        .append_pair("client_id", client_id)
+        .extend_pairs(about)
         .extend_pairs(proof);
     let body = form.query().unwrap_or_default().to_owned();
     let client = if is_loopback(&url) { near } else { client };

@@ -1,21 +1,26 @@
-//! Access tokens for storage: fetched once for all who wait, kept until shortly before they expire.
+//! Access tokens for one of Azure's services: fetched once for all who wait, kept until shortly before they expire.
+
+mod offered;
+mod secret;
+mod token_source;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, StatusCode, redirect};
+use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::Mutex;
 
-use super::error::causes;
-use super::secret::Secret;
-use super::token_source::TokenSource;
+pub use offered::{SettingError, offered_sources};
+pub use secret::Secret;
+pub use token_source::TokenSource;
 
 /// A token is not used in its last minutes: it has to last for the request, on a clock that is not ours.
 const MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// Access tokens for storage, from the first source that has one.
+/// Access tokens for one resource, from the first source that has one.
 #[derive(Debug)]
 pub struct Identity {
+    resource: String,
     sources: Vec<TokenSource>,
     client: Client,
     near: Client,
@@ -66,7 +71,7 @@ pub enum IdentityError {
 
 impl IdentityError {
     /// Whether asking again may help.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         match self {
             IdentityError::Unreachable(..) => true,
             IdentityError::Refused { status, .. } => status.is_server_error() || status.as_u16() == 429,
@@ -90,8 +95,8 @@ impl Token {
 }
 
 impl Identity {
-    /// Tokens from these sources, in this order.
-    pub fn new(sources: Vec<TokenSource>) -> Result<Identity, IdentityError> {
+    /// Tokens for a resource such as `https://storage.azure.com/`, from these sources, in this order.
+    pub fn new(resource: impl Into<String>, sources: Vec<TokenSource>) -> Result<Identity, IdentityError> {
         let builder = || {
             Client::builder()
                 .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
@@ -103,6 +108,7 @@ impl Identity {
             built.map_err(|error| IdentityError::Client(causes(error)))
         };
         Ok(Identity {
+            resource: resource.into(),
             sources,
             client: started(builder().build())?,
             near: started(builder().no_proxy().build())?,
@@ -142,7 +148,7 @@ impl Identity {
     }
 
     /// Forgets a token that the service did not take, unless there is a newer one already.
-    pub(crate) async fn forget(&self, refused: &Secret) {
+    pub async fn forget(&self, refused: &Secret) {
         let mut state = self.state.lock().await;
         if state.token.as_ref().is_some_and(|token| token.secret == *refused) {
             state.token = None;
@@ -152,7 +158,7 @@ impl Identity {
     async fn fetch(&self) -> Result<Token, IdentityError> {
         let mut errors = Vec::new();
         for source in &self.sources {
-            match source.fetch(&self.client, &self.near).await {
+            match source.fetch(&self.resource, &self.client, &self.near).await {
                 Ok(token) => return Ok(token),
                 Err(error) => errors.push(error),
             }
@@ -163,4 +169,24 @@ impl Identity {
         let all: Vec<_> = errors.iter().map(IdentityError::to_string).collect();
         Err(IdentityError::None(all.join("; ")))
     }
+}
+
+/// Whether an address stays on this machine.
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An error and what caused it, in one line, without the address: it may hold a secret.
+fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }

@@ -1,0 +1,129 @@
+//! Which identity the usual variables offer.
+
+use reqwest::Url;
+
+use super::{Secret, TokenSource, is_loopback};
+
+const AUTHORITY: &str = "https://login.microsoftonline.com/";
+/// Where a virtual machine asks for tokens of its own identity. Never routed beyond the machine's host.
+const VIRTUAL_MACHINE: &str = "http://169.254.169.254/";
+
+/// A variable that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} {problem}")]
+#[allow(missing_docs, reason = "the message says it")]
+pub struct SettingError {
+    pub variable: &'static str,
+    pub problem: &'static str,
+}
+
+/// The sources of tokens to ask, in order, by the variables that Azure and its tools set.
+///
+/// What somebody has set up is used, and nothing else: a wrong secret must not end in the tokens of somebody else. An
+/// app registration comes first, then a workload identity, then the platform's. Where nothing is set up, this may be a
+/// virtual machine or somebody's laptop, so its managed identity and then the Azure CLI are tried.
+pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<TokenSource>, SettingError> {
+    let set = |name: &str| {
+        let value = variable(name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    let (tenant, client_id) = (set("AZURE_TENANT_ID"), set("AZURE_CLIENT_ID"));
+    if let Some(secret) = set("AZURE_CLIENT_SECRET") {
+        let needed = |variable| SettingError { variable, problem: "is needed beside AZURE_CLIENT_SECRET" };
+        return Ok(vec![TokenSource::ClientSecret {
+            authority: authority(set("AZURE_AUTHORITY_HOST").as_deref())?,
+            tenant: tenant.ok_or(needed("AZURE_TENANT_ID"))?,
+            client_id: client_id.ok_or(needed("AZURE_CLIENT_ID"))?,
+            secret: Secret::new(secret),
+        }]);
+    }
+    if let Some(file) = set("AZURE_FEDERATED_TOKEN_FILE") {
+        let needed =
+            |variable| SettingError { variable, problem: "is needed beside AZURE_FEDERATED_TOKEN_FILE" };
+        return Ok(vec![TokenSource::Workload {
+            authority: authority(set("AZURE_AUTHORITY_HOST").as_deref())?,
+            tenant: tenant.ok_or(needed("AZURE_TENANT_ID"))?,
+            client_id: client_id.ok_or(needed("AZURE_CLIENT_ID"))?,
+            token_file: file.into(),
+        }]);
+    }
+    if let (Some(endpoint), Some(header)) = (set("IDENTITY_ENDPOINT"), set("IDENTITY_HEADER")) {
+        // The platform's own service next to the app, which has no TLS.
+        let endpoint = parse("IDENTITY_ENDPOINT", &endpoint)?;
+        return Ok(vec![TokenSource::AppService { endpoint, header: Secret::new(header), client_id }]);
+    }
+    let address = parse("the machine's identity service", VIRTUAL_MACHINE)?;
+    let program = if cfg!(windows) { "az.cmd" } else { "az" }.into();
+    Ok(vec![TokenSource::VirtualMachine { address, client_id }, TokenSource::AzureCli { program }])
+}
+
+/// Where Entra ID is: other clouds have their own.
+fn authority(set: Option<&str>) -> Result<Url, SettingError> {
+    let variable = "AZURE_AUTHORITY_HOST";
+    let url = parse(variable, set.unwrap_or(AUTHORITY))?;
+    match url.scheme() == "https" || is_loopback(&url) {
+        true => Ok(url),
+        false => {
+            let problem = "is not https, and secrets are not sent in the clear";
+            Err(SettingError { variable, problem })
+        }
+    }
+}
+
+fn parse(variable: &'static str, address: &str) -> Result<Url, SettingError> {
+    match Url::parse(address) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        _ => Err(SettingError { variable, problem: "is neither an http nor an https address" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(variables: &[(&str, &str)]) -> Result<Vec<&'static str>, String> {
+        let lookup = |wanted: &str| {
+            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
+        };
+        match offered_sources(&lookup) {
+            Ok(sources) => Ok(sources.iter().map(TokenSource::name).collect()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn what_is_set_up_is_used_and_nothing_else() {
+        let app = [("IDENTITY_ENDPOINT", "http://127.0.0.1:1/"), ("IDENTITY_HEADER", "x")];
+        let who = [("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")];
+        let (file, secret) = (("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_CLIENT_SECRET", "s"));
+        let last = ["the machine's managed identity", "the Azure CLI"];
+        assert_eq!(names(&[]).unwrap(), last);
+        assert_eq!(names(&who).unwrap(), last);
+        assert_eq!(names(&[("AZURE_CLIENT_SECRET", " ")]).unwrap(), last);
+        assert_eq!(names(&app).unwrap(), ["the app's managed identity"]);
+        assert_eq!(names(&[&app[..], &who, &[file]].concat()).unwrap(), ["the workload identity"]);
+        assert_eq!(names(&[&app[..], &who, &[file, secret]].concat()).unwrap(), ["the client secret"]);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        for (variables, said) in [
+            (vec![("AZURE_CLIENT_SECRET", "s")], "AZURE_TENANT_ID is needed beside AZURE_CLIENT_SECRET"),
+            (
+                vec![("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_TENANT_ID", "t")],
+                "AZURE_CLIENT_ID is needed beside AZURE_FEDERATED_TOKEN_FILE",
+            ),
+            (
+                vec![("IDENTITY_ENDPOINT", "nowhere"), ("IDENTITY_HEADER", "x")],
+                "IDENTITY_ENDPOINT is neither an http nor an https address",
+            ),
+            (
+                vec![("AZURE_CLIENT_SECRET", "s"), ("AZURE_AUTHORITY_HOST", "http://login.example/")],
+                "AZURE_AUTHORITY_HOST is not https, and secrets are not sent in the clear",
+            ),
+        ] {
+            assert_eq!(names(&variables).unwrap_err(), said);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Checks of an indexer and of everything it names, whether or not a run has met the trouble yet.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::{Parties, Party};
+use crate::indexer_runs::status::{Execution, Status};
+
+/// A last success older than this is worth a word.
+const OLD_DAYS: i64 = 7;
+
+/// Something worth knowing about an indexer.
+pub(super) struct Finding {
+    weight: Weight,
+    what: String,
+    why: String,
+    fix: String,
+    more: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    Error,
+    Warning,
+    Note,
+}
+
+impl Finding {
+    pub(super) fn new(
+        weight: Weight,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Finding {
+        Finding { weight, what: what.into(), why: why.into(), fix: fix.into(), more: Map::new() }
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Finding {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(super) fn is_error(&self) -> bool {
+        self.weight == Weight::Error
+    }
+
+    pub(super) fn told(self) -> Value {
+        let weight = match self.weight {
+            Weight::Error => "error",
+            Weight::Warning => "warning",
+            Weight::Note => "note",
+        };
+        let mut told = crate::indexer_runs::object(
+            json!({"severity": weight, "what": self.what, "why": self.why, "fix": self.fix}),
+        );
+        told.extend(self.more);
+        Value::Object(told)
+    }
+}
+
+/// Everything that can be seen without running it.
+pub(super) fn check(parties: &Parties, status: &Status) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    named(&parties.data_source, "data source", "createOrUpdateDataSource", &mut findings);
+    named(&parties.index, "target index", "createOrUpdateIndex", &mut findings);
+    named(&parties.skillset, "skillset", "callOperation Skillsets_CreateOrUpdate", &mut findings);
+    if let Party::There(index) = &parties.index {
+        mappings(&parties.indexer, index, &mut findings);
+        key(&parties.indexer, index, &mut findings);
+    }
+    outputs_without_skills(parties, &mut findings);
+    schedule(&parties.indexer, status, &mut findings);
+    runs(&parties.indexer, status, &mut findings);
+    findings
+}
+
+fn named(party: &Party, kind: &str, tool: &str, findings: &mut Vec<Finding>) {
+    match party {
+        Party::Missing(name) => findings.push(Finding::new(
+            Weight::Error,
+            format!("The {kind} '{name}' does not exist"),
+            "the indexer names it, and no run can do without it",
+            format!("create it with {tool}, or correct the name with createOrUpdateIndexer"),
+        )),
+        Party::Unknown(why) => findings.push(Finding::new(
+            Weight::Note,
+            format!("The {kind} could not be read"),
+            why.clone(),
+            "ask again, or check the permissions of the key",
+        )),
+        Party::None | Party::There(_) => {}
+    }
+}
+
+fn elements<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.get(member).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
+    value.get(member).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Which field of the index a mapping leads to: named, or else of the same name as the source.
+fn target(mapping: &Value) -> &str {
+    text(mapping, "targetFieldName").or_else(|| text(mapping, "sourceFieldName")).unwrap_or_default()
+}
+
+fn mappings(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
+    let names: Vec<&str> = elements(index, "fields").filter_map(|field| text(field, "name")).collect();
+    for list in ["fieldMappings", "outputFieldMappings"] {
+        for mapping in elements(indexer, list) {
+            let target = target(mapping);
+            // Names of target fields are taken in any case.
+            if !names.iter().any(|name| name.eq_ignore_ascii_case(target)) {
+                let source = text(mapping, "sourceFieldName").unwrap_or_default();
+                findings.push(Finding::new(
+                    Weight::Error,
+                    format!(
+                        "{list}: '{source}' leads to the field '{target}', which the index does not have"
+                    ),
+                    format!("the top-level fields are: {}", names.join(", ")),
+                    "correct the mapping with createOrUpdateIndexer, or add the field (see planIndexChange)",
+                ));
+            }
+        }
+    }
+}
+
+fn key(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
+    let is_key = |field: &&Value| field.get("key").and_then(Value::as_bool) == Some(true);
+    let Some(key) = elements(index, "fields").find(is_key).and_then(|field| text(field, "name")) else {
+        return;
+    };
+    let mapping =
+        elements(indexer, "fieldMappings").find(|mapping| target(mapping).eq_ignore_ascii_case(key));
+    match mapping {
+        None => findings.push(Finding::new(
+            Weight::Note,
+            format!("No field mapping leads to the key field '{key}'"),
+            "the key is then taken from a member of the same name, or made from the address of the file",
+            format!(
+                "if keys are missing, add to fieldMappings {{\"sourceFieldName\": \"…\", \"targetFieldName\": \
+                 \"{key}\", \"mappingFunction\": {{\"name\": \"base64Encode\"}}}}"
+            ),
+        )),
+        Some(mapping) => {
+            let source = text(mapping, "sourceFieldName").unwrap_or_default();
+            let is_address = source.starts_with("metadata_storage_") || source.contains("path") || source.contains("url");
+            if is_address && mapping.get("mappingFunction").is_none_or(Value::is_null) {
+                findings.push(Finding::new(
+                    Weight::Warning,
+                    format!("The key field '{key}' takes '{source}' as it is"),
+                    "keys have letters, digits, _, - and = only; addresses have other characters, too",
+                    "give this mapping \"mappingFunction\": {\"name\": \"base64Encode\"}",
+                ));
+            }
+        }
+    }
+}
+
+fn outputs_without_skills(parties: &Parties, findings: &mut Vec<Finding>) {
+    let outputs = elements(&parties.indexer, "outputFieldMappings").count();
+    if outputs > 0 && matches!(parties.skillset, Party::None) {
+        findings.push(Finding::new(
+            Weight::Warning,
+            format!("{outputs} outputFieldMappings, but no skillset"),
+            "they take what skills have made of an item",
+            "name a skillset in skillsetName, or use fieldMappings",
+        ));
+    }
+}
+
+fn schedule(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
+    if indexer.get("disabled").and_then(Value::as_bool) == Some(true) {
+        findings.push(Finding::new(
+            Weight::Error,
+            "The indexer is disabled",
+            "neither its schedule nor runIndexer starts it",
+            "set \"disabled\": false with createOrUpdateIndexer",
+        ));
+        return;
+    }
+    if indexer.get("schedule").is_none_or(Value::is_null) && status.last().is_some() {
+        findings.push(Finding::new(
+            Weight::Note,
+            "It has no schedule",
+            "it runs only when somebody asks for it",
+            "call runIndexer, or give it a schedule such as {\"interval\": \"PT1H\"}",
+        ));
+    }
+}
+
+fn runs(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
+    let Some(last) = status.last() else {
+        findings.push(Finding::new(
+            Weight::Warning,
+            "It has never run",
+            "there is no run in its history",
+            "call runIndexer",
+        ));
+        return;
+    };
+    let reason = last.message().unwrap_or("the service gives no reason").to_owned();
+    if status.overall() == "error" {
+        findings.push(Finding::new(
+            Weight::Error,
+            "The indexer as a whole is in error: no run can begin",
+            reason.clone(),
+            "correct what it names, then call runIndexer; that clears the state",
+        ));
+    } else if last.status() == "transientFailure" {
+        findings.push(Finding::new(
+            Weight::Error,
+            "The last run failed",
+            reason.clone(),
+            limit_fix(indexer, &reason)
+                .unwrap_or("correct the causes below, then use `retry` or call runIndexer"),
+        ));
+    } else if last.failed() > 0 {
+        findings.push(Finding::new(
+            Weight::Warning,
+            format!(
+                "{} of {} items failed in a run that counts as a success",
+                last.failed(),
+                last.processed()
+            ),
+            "maxFailedItems allows it",
+            "correct the causes below, then use `retry`",
+        ));
+    }
+    let lower = reason.to_lowercase();
+    if ["quota", "storage limit", "no space"].iter().any(|word| lower.contains(word)) {
+        findings.push(Finding::new(
+            Weight::Error,
+            "A quota of the service is used up",
+            reason,
+            "read search://servicestats, then delete what nobody needs or choose a larger tier",
+        ));
+    }
+    age(status, findings);
+}
+
+/// What to do when a run stopped because too many items failed.
+fn limit_fix(indexer: &Value, reason: &str) -> Option<&'static str> {
+    let most = indexer.pointer("/parameters/maxFailedItems").and_then(Value::as_i64);
+    let is_limit = reason.contains("maxFailedItems") || reason.contains("failed items");
+    (is_limit || most == Some(0)).then_some(
+        "it stops at the limit of failed items: correct the causes below, or raise parameters.maxFailedItems and \
+         maxFailedItemsPerBatch (-1 for any number) to index the rest",
+    )
+}
+
+fn age(status: &Status, findings: &mut Vec<Finding>) {
+    let success = |run: &Execution<'_>| run.status() == "success";
+    let last = status.last().filter(success).or_else(|| status.history().find(success));
+    let time = last.and_then(|run| DateTime::parse_from_rfc3339(run.end().unwrap_or(run.start())).ok());
+    match time {
+        None => findings.push(Finding::new(
+            Weight::Warning,
+            "No run in its history was a success",
+            "the history holds the last fifty runs",
+            "see the other findings",
+        )),
+        Some(time) => {
+            let days = Utc::now().signed_duration_since(time).num_days();
+            if days >= OLD_DAYS {
+                findings.push(Finding::new(
+                    Weight::Warning,
+                    format!("The last success was {days} days ago"),
+                    format!("it ended at {}", time.to_rfc3339()),
+                    "call runIndexer, or check the schedule",
+                ));
+            }
+        }
+    }
+}

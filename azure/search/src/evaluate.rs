@@ -1,0 +1,183 @@
+//! `evaluateRelevance`: judged queries in, nDCG, recall, precision and reciprocal rank out; one variant or two compared.
+
+mod measure;
+mod report;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bindpost_mcp_server::{Context, Entry, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+
+use self::measure::{Hit, Measures, measure};
+use crate::failure::{Failure, Kind};
+use crate::reading::{self, Reader};
+use crate::shared::Shared;
+
+/// As many queries as are asked at the same time.
+const AT_ONCE: usize = 4;
+/// As many further hits as are read, to see whether hits at the end of the page are tied with others.
+const BEYOND: usize = 10;
+
+/// The tool.
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let parameters = "Search parameters for all queries, e.g. {scoringProfile, searchMode, vectorQueries}; indexName for \
+                      another index";
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "indexName": {"type": "string"},
+            "queries": {"type": "array", "minItems": 1, "maxItems": 200, "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "search": {"type": "string"},
+                    "judgments": {"type": "object", "minProperties": 1, "description": "key: grade; 0 is irrelevant",
+                        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 10}},
+                    "overrides": {"type": "object", "description": "Search parameters of this query"}
+                },
+                "required": ["search", "judgments"]
+            }},
+            "k": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10},
+            "baseline": {"type": "object", "description": parameters},
+            "candidate": {"type": "object", "description": "The same; given, it is compared with the baseline"},
+            "clientRequestId": {"type": "string"}
+        },
+        "required": ["indexName", "queries"],
+        "additionalProperties": false
+    });
+    let description = "Measures search quality with judged queries: nDCG@k, recall@k, precision@k, MRR, per query and mean. \
+                       Compares two sets of search parameters or two indexes and lists gains and losses.";
+    // Two hundred queries of two variants take their time on a service that throttles.
+    let entry = reading::tool(shared, "evaluateRelevance", description, input, run).timeout(None);
+    vec![entry.into()]
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    index_name: String,
+    queries: Vec<Query>,
+    k: Option<usize>,
+    baseline: Option<Map<String, Value>>,
+    candidate: Option<Map<String, Value>>,
+    client_request_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Query {
+    id: Option<String>,
+    search: String,
+    judgments: BTreeMap<String, f64>,
+    overrides: Option<Map<String, Value>>,
+}
+
+/// One way to search: the index and the parameters.
+#[derive(Clone, Debug)]
+struct Variant {
+    index: String,
+    key: String,
+    parameters: Map<String, Value>,
+}
+
+/// What a variant made of one query, or why it made nothing.
+type Outcome = Result<Measures, Failure>;
+
+/// A query with the outcome of each variant.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    query: Query,
+    baseline: Outcome,
+    candidate: Option<Outcome>,
+}
+
+async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Result<Value, ToolError> {
+    let reader = Reader::new(&shared, arguments.client_request_id);
+    let k = arguments.k.unwrap_or(10);
+    let baseline = variant(&reader, &arguments.index_name, arguments.baseline.unwrap_or_default()).await?;
+    let candidate = match arguments.candidate {
+        Some(parameters) => Some(variant(&reader, &arguments.index_name, parameters).await?),
+        None => None,
+    };
+    let mut judged: BTreeMap<usize, Judged> = BTreeMap::new();
+    let mut running = JoinSet::new();
+    let total = arguments.queries.len();
+    let mut waiting = arguments.queries.into_iter().enumerate();
+    loop {
+        while running.len() < AT_ONCE {
+            let Some((number, query)) = waiting.next() else { break };
+            let (reader, baseline, candidate) = (reader.clone(), baseline.clone(), candidate.clone());
+            running.spawn(async move {
+                let first = ask(&reader, &baseline, &query, k).await;
+                let second = match &candidate {
+                    Some(candidate) => Some(ask(&reader, candidate, &query, k).await),
+                    None => None,
+                };
+                (number, Judged { query, baseline: first, candidate: second })
+            });
+        }
+        let Some(done) = running.join_next().await else { break };
+        let (number, done) =
+            done.map_err(|error| ToolError::with_source("a query was not finished", error))?;
+        judged.insert(number, done);
+        let message = format!("{} of {total} queries", judged.len());
+        context.progress(judged.len() as f64, Some(total as f64), Some(&message)).await;
+    }
+    let judged: Vec<Judged> = judged.into_values().collect();
+    // A service that refuses every query has one answer, not two hundred.
+    if let Some(Err(failure)) = judged.first().map(|first| &first.baseline)
+        && judged.iter().all(|one| one.baseline.is_err())
+    {
+        return Err(failure.clone().with("queriesFailed", total).into());
+    }
+    let mut answer = report::report(&judged, k, candidate.is_some(), shared.answer_bytes);
+    if let Some(members) = answer.as_object_mut() {
+        members.insert("baseline".to_owned(), told(&baseline));
+        if let Some(candidate) = &candidate {
+            members.insert("candidate".to_owned(), told(candidate));
+        }
+    }
+    reader.echo(&mut answer);
+    Ok(answer)
+}
+
+async fn variant(
+    reader: &Reader,
+    index: &str,
+    mut parameters: Map<String, Value>,
+) -> Result<Variant, Failure> {
+    let named = match parameters.remove("indexName") {
+        None => index.to_owned(),
+        Some(Value::String(name)) => name,
+        Some(_) => return Err(Failure::new(Kind::InvalidRequest, "`indexName` of a variant must be a text")),
+    };
+    let index = reader.index(&named).await?;
+    let key = index.key().to_owned();
+    Ok(Variant { index: index.name, key, parameters })
+}
+
+fn told(variant: &Variant) -> Value {
+    json!({"indexName": variant.index, "parameters": variant.parameters})
+}
+
+async fn ask(reader: &Reader, variant: &Variant, query: &Query, k: usize) -> Outcome {
+    let mut body = Map::from_iter([("search".to_owned(), json!(query.search))]);
+    body.extend(variant.parameters.clone());
+    body.extend(query.overrides.clone().unwrap_or_default());
+    body.insert("select".to_owned(), json!(variant.key));
+    body.insert("top".to_owned(), json!(k + BEYOND));
+    let found = reader.search(&variant.index, body).await?;
+    let partial = found.partial();
+    let hits = found.documents().iter().filter_map(|document| {
+        let key = document.get(&variant.key)?.as_str()?.to_owned();
+        // A semantic ranker orders by its own score.
+        let score = document.get("@search.rerankerScore").filter(|score| score.is_number());
+        let score = score.or(document.get("@search.score")).and_then(Value::as_f64);
+        Some(Hit { key, score: score.unwrap_or_default() })
+    });
+    let mut measures = measure(&hits.collect::<Vec<_>>(), &query.judgments, k);
+    measures.note = partial;
+    Ok(measures)
+}

@@ -1,0 +1,166 @@
+//! The measures of all queries as an answer: means, gains and losses, what the numbers do not say.
+
+use bindpost_mcp_openapi::fitting;
+use serde_json::{Map, Value, json};
+
+use super::measure::Measures;
+use super::{Judged, Outcome};
+
+/// As many keys of one kind as a query tells.
+const KEYS: usize = 5;
+/// A smaller difference of nDCG is no gain and no loss.
+const SAME: f64 = 1e-6;
+
+/// The answer. Queries come with the greatest loss first, or the lowest nDCG; those beyond the budget are left off.
+pub(super) fn report(judged: &[Judged], k: usize, compares: bool, bytes: usize) -> Value {
+    let baseline = || judged.iter().filter_map(|one| one.baseline.as_ref().ok());
+    let candidate = || judged.iter().filter_map(|one| one.candidate.as_ref()?.as_ref().ok());
+    let mut means = Map::from_iter([("baseline".to_owned(), means_of(baseline()))]);
+    let mut answer = json!({"k": k, "queries": judged.len()});
+    if compares {
+        means.insert("candidate".to_owned(), means_of(candidate()));
+        let changes: Vec<f64> = judged.iter().filter_map(change).collect();
+        let count = |is: fn(f64) -> bool| changes.iter().filter(|change| is(**change)).count();
+        let (gains, losses) = (count(|change| change > SAME), count(|change| change < -SAME));
+        set(&mut answer, "gains", gains.into());
+        set(&mut answer, "losses", losses.into());
+        set(&mut answer, "unchanged", (changes.len() - gains - losses).into());
+        let mean = changes.iter().sum::<f64>() / changes.len().max(1) as f64;
+        set(&mut answer, "meanNdcgChange", rounded(mean));
+    }
+    set(&mut answer, "mean", Value::Object(means));
+    let mut ordered: Vec<&Judged> = judged.iter().collect();
+    let place = |one: &Judged| match compares {
+        true => change(one).unwrap_or(f64::NEG_INFINITY),
+        false => one.baseline.as_ref().ok().and_then(|measures| measures.ndcg).unwrap_or(2.0),
+    };
+    ordered.sort_by(|one, other| place(one).total_cmp(&place(other)));
+    let told: Vec<Value> = ordered.into_iter().map(|one| told(one, compares)).collect();
+    set(&mut answer, "notes", json!(notes(judged, k)));
+    let room = bytes.saturating_sub(answer.to_string().len() + 1024);
+    let fit = fitting(&told, room);
+    let left_off = told.len() - fit;
+    set(&mut answer, "perQuery", told.into_iter().take(fit).collect());
+    if left_off > 0 {
+        set(&mut answer, "leftOff", left_off.into());
+    }
+    answer
+}
+
+fn set(answer: &mut Value, name: &str, value: Value) {
+    if let Some(members) = answer.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// How much nDCG the candidate gained over the baseline.
+fn change(one: &Judged) -> Option<f64> {
+    let ndcg = |outcome: &Outcome| outcome.as_ref().ok()?.ndcg;
+    Some(ndcg(one.candidate.as_ref()?)? - ndcg(&one.baseline)?)
+}
+
+fn means_of<'a>(measures: impl Iterator<Item = &'a Measures> + Clone) -> Value {
+    let mean = |of: fn(&Measures) -> Option<f64>| {
+        let values: Vec<f64> = measures.clone().filter_map(of).collect();
+        match values.is_empty() {
+            true => Value::Null,
+            false => rounded(values.iter().sum::<f64>() / values.len() as f64),
+        }
+    };
+    json!({
+        "ndcg": mean(|measures| measures.ndcg),
+        "recall": mean(|measures| measures.recall),
+        // A query with nothing relevant has no precision to speak of.
+        "precision": mean(|measures| measures.ndcg.map(|_| measures.precision)),
+        "mrr": mean(|measures| measures.reciprocal_rank),
+    })
+}
+
+fn told(one: &Judged, compares: bool) -> Value {
+    let mut told = json!({"search": one.query.search, "baseline": outcome(&one.baseline)});
+    if let Some(id) = &one.query.id {
+        set(&mut told, "id", id.as_str().into());
+    }
+    if let Some(candidate) = one.candidate.as_ref().filter(|_| compares) {
+        set(&mut told, "candidate", outcome(candidate));
+        if let Some(change) = change(one) {
+            set(&mut told, "ndcgChange", rounded(change));
+        }
+        if let (Ok(before), Ok(after)) = (&one.baseline, candidate) {
+            let lost = after.missing.iter().filter(|key| !before.missing.contains(key));
+            let won = before.missing.iter().filter(|key| !after.missing.contains(key));
+            set(&mut told, "lostKeys", lost.take(KEYS).map(String::as_str).collect());
+            set(&mut told, "wonKeys", won.take(KEYS).map(String::as_str).collect());
+        }
+    }
+    told
+}
+
+fn outcome(outcome: &Outcome) -> Value {
+    let measures = match outcome {
+        Ok(measures) => measures,
+        Err(failure) => return failure.to_json(),
+    };
+    let unjudged: Vec<Value> =
+        measures.unjudged.iter().take(KEYS).map(|(rank, key)| json!({"rank": rank, "key": key})).collect();
+    let mut told = json!({
+        "ndcg": measures.ndcg.map(rounded),
+        "recall": measures.recall.map(rounded),
+        "precision": rounded(measures.precision),
+        "reciprocalRank": measures.reciprocal_rank.map(rounded),
+        "top": measures.top.iter().take(KEYS).collect::<Vec<_>>(),
+        "missing": measures.missing.iter().take(KEYS).collect::<Vec<_>>(),
+        "missingCount": measures.missing.len(),
+        "unjudgedAtTop": unjudged,
+        "unjudgedCount": measures.unjudged.len(),
+    });
+    if let Some((worst, best)) = measures.tied {
+        set(&mut told, "ndcgWithTies", json!([rounded(worst), rounded(best)]));
+    }
+    if let Some(note) = &measures.note {
+        set(&mut told, "note", note.as_str().into());
+    }
+    told
+}
+
+/// What the means do not say by themselves.
+fn notes(judged: &[Judged], k: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let outcomes = || judged.iter().flat_map(|one| [Some(&one.baseline), one.candidate.as_ref()]).flatten();
+    let mut note = |count: usize, text: String| {
+        if count > 0 {
+            notes.push(text);
+        }
+    };
+    let failed = outcomes().filter(|outcome| outcome.is_err()).count();
+    note(failed, format!("{failed} searches failed and are not in the means; perQuery says why."));
+    let measured = || outcomes().filter_map(|outcome| outcome.as_ref().ok());
+    let nothing = judged.iter().filter(|one| one.query.judgments.values().all(|grade| *grade <= 0.0)).count();
+    note(nothing, format!("{nothing} queries have no relevant judgment and are not in the means."));
+    let unjudged: usize = measured().map(|measures| measures.unjudged.len()).sum();
+    note(
+        unjudged,
+        format!(
+            "{unjudged} hits among the first {k} were never judged and count as irrelevant; a better variant may find \
+             good documents that nobody judged. Judge those in unjudgedAtTop first."
+        ),
+    );
+    let tied = measured().filter(|measures| measures.tied.is_some()).count();
+    note(
+        tied,
+        format!(
+            "{tied} results have hits with equal scores, whose order is arbitrary; ndcgWithTies gives the range. A \
+             difference inside it means nothing."
+        ),
+    );
+    let partial = measured().filter(|measures| measures.note.is_some()).count();
+    note(partial, format!("{partial} searches were answered in part only; see their note."));
+    let few = judged.len();
+    note(usize::from(few < 25), format!("{few} queries are few: small differences of means may be chance."));
+    notes
+}
+
+/// Four digits are more than judgments can carry.
+fn rounded(value: f64) -> Value {
+    json!((value * 10_000.0).round() / 10_000.0)
+}

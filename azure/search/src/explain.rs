@@ -1,0 +1,191 @@
+//! `explainSearch`: one query in several variants side by side, the words that analyzers make of it, and why a
+//! document is missing.
+
+mod document;
+mod filtered;
+mod terms;
+mod variants;
+
+use std::sync::Arc;
+
+use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_server::{Context, Entry, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use self::terms::Terms;
+use self::variants::{Ran, Variant};
+use crate::failure::{Failure, Kind};
+use crate::reading::{self, Index, Reader};
+use crate::shared::Shared;
+
+/// The tool.
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "indexName": {"type": "string"},
+            "search": {"type": "string"},
+            "variants": {"type": "array", "maxItems": 12, "items": {"type": ["string", "object"]}, "description":
+                "Default: all that the index has. Names: any, all, full, profile:NAME, semantic, vector, hybrid; or objects of \
+                 search parameters, with `name`"},
+            "filter": {"type": "string"},
+            "searchFields": {"type": "array", "items": {"type": "string"}},
+            "scoringParameters": {"type": "array", "items": {"type": "string"}},
+            "vector": {"type": "array", "items": {"type": "number"}, "description": "The query's embedding"},
+            "key": {"type": "string", "description": "Explain why this document is missing or where it ranks"},
+            "top": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+            "clientRequestId": {"type": "string"}
+        },
+        "required": ["indexName", "search"],
+        "additionalProperties": false
+    });
+    let description = "Explains a search: runs it in variants side by side (searchMode any and all, full Lucene, scoring \
+                       profiles, semantic, vector, hybrid) with hits and ranks, shows the tokens each analyzer makes of it, \
+                       and says why a document (`key`) is not found: filter, words, mode or rank.";
+    vec![reading::tool(shared, "explainSearch", description, input, run).into()]
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Arguments {
+    index_name: String,
+    search: String,
+    variants: Option<Vec<Value>>,
+    filter: Option<String>,
+    search_fields: Option<Vec<String>>,
+    scoring_parameters: Option<Vec<String>>,
+    vector: Option<Vec<f64>>,
+    key: Option<String>,
+    top: Option<usize>,
+    client_request_id: Option<String>,
+}
+
+impl Arguments {
+    fn top(&self) -> usize {
+        self.top.unwrap_or(10)
+    }
+
+    /// The fields searched, if not all are.
+    fn searched(&self) -> Option<&[String]> {
+        self.search_fields.as_deref().filter(|fields| !fields.is_empty())
+    }
+}
+
+/// What every step of an explanation looks at.
+struct Question<'a> {
+    reader: &'a Reader,
+    index: &'a Index,
+    arguments: &'a Arguments,
+}
+
+async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
+    let reader = Reader::new(&shared, arguments.client_request_id.clone());
+    let index = reader.index(&arguments.index_name).await?;
+    if let Some(unknown) = unknown_field(&index, &arguments) {
+        return Err(unknown.into());
+    }
+    let question = Question { reader: &reader, index: &index, arguments: &arguments };
+    let mut reasons = Vec::new();
+    let (variants, left_out) = variants::choose(&question)?;
+    let mut ran = Vec::new();
+    for variant in variants {
+        ran.push(variants::run(&question, variant).await);
+    }
+    // Every variant failed alike: the request is wrong, not the variant.
+    if let Some(failure) = ran.first().and_then(|first| first.failure.clone())
+        && ran.iter().all(|ran| ran.failure.is_some())
+    {
+        return Err(failure.into());
+    }
+    let terms = terms::read(&question).await?;
+    reasons.extend(compared(&ran));
+    reasons.extend(terms.reasons());
+    // Half for the hits, a quarter for their ranks; the rest is short.
+    let room = shared.answer_bytes / 2 / ran.len().max(1);
+    let mut ranks = side_by_side(&ran);
+    ranks.truncate(fitting(&ranks, shared.answer_bytes / 4));
+    let mut answer = json!({
+        "index": index.name,
+        "variants": ran.iter().map(|ran| ran.told(room)).collect::<Vec<_>>(),
+        "sideBySide": ranks,
+        "tokens": terms.told(),
+    });
+    if let Some(key) = &arguments.key {
+        let (document, found) = document::explain(&question, key, &ran, &terms).await?;
+        // What was asked for comes first.
+        reasons.splice(0..0, found);
+        insert(&mut answer, "document", document);
+    }
+    reasons.extend(left_out);
+    insert(&mut answer, "reasons", json!(reasons));
+    reader.echo(&mut answer);
+    Ok(answer)
+}
+
+fn insert(answer: &mut Value, name: &str, value: Value) {
+    if let Some(members) = answer.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+fn unknown_field(index: &Index, arguments: &Arguments) -> Option<Failure> {
+    let texts: Vec<&str> = index.texts(None).iter().map(|field| field.path.as_str()).collect();
+    let searched = arguments.searched()?;
+    let unknown = searched.iter().find(|path| !texts.contains(&path.as_str()))?;
+    let near = bindpost_mcp_server::nearest::nearest(unknown, &texts);
+    let fix = match near {
+        Some(near) => format!("write {near}"),
+        None => format!("searchable are: {}", texts.join(", ")),
+    };
+    let message = format!("`searchFields` names {unknown}, which is no searchable text field of the index");
+    Some(Failure::new(Kind::InvalidRequest, message).with("fix", fix))
+}
+
+/// The rank of each key in each variant, keys in the order in which variants show them.
+fn side_by_side(ran: &[Ran]) -> Vec<Value> {
+    let mut keys: Vec<&str> = Vec::new();
+    for key in ran.iter().flat_map(|ran| ran.hits.iter().map(|hit| hit.key.as_str())) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let ranks = |key: &str| -> Map<String, Value> {
+        let of = |ran: &Ran| (ran.variant.name.clone(), json!(ran.rank(key)));
+        ran.iter().filter(|ran| ran.failure.is_none()).map(of).collect()
+    };
+    keys.into_iter().map(|key| json!({"key": key, "ranks": ranks(key)})).collect()
+}
+
+/// What the counts of the variants say.
+fn compared(ran: &[Ran]) -> Vec<String> {
+    let count = |name: &str| ran.iter().find(|ran| ran.variant.name == name).and_then(|ran| ran.count);
+    let mut reasons = Vec::new();
+    match (count(Variant::ANY), count(Variant::ALL)) {
+        (Some(0), _) => reasons.push("No document has any of the words.".to_owned()),
+        (Some(any), Some(0)) => {
+            reasons.push(format!(
+                "searchMode all finds nothing: no document has all the words; any finds {any}."
+            ));
+        }
+        (Some(any), Some(all)) if all < any => {
+            reasons.push(format!("searchMode all finds {all} of the {any} documents that any finds."));
+        }
+        _ => {}
+    }
+    for ran in ran {
+        if let Some(failure) = &ran.failure {
+            reasons.push(format!("{} was refused: {}", ran.variant.name, first_line(&failure.message)));
+        }
+    }
+    reasons
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Whether a field is among those that the words are looked for in.
+fn searched<'a>(question: &Question<'a>) -> Vec<&'a bindpost_azure_search_service::definition::Field> {
+    question.index.texts(question.arguments.searched())
+}

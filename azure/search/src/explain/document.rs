@@ -1,0 +1,296 @@
+//! Why a document is not among the hits, or where it ranks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bindpost_mcp_server::nearest::{distance, letters};
+use serde_json::{Value, json};
+
+use super::variants::{Ran, Variant, request};
+use super::{Question, Terms, filtered, searched};
+use crate::failure::{Failure, Kind};
+use crate::reading::values_at;
+
+/// As far as a rank is looked for: the largest page.
+const DEEPEST: usize = 1000;
+/// As many fields as are compared word by word.
+const MOST_FIELDS: usize = 30;
+
+/// One field of the document against the words of the query.
+struct Compared {
+    path: String,
+    matched: Vec<String>,
+    missing: Vec<String>,
+    /// Words of the field that are spelled nearly as a missing one: (wanted, there).
+    near: Vec<(String, String)>,
+    note: Option<String>,
+}
+
+/// The document as the answer tells it, and the reasons, the most telling one first.
+pub(super) async fn explain(
+    question: &Question<'_>,
+    key: &str,
+    ran: &[Ran],
+    terms: &Terms,
+) -> Result<(Value, Vec<String>), Failure> {
+    let document = match question.reader.document(&question.index.name, key).await {
+        Ok(document) => document,
+        // Signs that no key has.
+        Err(failure) if failure.kind == Kind::InvalidRequest => None,
+        Err(failure) => return Err(failure),
+    };
+    let Some(document) = document else {
+        let reason = format!(
+            "There is no document with the key {key:?} in {}: it was never indexed, was deleted, or has another key (keys \
+             differ by case).",
+            question.index.name
+        );
+        return Ok((json!({"key": key, "exists": false}), vec![reason]));
+    };
+    let mut reasons = Vec::new();
+    let passing = filtered::check(question, key, &document).await?;
+    reasons.extend(passing.reason);
+    let compared = compare(question, &document, terms).await?;
+    let mut places = BTreeMap::new();
+    for ran in ran.iter().filter(|ran| ran.failure.is_none()) {
+        let place = place(question, key, ran).await?;
+        if passing.passes != Some(false) {
+            reasons.extend(sentence(ran, &place, &compared, terms));
+        }
+        places.insert(ran.variant.name.clone(), place.told());
+    }
+    reasons.extend(words(&compared, terms));
+    reasons.extend(synonyms(question, &compared));
+    let fields: Vec<Value> = compared
+        .iter()
+        .filter(|field| !field.matched.is_empty() || field.note.is_some() || !field.near.is_empty())
+        .map(|field| {
+            let mut told = json!({"field": field.path, "matched": field.matched, "missing": field.missing});
+            if let (Some(note), Some(members)) = (&field.note, told.as_object_mut()) {
+                members.insert("note".to_owned(), json!(note));
+            }
+            told
+        })
+        .collect();
+    let told = json!({
+        "key": key, "exists": true, "passesFilter": passing.passes, "variants": places, "matches": fields,
+    });
+    Ok((told, reasons))
+}
+
+/// Where a variant has the document.
+#[derive(Debug)]
+enum Place {
+    /// Among the hits shown, at this rank.
+    Shown(usize),
+    /// It matches, and ranks here.
+    Below(usize),
+    /// It matches, beyond what can be looked through.
+    FarBelow,
+    Unmatched,
+    /// It is not among the first thousand; whether it matches cannot be told.
+    Unknown,
+}
+
+impl Place {
+    fn told(&self) -> Value {
+        match self {
+            Place::Shown(rank) | Place::Below(rank) => json!({"rank": rank, "matches": true}),
+            Place::FarBelow => json!({"rank": null, "matches": true}),
+            Place::Unmatched => json!({"rank": null, "matches": false}),
+            Place::Unknown => json!({"rank": null, "matches": null}),
+        }
+    }
+}
+
+async fn place(question: &Question<'_>, key: &str, ran: &Ran) -> Result<Place, Failure> {
+    if let Some(rank) = ran.rank(key) {
+        return Ok(Place::Shown(rank));
+    }
+    let index = &question.index.name;
+    let mut body = request(question, &ran.variant);
+    body.remove("highlight");
+    let mut only = body.clone();
+    // With vectors the filter would change which neighbours are found.
+    let asked = !ran.variant.has_vectors() && filtered::only(question, key, &mut only);
+    if asked && question.reader.search(index, only).await?.count() == Some(0) {
+        return Ok(Place::Unmatched);
+    }
+    body.insert("top".to_owned(), json!(DEEPEST));
+    let found = question.reader.search(index, body).await?;
+    let keys =
+        found.documents().iter().map(|document| document.get(question.index.key()).and_then(Value::as_str));
+    let rank = keys.into_iter().position(|other| other == Some(key));
+    Ok(match (rank, asked) {
+        (Some(index), _) => Place::Below(index + 1),
+        (None, true) => Place::FarBelow,
+        // All hits were looked through.
+        (None, false) if found.count().is_none_or(|count| count <= DEEPEST as u64) => Place::Unmatched,
+        (None, false) => Place::Unknown,
+    })
+}
+
+/// Compares the words of every searched field with those of the query, as the field's analyzers make them.
+async fn compare(question: &Question<'_>, document: &Value, terms: &Terms) -> Result<Vec<Compared>, Failure> {
+    let mut compared = Vec::new();
+    for field in searched(question).into_iter().take(MOST_FIELDS) {
+        let (Some(group), Some(analyzer)) = (terms.of(&field.path), &field.index_analyzer) else { continue };
+        let mut one = Compared {
+            path: field.path.clone(),
+            matched: Vec::new(),
+            missing: group.tokens.clone(),
+            near: Vec::new(),
+            note: None,
+        };
+        if !field.retrievable {
+            one.note = Some("not retrievable: its words cannot be compared here".to_owned());
+            compared.push(one);
+            continue;
+        }
+        let texts: Vec<&str> =
+            values_at(document, &field.path).into_iter().filter_map(|value| value.as_str()).collect();
+        if texts.is_empty() {
+            one.note = Some("empty in this document".to_owned());
+            compared.push(one);
+            continue;
+        }
+        let tokens = match question.reader.tokens(&question.index.name, analyzer, &texts.join("\n")).await {
+            Ok(tokens) => tokens,
+            Err(failure) if matches!(failure.kind, Kind::Unauthorized | Kind::InvalidRequest) => {
+                one.note = Some("the service does not analyze it for this key".to_owned());
+                compared.push(one);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        let there: BTreeSet<&str> = tokens.iter().map(String::as_str).collect();
+        (one.matched, one.missing) =
+            group.tokens.iter().cloned().partition(|token| there.contains(token.as_str()));
+        one.near = one
+            .missing
+            .iter()
+            .filter_map(|wanted| Some((wanted.clone(), nearest_token(wanted, &there)?.to_owned())))
+            .collect();
+        compared.push(one);
+    }
+    Ok(compared)
+}
+
+/// A token that differs in a letter or two, as a fuzzy search would find.
+fn nearest_token<'a>(wanted: &str, there: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let letters_wanted = letters(wanted);
+    let most = match letters_wanted.len() {
+        0..=3 => return None,
+        4..=6 => 1,
+        _ => 2,
+    };
+    let near = there.iter().map(|token| (distance(&letters_wanted, &letters(token)), *token));
+    near.filter(|(apart, _)| *apart <= most).min().map(|(_, token)| token)
+}
+
+fn sentence(ran: &Ran, place: &Place, compared: &[Compared], terms: &Terms) -> Option<String> {
+    let Ran { variant, count, .. } = ran;
+    let name = &variant.name;
+    let of = count.map_or(String::new(), |count| format!(" of {count}"));
+    Some(match place {
+        Place::Shown(rank) => format!("{name}: found at rank {rank}{of}."),
+        Place::Below(rank) => format!("{name}: it matches, but ranks {rank}{of}, below the hits shown."),
+        Place::FarBelow => format!("{name}: it matches, but ranks below the first {DEEPEST}{of}."),
+        Place::Unknown => format!(
+            "{name}: it is not among the first {DEEPEST}{of}; whether it matches at all cannot be told, because the key \
+             is not filterable."
+        ),
+        Place::Unmatched => format!("{name}: it does not match{}.", why(variant, compared, terms)),
+    })
+}
+
+/// Why a variant does not match, as far as words tell.
+fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
+    if variant.parameters.get("search").is_some_and(Value::is_null) {
+        return ": it is not among the nearest vectors, or has none".to_owned();
+    }
+    if terms.words.plain.is_empty() || variant.parameters.contains_key("search") {
+        return String::new();
+    }
+    // A variant may look into fewer fields than the others.
+    let own: Option<Vec<&str>> =
+        variant.text("searchFields").map(|fields| fields.split(',').map(str::trim).collect());
+    let is_searched =
+        |field: &&Compared| own.as_ref().is_none_or(|fields| fields.contains(&field.path.as_str()));
+    let compared: Vec<&Compared> = compared.iter().filter(is_searched).collect();
+    let matched = compared.iter().any(|field| !field.matched.is_empty());
+    let nowhere = found_nowhere(&compared);
+    match (variant.needs_all(), nowhere.is_empty()) {
+        (true, false) => {
+            format!(": searchMode all needs every word, and {} is in no searched field", nowhere.join(", "))
+        }
+        (false, _) if !matched => ": no searched field has a word of the query".to_owned(),
+        _ if !terms.words.negated.is_empty() => ", perhaps because of a negated word".to_owned(),
+        _ => ": words match one by one, but not as the query joins them (phrases, required words, fields)"
+            .to_owned(),
+    }
+}
+
+/// The tokens of the query that no searched field of the document has. Fields of different analyzers have different
+/// tokens, so a token counts only for the fields of its own.
+fn found_nowhere(compared: &[&Compared]) -> Vec<String> {
+    let matched: BTreeSet<&String> = compared.iter().flat_map(|field| &field.matched).collect();
+    let mut nowhere: Vec<String> = Vec::new();
+    for token in compared.iter().filter(|field| field.note.is_none()).flat_map(|field| &field.missing) {
+        if !matched.contains(token) && !nowhere.contains(token) {
+            nowhere.push(token.clone());
+        }
+    }
+    nowhere
+}
+
+/// Which words match where, and which nearly do.
+fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
+    if terms.words.plain.is_empty() {
+        return Vec::new();
+    }
+    let mut reasons = Vec::new();
+    let matching: Vec<String> = compared
+        .iter()
+        .filter(|field| !field.matched.is_empty())
+        .map(|field| format!("{} in {}", field.matched.join(", "), field.path))
+        .collect();
+    match matching.is_empty() {
+        true => {
+            reasons.push("Words: no word of the query is in a searched field of the document.".to_owned())
+        }
+        false => reasons.push(format!("Words that match: {}.", matching.join("; "))),
+    }
+    let nowhere = found_nowhere(&compared.iter().collect::<Vec<_>>());
+    if !matching.is_empty() && !nowhere.is_empty() {
+        reasons.push(format!("Words in no searched field: {}.", nowhere.join(", ")));
+    }
+    let mut told = BTreeSet::new();
+    for field in compared {
+        for (wanted, there) in field.near.iter().filter(|(wanted, _)| nowhere.contains(wanted)) {
+            if told.insert(wanted) {
+                reasons.push(format!(
+                    "{wanted} is nearly {there} in {}: a misspelling? queryType full with {wanted}~ would find it.",
+                    field.path
+                ));
+            }
+        }
+    }
+    let hidden: Vec<&str> =
+        compared.iter().filter(|field| field.note.is_some()).map(|field| field.path.as_str()).collect();
+    if !hidden.is_empty()
+        && compared.iter().any(|field| field.note.as_deref().is_some_and(|n| n.starts_with("not ")))
+    {
+        reasons.push(format!("Not compared: {}.", hidden.join(", ")));
+    }
+    reasons
+}
+
+fn synonyms(question: &Question<'_>, compared: &[Compared]) -> Option<String> {
+    let fields = searched(question).into_iter().filter(|field| !field.synonym_maps.is_empty());
+    let maps: BTreeSet<&String> = fields.flat_map(|field| &field.synonym_maps).collect();
+    let missing = compared.iter().any(|field| !field.missing.is_empty());
+    (missing && !maps.is_empty()).then(|| {
+        let maps: Vec<&str> = maps.into_iter().map(String::as_str).collect();
+        format!("Synonym maps ({}) may match further words that are not compared here.", maps.join(", "))
+    })
+}

@@ -1,0 +1,355 @@
+//! The variants of a query, and what the service makes of each.
+
+use bindpost_mcp_openapi::fitting;
+use serde_json::{Map, Value, json};
+
+use super::{Question, searched};
+use crate::failure::{Failure, Kind};
+use crate::reading::{Index, shortened};
+
+/// As many scoring profiles as are tried without being asked for.
+const PROFILES: usize = 4;
+/// As many fields as highlights are asked of.
+const HIGHLIGHTED: usize = 20;
+
+/// One way to search.
+#[derive(Clone, Debug)]
+pub(super) struct Variant {
+    pub(super) name: String,
+    /// Laid over the parameters that all variants have.
+    pub(super) parameters: Map<String, Value>,
+}
+
+impl Variant {
+    pub(super) const ANY: &'static str = "any";
+    pub(super) const ALL: &'static str = "all";
+    const FULL: &'static str = "full";
+
+    fn new(name: impl Into<String>, parameters: Value) -> Variant {
+        let parameters = match parameters {
+            Value::Object(parameters) => parameters,
+            _ => Map::new(),
+        };
+        Variant { name: name.into(), parameters }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).and_then(Value::as_str)
+    }
+
+    /// Whether every word must match.
+    pub(super) fn needs_all(&self) -> bool {
+        self.text("searchMode") == Some("all")
+    }
+
+    /// Whether vectors find documents too, whatever their words.
+    pub(super) fn has_vectors(&self) -> bool {
+        self.parameters.get("vectorQueries").is_some()
+    }
+}
+
+/// A hit of a variant.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    pub(super) key: String,
+    score: Value,
+    reranker_score: Option<Value>,
+    highlight: Option<Value>,
+}
+
+/// A variant and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Ran {
+    pub(super) variant: Variant,
+    pub(super) count: Option<u64>,
+    pub(super) hits: Vec<Hit>,
+    /// Why the answer is less than was asked for.
+    note: Option<String>,
+    pub(super) failure: Option<Failure>,
+}
+
+impl Ran {
+    /// From 1 on.
+    pub(super) fn rank(&self, key: &str) -> Option<usize> {
+        self.hits.iter().position(|hit| hit.key == key).map(|index| index + 1)
+    }
+
+    /// As the answer tells it, in about so many bytes: hits that do not fit are left off.
+    pub(super) fn told(&self, bytes: usize) -> Value {
+        let mut told = Map::from_iter([
+            ("name".to_owned(), json!(self.variant.name)),
+            ("parameters".to_owned(), json!(shown(&self.variant.parameters))),
+        ]);
+        if let Some(failure) = &self.failure {
+            told.insert("refused".to_owned(), failure.to_json());
+            return Value::Object(told);
+        }
+        told.insert("count".to_owned(), json!(self.count));
+        let hits = self.hits.iter().enumerate().map(|(index, hit)| {
+            let mut told = json!({"rank": index + 1, "key": hit.key, "score": hit.score});
+            if let Some(members) = told.as_object_mut() {
+                let optional = [("rerankerScore", &hit.reranker_score), ("highlight", &hit.highlight)];
+                members.extend(
+                    optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))),
+                );
+            }
+            told
+        });
+        let mut hits: Vec<Value> = hits.collect();
+        let left_off = hits.len() - fitting(&hits, bytes);
+        hits.truncate(hits.len() - left_off);
+        told.insert("hits".to_owned(), hits.into());
+        if left_off > 0 {
+            told.insert("hitsLeftOff".to_owned(), json!(left_off));
+        }
+        if let Some(note) = &self.note {
+            told.insert("note".to_owned(), json!(note));
+        }
+        Value::Object(told)
+    }
+}
+
+/// Parameters without the numbers of vectors.
+fn shown(parameters: &Map<String, Value>) -> Map<String, Value> {
+    let mut shown = parameters.clone();
+    let queries = shown.get_mut("vectorQueries").and_then(Value::as_array_mut).into_iter().flatten();
+    for query in queries.filter_map(Value::as_object_mut) {
+        if let Some(length) = query.get("vector").and_then(Value::as_array).map(Vec::len) {
+            query.insert("vector".to_owned(), json!(format!("{length} numbers")));
+        }
+    }
+    shown
+}
+
+/// The variants that the caller wants, or all that the index has; and what was left out, and why.
+pub(super) fn choose(question: &Question<'_>) -> Result<(Vec<Variant>, Vec<String>), Failure> {
+    let Some(wanted) = question.arguments.variants.as_ref().filter(|wanted| !wanted.is_empty()) else {
+        return Ok(default(question));
+    };
+    let mut variants: Vec<Variant> = Vec::new();
+    for (number, wanted) in wanted.iter().enumerate() {
+        let variant = match wanted {
+            Value::String(name) => named(question, name)?,
+            Value::Object(parameters) => {
+                let mut parameters = parameters.clone();
+                let name = match parameters.remove("name") {
+                    Some(Value::String(name)) => name,
+                    _ => format!("variant {}", number + 1),
+                };
+                Variant { name, parameters }
+            }
+            _ => return Err(Failure::new(Kind::InvalidRequest, "a variant is a name or an object")),
+        };
+        if variants.iter().any(|other| other.name == variant.name) {
+            let message = format!("two variants are named {:?}", variant.name);
+            return Err(Failure::new(Kind::InvalidRequest, message).with("fix", "give each its own `name`"));
+        }
+        variants.push(variant);
+    }
+    Ok((variants, Vec::new()))
+}
+
+fn default(question: &Question<'_>) -> (Vec<Variant>, Vec<String>) {
+    let index = question.index;
+    let mut left_out = Vec::new();
+    let mut variants: Vec<Variant> =
+        [Variant::ANY, Variant::ALL, Variant::FULL].into_iter().filter_map(plain).collect();
+    let profiles = index.names("/scoringProfiles");
+    variants.extend(profiles.iter().take(PROFILES).map(|name| profile(name)));
+    if profiles.len() > PROFILES {
+        left_out.push(format!(
+            "Not tried: the scoring profiles {}; name them in `variants` as profile:NAME.",
+            profiles.iter().skip(PROFILES).copied().collect::<Vec<_>>().join(", ")
+        ));
+    }
+    variants.extend(semantic(index));
+    match vector_queries(question) {
+        Ok(queries) => {
+            variants.push(vector(&queries));
+            variants.push(hybrid(&queries));
+        }
+        Err(reason) if !index.vectors().is_empty() => {
+            left_out.push(format!("Not tried: vector and hybrid. {reason}"))
+        }
+        Err(_) => {}
+    }
+    (variants, left_out)
+}
+
+fn plain(name: &str) -> Option<Variant> {
+    let parameters = match name {
+        Variant::ANY => json!({"queryType": "simple", "searchMode": "any"}),
+        Variant::ALL => json!({"queryType": "simple", "searchMode": "all"}),
+        Variant::FULL => json!({"queryType": "full", "searchMode": "any"}),
+        _ => return None,
+    };
+    Some(Variant::new(name, parameters))
+}
+
+fn profile(name: &str) -> Variant {
+    Variant::new(format!("profile:{name}"), json!({"scoringProfile": name}))
+}
+
+fn semantic(index: &Index) -> Option<Variant> {
+    let configurations = index.names("/semantic/configurations");
+    let default = index.json.pointer("/semantic/defaultConfiguration").and_then(Value::as_str);
+    let name = default.filter(|name| configurations.contains(name)).or(configurations.first().copied())?;
+    Some(Variant::new("semantic", json!({"queryType": "semantic", "semanticConfiguration": name})))
+}
+
+fn vector(queries: &Value) -> Variant {
+    Variant::new("vector", json!({"search": null, "vectorQueries": queries}))
+}
+
+fn hybrid(queries: &Value) -> Variant {
+    Variant::new("hybrid", json!({"vectorQueries": queries}))
+}
+
+fn named(question: &Question<'_>, name: &str) -> Result<Variant, Failure> {
+    let index = question.index;
+    let invalid = |message: String| Failure::new(Kind::InvalidRequest, message);
+    if let Some(variant) = plain(name) {
+        return Ok(variant);
+    }
+    if let Some(wanted) = name.strip_prefix("profile:") {
+        let profiles = index.names("/scoringProfiles");
+        return match profiles.contains(&wanted) {
+            true => Ok(profile(wanted)),
+            false => Err(invalid(format!("the index has no scoring profile {wanted:?}"))
+                .with("scoringProfiles", json!(profiles))),
+        };
+    }
+    match name {
+        "semantic" => {
+            semantic(index).ok_or_else(|| invalid("the index has no semantic configuration".to_owned()))
+        }
+        "vector" => vector_queries(question).map(|queries| vector(&queries)).map_err(invalid),
+        "hybrid" => vector_queries(question).map(|queries| hybrid(&queries)).map_err(invalid),
+        _ => Err(invalid(format!("there is no variant {name:?}")).with(
+            "fix",
+            "any, all, full, profile:NAME, semantic, vector, hybrid, or an object of search parameters",
+        )),
+    }
+}
+
+/// The vector queries of this question: the caller's vector in all fields it fits, or the text where the service can make
+/// a vector of it. Otherwise why there are none.
+fn vector_queries(question: &Question<'_>) -> Result<Value, String> {
+    let index = question.index;
+    let fields = index.vectors();
+    let joined = |fields: Vec<&str>| fields.join(",");
+    if fields.is_empty() {
+        return Err("The index has no vector field.".to_owned());
+    }
+    let k = question.arguments.top().max(50);
+    if let Some(numbers) = &question.arguments.vector {
+        let fits = |vector: &bindpost_azure_search_service::definition::VectorField| {
+            vector.dimensions == numbers.len()
+                || (vector.packed_bits && vector.dimensions / 8 == numbers.len())
+        };
+        let fitting: Vec<&str> = fields
+            .iter()
+            .filter(|field| field.vector.as_ref().is_some_and(fits))
+            .map(|field| field.path.as_str())
+            .collect();
+        if fitting.is_empty() {
+            let dimensions: Vec<String> = fields
+                .iter()
+                .filter_map(|field| Some(format!("{} has {}", field.path, field.vector.as_ref()?.dimensions)))
+                .collect();
+            let (given, dimensions) = (numbers.len(), dimensions.join(", "));
+            return Err(format!("`vector` has {given} numbers; {dimensions}."));
+        }
+        return Ok(json!([{"kind": "vector", "vector": numbers, "fields": joined(fitting), "k": k}]));
+    }
+    let profiles = index.json.pointer("/vectorSearch/profiles").and_then(Value::as_array);
+    let vectorized = |profile: &str| {
+        profiles.into_iter().flatten().any(|one| {
+            one.get("name").and_then(Value::as_str) == Some(profile)
+                && one.get("vectorizer").is_some_and(Value::is_string)
+        })
+    };
+    let texts: Vec<&str> = fields
+        .iter()
+        .filter(|field| field.vector.as_ref().is_some_and(|vector| vectorized(&vector.profile)))
+        .map(|field| field.path.as_str())
+        .collect();
+    match texts.is_empty() {
+        true => {
+            Err("No vector profile has a vectorizer: give `vector`, the embedding of the query.".to_owned())
+        }
+        false => {
+            let text = &question.arguments.search;
+            Ok(json!([{"kind": "text", "text": text, "fields": joined(texts), "k": k}]))
+        }
+    }
+}
+
+/// The whole request of a variant.
+pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String, Value> {
+    let arguments = question.arguments;
+    let mut body = Map::from_iter([
+        ("search".to_owned(), json!(arguments.search)),
+        ("top".to_owned(), json!(arguments.top())),
+        ("count".to_owned(), json!(true)),
+        ("select".to_owned(), json!(question.index.key())),
+    ]);
+    if let Some(filter) = &arguments.filter {
+        body.insert("filter".to_owned(), json!(filter));
+    }
+    if let Some(fields) = arguments.searched() {
+        body.insert("searchFields".to_owned(), json!(fields.join(",")));
+    }
+    if let Some(parameters) = &arguments.scoring_parameters {
+        body.insert("scoringParameters".to_owned(), json!(parameters));
+    }
+    for (name, value) in &variant.parameters {
+        match value.is_null() {
+            true => body.remove(name),
+            false => body.insert(name.clone(), value.clone()),
+        };
+    }
+    body
+}
+
+pub(super) async fn run(question: &Question<'_>, variant: Variant) -> Ran {
+    let mut body = request(question, &variant);
+    let words =
+        body.get("search").and_then(Value::as_str).is_some_and(|text| !["", "*"].contains(&text.trim()));
+    let fields: Vec<&str> =
+        searched(question).into_iter().take(HIGHLIGHTED).map(|field| field.path.as_str()).collect();
+    if words && !fields.is_empty() {
+        body.entry("highlight").or_insert_with(|| json!(fields.join(",")));
+    }
+    let mut ran = Ran { variant, count: None, hits: Vec::new(), note: None, failure: None };
+    let found = match question.reader.search(&question.index.name, body).await {
+        Ok(found) => found,
+        Err(failure) => {
+            ran.failure = Some(failure);
+            return ran;
+        }
+    };
+    ran.count = found.count();
+    ran.note = found.partial();
+    let key = question.index.key();
+    let hits = found.documents().iter().filter_map(|document| {
+        let reranker = document.get("@search.rerankerScore").filter(|score| score.is_number());
+        Some(Hit {
+            key: document.get(key)?.as_str()?.to_owned(),
+            score: document.get("@search.score").cloned().unwrap_or_default(),
+            reranker_score: reranker.cloned(),
+            highlight: highlight(document),
+        })
+    });
+    ran.hits = hits.take(question.arguments.top()).collect();
+    ran
+}
+
+/// The first highlight: the field and the passage.
+fn highlight(document: &Value) -> Option<Value> {
+    let highlights = document.get("@search.highlights")?.as_object()?;
+    let (field, passage) = highlights.iter().find_map(|(field, passages)| {
+        Some((field, passages.get(0)?.as_str()?)).filter(|(field, _)| !field.starts_with('@'))
+    })?;
+    Some(json!({"field": field, "text": shortened(passage, 160)}))
+}

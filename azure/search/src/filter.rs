@@ -1,0 +1,152 @@
+//! `buildFilter`: an OData filter from a form, or the check of one that somebody wrote.
+
+mod comparison;
+mod form;
+mod problem;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::sync::Arc;
+
+use bindpost_azure_search_service::odata::parse_filter;
+use bindpost_mcp_server::{Context, Entry, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use self::problem::Problem;
+use crate::failure::{Failure, Kind};
+use crate::reading::{self, Index, Reader};
+use crate::shared::Shared;
+
+/// The tool.
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "indexName": {"type": "string"},
+            "conditions": {"type": "object", "description": "{all:[…]}, {any:[…]}, {not:…} or {field:'a/b', op, value}; \
+                op: eq ne gt ge lt le; in, containsAll (value: list); between (value: [from, to]); exists, missing; \
+                contains (an element of a collection); startsWith; matches (words; field optional, mode any|all); \
+                geoDistance (point: [longitude, latitude], km). on: any|all compares the elements of a collection; \
+                {field:'rooms', on:'any', where:{…}} holds for one element"},
+            "filter": {"type": "string", "description": "OData to check instead"},
+            "tryIt": {"type": "boolean", "default": true, "description": "Count matching documents, look up real values"},
+            "clientRequestId": {"type": "string"}
+        },
+        "required": ["indexName"],
+        "additionalProperties": false
+    });
+    let description = "Builds an OData filter for an index from a form, with the right quotes and types, or checks one. \
+                       Names the field and the rule when something is wrong, knows real values and how many documents match.";
+    vec![reading::tool(shared, "buildFilter", description, input, run).into()]
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    index_name: String,
+    conditions: Option<Value>,
+    filter: Option<String>,
+    try_it: Option<bool>,
+    client_request_id: Option<String>,
+}
+
+async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
+    let reader = Reader::new(&shared, arguments.client_request_id.clone());
+    let index = reader.index(&arguments.index_name).await?;
+    if arguments.conditions.is_none() && arguments.filter.is_none() {
+        let failure = Failure::new(
+            Kind::InvalidRequest,
+            "give `conditions` to build a filter, or `filter` to check one",
+        );
+        return Err(failure.with("filterableFields", filterable(&index)).into());
+    }
+    let try_it = arguments.try_it.unwrap_or(true);
+    let mut problems = Vec::new();
+    let mut notes = Vec::new();
+    let built = arguments.conditions.as_ref().map(|conditions| {
+        let built = form::build(conditions, &index);
+        problems.extend(built.problems);
+        notes.extend(built.notes);
+        built.filter
+    });
+    let text = match (arguments.filter, built) {
+        (Some(given), Some(built)) => format!("({given}) and ({built})"),
+        (Some(given), None) => given,
+        (None, built) => built.unwrap_or_default(),
+    };
+    if !problems.is_empty() {
+        return Ok(answer(&reader, Value::Null, problems, notes, Map::new()));
+    }
+    let tree = match parse_filter(&text, &index.schema) {
+        Ok(tree) => tree,
+        Err(error) => {
+            let problem = Problem::of_text(&error.message, &text, &index);
+            // The service has the last word: it may be newer than what we know of it.
+            if try_it && let Ok(matches) = count(&reader, &index, &text).await {
+                notes.push(format!("the service takes it, though it looks wrong: {}", problem.message));
+                let more = Map::from_iter([("matches".to_owned(), matches.into())]);
+                return Ok(answer(&reader, text.into(), Vec::new(), notes, more));
+            }
+            return Ok(answer(&reader, Value::Null, vec![problem], notes, Map::new()));
+        }
+    };
+    let mut more = Map::new();
+    if try_it {
+        match count(&reader, &index, &text).await {
+            Ok(matches) => {
+                more.insert("matches".to_owned(), matches.into());
+            }
+            Err(failure) if failure.kind == Kind::InvalidRequest => {
+                problems.push(
+                    Problem::new("refusedByService", failure.message).fix("change what the service names"),
+                );
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+        let known = values::look_up(&reader, &index, &tree).await?;
+        problems.extend(known.problems);
+        if !known.examples.is_empty() {
+            more.insert("examples".to_owned(), Value::Object(known.examples));
+        }
+    }
+    Ok(answer(&reader, text.into(), problems, notes, more))
+}
+
+async fn count(reader: &Reader, index: &Index, filter: &str) -> Result<Option<u64>, Failure> {
+    let body = json!({"search": "*", "filter": filter, "count": true, "top": 0});
+    Ok(reader.search(&index.name, members(body)).await?.count())
+}
+
+fn answer(
+    reader: &Reader,
+    filter: Value,
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+    more: Map<String, Value>,
+) -> Value {
+    let valid = problems.iter().all(|problem| !problem.breaks());
+    let mut answer = json!({"filter": filter, "valid": valid, "problems": problems});
+    if let Some(members) = answer.as_object_mut() {
+        members.extend(more);
+        if !notes.is_empty() {
+            members.insert("notes".to_owned(), json!(notes));
+        }
+    }
+    reader.echo(&mut answer);
+    answer
+}
+
+/// The fields that filters may name.
+fn filterable(index: &Index) -> Vec<Value> {
+    let leaves = index.schema.leaves().into_iter().filter(|field| field.filterable);
+    leaves.map(|field| format!("{} ({})", field.path, reading::type_name(field.kind)).into()).collect()
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,456 @@
+//! From a form to the text of a filter: every path exists, every constant has its field's type.
+
+use bindpost_azure_search_service::definition::{Field, FieldType, Primitive};
+use bindpost_mcp_server::nearest::nearest;
+use serde_json::{Map, Value};
+
+use super::comparison::{Text, no_value, one_of, one_value};
+use super::problem::Problem;
+use crate::reading::{Index, literal};
+
+/// Conditions within each other; the service takes a hundred levels.
+const DEEPEST: usize = 50;
+const OPERATORS: [&str; 16] = [
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "in",
+    "between",
+    "exists",
+    "missing",
+    "contains",
+    "containsAll",
+    "startsWith",
+    "matches",
+    "geoDistance",
+    "search.in",
+];
+const MEMBERS: [&str; 9] = ["field", "op", "value", "on", "where", "mode", "queryType", "point", "km"];
+
+/// What a form became.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    pub(super) filter: String,
+    /// All of them, not only the first.
+    pub(super) problems: Vec<Problem>,
+    pub(super) notes: Vec<String>,
+}
+
+pub(super) fn build(form: &Value, index: &Index) -> Built {
+    let mut builder = Builder { index, problems: Vec::new(), notes: Vec::new(), lambdas: 0 };
+    let filter = builder.condition(form, "conditions", None, 0).map(|text| text.text);
+    Built { filter: filter.unwrap_or_default(), problems: builder.problems, notes: builder.notes }
+}
+
+struct Builder<'a> {
+    index: &'a Index,
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+    lambdas: usize,
+}
+
+/// The element of a complex collection that conditions are on: its variable and its field.
+#[derive(Clone)]
+struct Element<'a> {
+    variable: String,
+    field: &'a Field,
+}
+
+/// A field as a condition names it.
+struct Subject<'a> {
+    field: &'a Field,
+    /// As the filter writes it.
+    written: String,
+    /// The collections that have to be entered on the way: path and variable, the outermost first.
+    entered: Vec<(String, String)>,
+}
+
+impl<'a> Builder<'a> {
+    fn condition(
+        &mut self,
+        form: &Value,
+        at: &str,
+        element: Option<&Element<'a>>,
+        depth: usize,
+    ) -> Option<Text> {
+        let Some(members) = form.as_object().filter(|members| !members.is_empty()) else {
+            return self.refuse(shape(form).at(at));
+        };
+        if depth > DEEPEST {
+            return self.refuse(Problem::new("form", "The conditions are nested too deep.").at(at));
+        }
+        for (name, joined) in [("all", " and "), ("any", " or ")] {
+            if let Some(parts) = members.get(name) {
+                return self.joined(parts, &format!("{at}.{name}"), joined, element, depth);
+            }
+        }
+        if let Some(inner) = members.get("not") {
+            let inner = self.condition(inner, &format!("{at}.not"), element, depth + 1)?;
+            return Text::closed(format!("not ({})", inner.text));
+        }
+        let unknown: Vec<&String> = members.keys().filter(|name| !MEMBERS.contains(&name.as_str())).collect();
+        if let Some(unknown) = unknown.first() {
+            let known = ["all", "any", "not"].into_iter().chain(MEMBERS).collect::<Vec<_>>();
+            let fix = match nearest(unknown, &known) {
+                Some(near) => format!("write `{near}`"),
+                None => format!("a condition has {}", known.join(", ")),
+            };
+            let problem = Problem::new("form", format!("A condition has no member `{unknown}`."));
+            return self.refuse(problem.fix(fix).at(at));
+        }
+        self.leaf(members, at, element, depth)
+    }
+
+    fn joined(
+        &mut self,
+        parts: &Value,
+        at: &str,
+        joined: &str,
+        element: Option<&Element<'a>>,
+        depth: usize,
+    ) -> Option<Text> {
+        let Some(parts) = parts.as_array().filter(|parts| !parts.is_empty()) else {
+            let problem = Problem::new("form", "A list of conditions is needed here, one at least.");
+            return self.refuse(problem.at(at));
+        };
+        // Every part is looked at, so that all problems are told at once.
+        let built: Vec<Option<Text>> = parts
+            .iter()
+            .enumerate()
+            .map(|(number, part)| self.condition(part, &format!("{at}[{number}]"), element, depth + 1))
+            .collect();
+        let mut built: Vec<Text> = built.into_iter().collect::<Option<_>>()?;
+        if built.len() == 1 {
+            return built.pop();
+        }
+        Text::open(built.iter().map(Text::as_operand).collect::<Vec<_>>().join(joined))
+    }
+
+    fn leaf(
+        &mut self,
+        members: &Map<String, Value>,
+        at: &str,
+        element: Option<&Element<'a>>,
+        depth: usize,
+    ) -> Option<Text> {
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let (path, op) = (text("field"), text("op"));
+        if op == Some("matches") {
+            return self.matches(members, path, at, element);
+        }
+        let Some(path) = path else {
+            return self.refuse(shape(&Value::Object(members.clone())).at(at));
+        };
+        let subject = match self.resolve(path, element) {
+            Ok(subject) => subject,
+            Err(problem) => return self.refuse(problem.at(at)),
+        };
+        let over = match text("on") {
+            None => None,
+            Some("any") => Some("any"),
+            Some("all") => Some("all"),
+            Some(other) => {
+                let problem = Problem::new("form", format!("`on` is any or all, not {other}."));
+                return self.refuse(problem.field(path).at(at));
+            }
+        };
+        if let Some(inner) = members.get("where") {
+            return self.elements(subject, over.unwrap_or("any"), inner, at, depth);
+        }
+        let Some(op) = op.filter(|op| OPERATORS.contains(op)) else {
+            let given = op.map_or("`op` is missing.".to_owned(), |op| format!("There is no op `{op}`."));
+            let fix = match op.and_then(|op| nearest(op, &OPERATORS)) {
+                Some(near) => format!("write {near}"),
+                None => format!("ops are {}", OPERATORS[..15].join(", ")),
+            };
+            return self.refuse(Problem::new("unknownOp", given).field(path).fix(fix).at(at));
+        };
+        match self.compared(&subject, op, over, members) {
+            Ok(condition) => Some(entered(condition, &subject.entered, over.unwrap_or("any"))),
+            Err(problem) => {
+                let problem = Problem { field: problem.field.or(Some(path.to_owned())), ..problem };
+                self.refuse(problem.at(at))
+            }
+        }
+    }
+
+    /// A condition that holds for one element, or for all elements, of a collection of complex values.
+    fn elements(
+        &mut self,
+        subject: Subject<'a>,
+        over: &str,
+        inner: &Value,
+        at: &str,
+        depth: usize,
+    ) -> Option<Text> {
+        if subject.field.kind != FieldType::ManyComplex {
+            let problem = Problem::new("collection", "`where` is for collections of complex values.")
+                .field(&subject.field.path)
+                .fix("leave `where` out and give `op` and `value`");
+            return self.refuse(problem.at(at));
+        }
+        let element = Element { variable: self.variable(), field: subject.field };
+        let inner = self.condition(inner, &format!("{at}.where"), Some(&element), depth + 1)?;
+        let variable = element.variable;
+        let condition = format!("{}/{over}({variable}: {})", subject.written, inner.text);
+        Some(entered(Text { text: condition, closed: true }, &subject.entered, "any"))
+    }
+
+    /// Follows a path from the root, or from the element that conditions are on.
+    fn resolve(&mut self, path: &str, element: Option<&Element<'a>>) -> Result<Subject<'a>, Problem> {
+        let (mut fields, mut written) = match element {
+            Some(element) => (&element.field.fields, element.variable.clone()),
+            None => return self.resolve_whole(path),
+        };
+        let mut found = None;
+        for name in path.split('/') {
+            let Some(field) = fields.iter().find(|field| field.name == name) else {
+                let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                let fix = match nearest(name, &known) {
+                    Some(near) => format!("write {near}"),
+                    None => format!("it has {}; paths in `where` start at the element", known.join(", ")),
+                };
+                let message = format!("There is no subfield '{name}' here.");
+                return Err(Problem::new("unknownField", message).field(path).fix(fix));
+            };
+            written = format!("{written}/{name}");
+            (fields, found) = (&field.fields, Some(field));
+        }
+        let field = found.ok_or_else(|| Problem::unknown_field(path, self.index))?;
+        Ok(Subject { field, written, entered: Vec::new() })
+    }
+
+    fn resolve_whole(&mut self, path: &str) -> Result<Subject<'a>, Problem> {
+        let schema = &self.index.schema;
+        let field = schema.find(path).ok_or_else(|| Problem::unknown_field(path, self.index))?;
+        let (mut entered, mut written, mut walked) = (Vec::new(), String::new(), String::new());
+        let names: Vec<&str> = path.split('/').collect();
+        for (number, name) in names.iter().enumerate() {
+            for text in [&mut written, &mut walked] {
+                if !text.is_empty() {
+                    text.push('/');
+                }
+                text.push_str(name);
+            }
+            let is_last = number + 1 == names.len();
+            if !is_last && schema.find(&walked).is_some_and(|field| field.kind == FieldType::ManyComplex) {
+                let variable = self.variable();
+                entered.push((written, variable.clone()));
+                written = variable;
+            }
+        }
+        Ok(Subject { field, written, entered })
+    }
+
+    fn variable(&mut self) -> String {
+        self.lambdas += 1;
+        format!("x{}", self.lambdas)
+    }
+
+    fn compared(
+        &mut self,
+        subject: &Subject<'a>,
+        op: &str,
+        over: Option<&str>,
+        members: &Map<String, Value>,
+    ) -> Result<Text, Problem> {
+        let Subject { field, written, .. } = subject;
+        let path = &field.path;
+        if op == "startsWith" {
+            return self.starts_with(subject, members);
+        }
+        let Some(primitive) = field.kind.primitive() else {
+            let message = format!("'{path}' is complex; conditions are on its subfields.");
+            let subfields: Vec<&str> = field.fields.iter().map(|field| field.path.as_str()).collect();
+            return Err(
+                Problem::new("collection", message).fix(format!("use one of {}", subfields.join(", ")))
+            );
+        };
+        if field.vector.is_some() || !field.filterable {
+            let fix = match field.searchable && field.vector.is_none() {
+                true => format!("search in it instead: {{field: '{path}', op: 'matches', value: 'words'}}"),
+                false => "use a filterable field; making this one filterable needs a new index".to_owned(),
+            };
+            return Err(Problem::new("notFilterable", format!("'{path}' is not filterable.")).fix(fix));
+        }
+        let collection = field.kind.is_collection();
+        if op == "exists" || op == "missing" {
+            return Ok(match (collection, op) {
+                (true, "exists") => Text { text: format!("{written}/any()"), closed: true },
+                (true, _) => Text { text: format!("not {written}/any()"), closed: true },
+                (false, "exists") => Text { text: format!("{written} ne null"), closed: true },
+                (false, _) => Text { text: format!("{written} eq null"), closed: true },
+            });
+        }
+        if let "contains" | "containsAll" = op {
+            if !collection {
+                let fix = match field.searchable {
+                    true => format!("for words in it: {{field: '{path}', op: 'matches', value: 'words'}}"),
+                    false => "use eq".to_owned(),
+                };
+                let message = format!("'{path}' is not a collection, so `{op}` is not for it.");
+                return Err(Problem::new("collection", message).fix(fix));
+            }
+            return self.contained(subject, primitive, op, members);
+        }
+        if collection {
+            let Some(over) = over else {
+                let message = format!("'{path}' is a collection, and `{op}` compares one value.");
+                let fix =
+                    format!("use op contains, or add on: 'any' or on: 'all' to compare elements by {op}");
+                return Err(Problem::new("collection", message).fix(fix));
+            };
+            let variable = self.variable();
+            let condition = one_value(field, primitive, &variable, op, members)?;
+            self.widened(field, members);
+            return Ok(Text {
+                text: format!("{written}/{over}({variable}: {})", condition.text),
+                closed: true,
+            });
+        }
+        self.widened(field, members);
+        one_value(field, primitive, written, op, members)
+    }
+
+    /// Says so when a day was taken as its first moment.
+    fn widened(&mut self, field: &Field, members: &Map<String, Value>) {
+        let is_day = |value: &Value| value.as_str().is_some_and(|text| text.len() == 10);
+        let days = members.get("value").is_some_and(|value| match value {
+            Value::Array(values) => values.iter().any(is_day),
+            one => is_day(one),
+        });
+        if days && field.kind.primitive() == Some(Primitive::DateTimeOffset) {
+            self.notes.push(format!("{}: a day without a time is taken as its midnight in UTC", field.path));
+        }
+    }
+
+    fn contained(
+        &mut self,
+        subject: &Subject<'_>,
+        primitive: Primitive,
+        op: &str,
+        members: &Map<String, Value>,
+    ) -> Result<Text, Problem> {
+        let values = match members.get("value") {
+            Some(Value::Array(values)) if !values.is_empty() => values.clone(),
+            None | Some(Value::Null | Value::Array(_)) => return Err(no_value(op)),
+            Some(one) => vec![one.clone()],
+        };
+        let written = &subject.written;
+        let lambda = |builder: &mut Self, values: &[Value]| {
+            let variable = builder.variable();
+            let inner = one_of(subject.field, primitive, &variable, values)?;
+            Ok(format!("{written}/any({variable}: {})", inner.text))
+        };
+        if op == "contains" {
+            return Ok(Text { text: lambda(self, &values)?, closed: true });
+        }
+        let parts: Vec<String> =
+            values.iter().map(|value| lambda(self, std::slice::from_ref(value))).collect::<Result<_, _>>()?;
+        Ok(Text { closed: parts.len() == 1, text: parts.join(" and ") })
+    }
+
+    /// Filters have no prefix of a string; a search for the beginning of words comes closest.
+    fn starts_with(&mut self, subject: &Subject<'a>, members: &Map<String, Value>) -> Result<Text, Problem> {
+        let path = &subject.field.path;
+        let prefix = members.get("value").and_then(Value::as_str).filter(|prefix| !prefix.trim().is_empty());
+        let prefix = prefix.ok_or_else(|| no_value("startsWith"))?;
+        if !subject.field.searchable || subject.field.vector.is_some() {
+            let message =
+                "Filters have no startsWith; it is made of a search, and this field is not searchable.";
+            return Err(Problem::new("notSearchable", message).fix("use eq or in with whole values"));
+        }
+        if !subject.entered.is_empty() || subject.written != *path {
+            return Err(in_lambda("startsWith"));
+        }
+        let mut words: Vec<&str> = prefix.split_whitespace().filter(|word| is_plain(word)).collect();
+        let Some(last) = words.pop() else {
+            let message = "Only letters and digits can be looked for by startsWith.";
+            return Err(Problem::new("wrongType", message));
+        };
+        let last = format!("{last}*");
+        words.push(&last);
+        self.notes.push(format!(
+            "{path}: startsWith finds documents with a word that begins so anywhere in the field, not only at its start"
+        ));
+        let text =
+            format!("search.ismatch({}, {}, 'simple', 'all')", literal(&words.join(" ")), literal(path));
+        Ok(Text { text, closed: true })
+    }
+
+    fn matches(
+        &mut self,
+        members: &Map<String, Value>,
+        path: Option<&str>,
+        at: &str,
+        element: Option<&Element<'a>>,
+    ) -> Option<Text> {
+        if element.is_some() {
+            return self.refuse(in_lambda("matches").at(at));
+        }
+        let Some(words) = members.get("value").and_then(Value::as_str) else {
+            return self.refuse(no_value("matches").at(at));
+        };
+        let mut fields = Vec::new();
+        for path in path.into_iter().flat_map(|paths| paths.split(',')).map(str::trim) {
+            match self.index.schema.find(path) {
+                None => return self.refuse(Problem::unknown_field(path, self.index).at(at)),
+                Some(field) if !field.searchable || field.vector.is_some() => {
+                    let problem = Problem::new("notSearchable", format!("'{path}' is not searchable text."));
+                    return self.refuse(problem.field(path).fix("use eq, or another field").at(at));
+                }
+                Some(_) => fields.push(path),
+            }
+        }
+        let choice = |name: &str, known: [&'static str; 2]| match members.get(name).and_then(Value::as_str) {
+            None => Ok(None),
+            Some(given) => known.into_iter().find(|known| *known == given).map(Some).ok_or_else(|| {
+                Problem::new("form", format!("`{name}` is {} or {}, not {given}.", known[0], known[1]))
+            }),
+        };
+        let (kind, mode) = match (choice("queryType", ["simple", "full"]), choice("mode", ["any", "all"])) {
+            (Ok(kind), Ok(mode)) => (kind, mode),
+            (Err(problem), _) | (_, Err(problem)) => return self.refuse(problem.at(at)),
+        };
+        let words = literal(words);
+        let listed = if fields.is_empty() { "null".to_owned() } else { literal(&fields.join(",")) };
+        Text::closed(match (kind, mode) {
+            (None, None) if fields.is_empty() => format!("search.ismatch({words})"),
+            (None, None) => format!("search.ismatch({words}, {listed})"),
+            (kind, mode) => {
+                let (kind, mode) = (kind.unwrap_or("simple"), mode.unwrap_or("any"));
+                format!("search.ismatch({words}, {listed}, '{kind}', '{mode}')")
+            }
+        })
+    }
+
+    fn refuse(&mut self, problem: Problem) -> Option<Text> {
+        self.problems.push(problem);
+        None
+    }
+}
+
+/// Puts a condition into the lambdas of the collections that its path goes through.
+fn entered(condition: Text, entered: &[(String, String)], over: &str) -> Text {
+    entered.iter().rev().fold(condition, |inner, (path, variable)| Text {
+        text: format!("{path}/{over}({variable}: {})", inner.text),
+        closed: true,
+    })
+}
+
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '\'')
+}
+
+fn in_lambda(op: &str) -> Problem {
+    Problem::new("collection", format!("`{op}` looks at whole documents, not at elements of collections."))
+        .fix("move it out of `where`, beside the condition on the collection")
+}
+
+fn shape(given: &Value) -> Problem {
+    Problem::new("form", format!("{} is no condition.", crate::reading::shortened(&given.to_string(), 80)))
+        .fix("give {field, op, value}, {all: […]}, {any: […]} or {not: …}")
+}

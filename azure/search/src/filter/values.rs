@@ -1,0 +1,106 @@
+//! Values that documents really have, for filters that ask for others.
+
+use std::collections::BTreeMap;
+
+use bindpost_azure_search_service::odata::ast::{Filter, Literal, Operator};
+use bindpost_mcp_server::nearest::{distance, letters};
+use serde_json::{Map, Value, json};
+
+use super::problem::Problem;
+use crate::failure::{Failure, Kind};
+use crate::reading::{Index, Reader, shortened};
+
+/// As many values of a field as are looked through.
+const MOST: usize = 1000;
+/// As many fields as are asked for their values.
+const MOST_FIELDS: usize = 10;
+const EXAMPLES: usize = 5;
+
+/// What is known about the values of the fields that a filter names.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The values that no document has.
+    pub(super) problems: Vec<Problem>,
+    /// The most frequent values of each field.
+    pub(super) examples: Map<String, Value>,
+}
+
+/// Asks for the facets of the fields that a filter compares with texts.
+pub(super) async fn look_up(reader: &Reader, index: &Index, filter: &Filter) -> Result<Known, Failure> {
+    let mut wanted = BTreeMap::new();
+    collect(filter, &mut wanted);
+    wanted.retain(|path, _| index.schema.find(path).is_some_and(|field| field.facetable));
+    let facets: Vec<String> =
+        wanted.keys().take(MOST_FIELDS).map(|path| format!("{path},count:{MOST}")).collect();
+    let mut known = Known::default();
+    if facets.is_empty() {
+        return Ok(known);
+    }
+    let body = Map::from_iter([
+        ("search".to_owned(), json!("*")),
+        ("top".to_owned(), json!(0)),
+        ("facets".to_owned(), json!(facets)),
+    ]);
+    let found = match reader.search(&index.name, body).await {
+        Ok(found) => found,
+        // A filter can be used without knowing values.
+        Err(failure) if failure.kind == Kind::InvalidRequest => return Ok(known),
+        Err(failure) => return Err(failure),
+    };
+    for (path, values) in wanted.into_iter().take(MOST_FIELDS) {
+        let buckets = found.facet(&path);
+        let texts: Vec<&str> = buckets.iter().filter_map(|(value, _)| value.as_str()).collect();
+        let examples: Vec<&Value> = buckets.iter().map(|(value, _)| *value).take(EXAMPLES).collect();
+        known.examples.insert(path.clone(), json!(examples));
+        let normalized = index.schema.find(&path).is_some_and(|field| field.normalizer.is_some());
+        // With so many values the one asked for may be among the others.
+        if buckets.len() >= MOST {
+            continue;
+        }
+        for value in values {
+            let is = |text: &&str| **text == value || (normalized && text.eq_ignore_ascii_case(&value));
+            if texts.iter().any(is) {
+                continue;
+            }
+            let near = nearest_values(&value, &texts);
+            let fix = match near.is_empty() {
+                true => "see `examples` for values that documents have".to_owned(),
+                false => format!("did you mean {}?", near.join(" or ")),
+            };
+            let message = format!("No document has '{}' there.", shortened(&value, 60));
+            known.problems.push(Problem::new("valueNotFound", message).field(&path).fix(fix));
+        }
+    }
+    Ok(known)
+}
+
+/// The texts that fields must equal, by path. What is negated is not asked for.
+fn collect(filter: &Filter, wanted: &mut BTreeMap<String, Vec<String>>) {
+    match filter {
+        Filter::And(parts) | Filter::Or(parts) => parts.iter().for_each(|part| collect(part, wanted)),
+        Filter::Compare { path, operator: Operator::Equal, value: Literal::String(text) } => {
+            wanted.entry(path.field.clone()).or_default().push(text.clone());
+        }
+        Filter::In { path, values } => wanted.entry(path.field.clone()).or_default().extend(values.clone()),
+        Filter::Any { condition: Some(condition), .. } => collect(condition, wanted),
+        _ => {}
+    }
+}
+
+/// At most three values that are spelled nearly so, or contain it.
+fn nearest_values(value: &str, known: &[&str]) -> Vec<String> {
+    let wanted = letters(value);
+    let most = (wanted.len() / 3).max(1);
+    let mut near: Vec<(usize, &str)> = known
+        .iter()
+        .filter_map(|candidate| {
+            let other = letters(candidate);
+            let contains = !value.is_empty() && candidate.to_lowercase().contains(&value.to_lowercase());
+            let apart = distance(&wanted, &other);
+            (apart <= most || contains)
+                .then_some((if contains { apart.min(most) } else { apart }, *candidate))
+        })
+        .collect();
+    near.sort_unstable();
+    near.into_iter().take(3).map(|(_, value)| format!("'{value}'")).collect()
+}

@@ -1,0 +1,75 @@
+//! What an index holds and how it reads words: `getIndexStats` and `analyzeText`.
+
+use std::sync::Arc;
+
+use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_server::Entry;
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, Outline, READS};
+use crate::client::quoted;
+use crate::failure::Failure;
+use crate::shared::Shared;
+
+pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    vec![stats_tool(shared), analyze_tool(shared)]
+}
+
+fn stats_tool(shared: &Arc<Shared>) -> Entry {
+    let description = "Number of documents and bytes of an index.";
+    let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
+    let number = json!({"type": "number"});
+    let output = json!({"type": "object", "properties": {"documentCount": number, "storageSize": number}});
+    let shared = shared.clone();
+    Outline::new("getIndexStats", description, READS, properties, &["indexName"]).output(output).entry(
+        move |arguments| {
+            let shared = shared.clone();
+            async move {
+                let path = format!("indexes{}/search.stats", quoted(arguments.name("indexName")?));
+                Ok(shared.client.get(path).request_id(arguments.request_id()).send().await?.body)
+            }
+        },
+    )
+}
+
+fn analyze_tool(shared: &Arc<Shared>) -> Entry {
+    let description = "Show the tokens that an analyzer (or a tokenizer with filters, or a normalizer) of an index makes of a text.";
+    let names = json!({"type": "array", "items": {"type": "string"}});
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "text": {"type": "string"},
+        "analyzer": {"type": "string", "description": "default: standard.lucene"},
+        "tokenizer": {"type": "string"},
+        "normalizer": {"type": "string"},
+        "tokenFilters": names,
+        "charFilters": names,
+        "clientRequestId": {"type": "string"},
+    });
+    let shared = shared.clone();
+    Outline::new("analyzeText", description, READS, properties, &["indexName", "text"])
+        .output(json!({"type": "object", "required": ["tokens"]}))
+        .entry(move |arguments| {
+            let shared = shared.clone();
+            async move { Ok(analyze(&shared, &arguments).await?) }
+        })
+}
+
+async fn analyze(shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {
+    let path = format!("indexes{}/search.analyze", quoted(arguments.name("indexName")?));
+    let given = arguments.iter().filter(|(name, _)| !["indexName", "clientRequestId"].contains(name));
+    let mut body: Map<String, Value> = given.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    if !["analyzer", "tokenizer", "normalizer"].iter().any(|name| body.contains_key(*name)) {
+        body.insert("analyzer".to_owned(), "standard.lucene".into());
+    }
+    let call = shared.client.post(path, Value::Object(body)).repeatable();
+    let mut answer = call.request_id(arguments.request_id()).send().await?.body;
+    if let Some(tokens) = answer.get_mut("tokens").and_then(Value::as_array_mut) {
+        let fit = fitting(tokens, shared.answer_bytes);
+        let omitted = tokens.len() - fit;
+        tokens.truncate(fit);
+        if omitted > 0 {
+            answer["omittedTokens"] = omitted.into();
+        }
+    }
+    Ok(answer)
+}

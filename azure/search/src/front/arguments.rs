@@ -1,0 +1,82 @@
+//! The arguments of a call, checked against the tool's schema already.
+
+use bindpost_mcp_server::{Context, Parts};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Kind};
+
+/// The arguments of a call, and the call.
+pub(crate) struct Arguments {
+    pub(crate) context: Context,
+    members: Map<String, Value>,
+}
+
+impl Arguments {
+    pub(crate) fn of(mut parts: Parts) -> Arguments {
+        let members = match parts.arguments.take() {
+            Some(Value::Object(members)) => members,
+            _ => serde_json::from_str(parts.context.arguments_json()).unwrap_or_default(),
+        };
+        Arguments { context: parts.context, members }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.members.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        self.members.remove(name).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_str()
+    }
+
+    /// Every argument that was given.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.members.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// A text that a path needs: not empty, and nothing in it that no name has.
+    pub(crate) fn name(&self, name: &str) -> Result<&str, Failure> {
+        let text = self.text(name).unwrap_or_default();
+        let wrong = if text.trim().is_empty() {
+            "is empty; give the name of what is meant"
+        } else if text.chars().any(char::is_control) {
+            "has control characters in it, which no name has"
+        } else {
+            return Ok(text);
+        };
+        Err(Failure::new(Kind::InvalidRequest, format!("`{name}` {wrong}")))
+    }
+
+    /// A whole number; JSON Schema takes `5.0` for one.
+    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+        let value = self.get(name)?;
+        let float = || value.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
+        value.as_u64().or_else(|| float().map(|float| float as u64))
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// Names that are given as one text with commas, or as a list; as one text.
+    pub(crate) fn names(&self, name: &str) -> Option<String> {
+        match self.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+            _ => None,
+        }
+    }
+
+    /// Who calls, for cursors.
+    pub(crate) fn caller(&self) -> Option<&str> {
+        self.context.caller().id()
+    }
+
+    /// The caller's own id of the request.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        self.text("clientRequestId")
+    }
+}

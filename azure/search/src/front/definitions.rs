@@ -1,0 +1,416 @@
+//! List, get, create or update, delete: four tools for every kind of definition.
+
+use std::sync::{Arc, OnceLock};
+
+use bindpost_mcp_openapi::{Document, Purpose, fitting};
+use bindpost_mcp_server::{Entry, Hints, Schema, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::differences::differences;
+use super::{Arguments, DefinitionKind, KINDS, Outline, READS, hide_secrets, page};
+use crate::client::{Answer, encoded, quoted};
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+/// Items of a list in one answer, unless told.
+const PAGE: u64 = 50;
+/// And at most.
+const LARGEST_PAGE: u64 = 200;
+/// What an answer holds besides its items, in bytes.
+const FRAME: usize = 512;
+
+pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for kind in KINDS {
+        entries.push(list_tool(kind, shared));
+        entries.push(get_tool(kind, shared));
+        if !shared.read_only {
+            entries.push(put_tool(kind, shared));
+            entries.push(delete_tool(kind, shared));
+        }
+    }
+    entries
+}
+
+fn list_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+    let description = format!("List {}, by name.", kind.words);
+    let properties = json!({
+        "cursor": {"type": "string"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
+        "select": {"type": "string", "description": "members, such as name,description"},
+        "clientRequestId": {"type": "string"},
+    });
+    let shared = shared.clone();
+    Outline::new(format!("list{}", kind.many), description, READS, properties, &[])
+        .output(json!({"type": "object", "required": ["items", "hasMore"]}))
+        .entry(move |arguments| {
+            let shared = shared.clone();
+            async move { Ok(list(kind, &shared, &arguments).await?) }
+        })
+}
+
+/// Where a list goes on: after a name, so that what is added or deleted meanwhile moves nothing.
+#[derive(Serialize, Deserialize)]
+struct After {
+    name: String,
+    select: Option<String>,
+}
+
+async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {
+    let place = format!("list{}", kind.many);
+    let after: Option<After> = match arguments.text("cursor") {
+        Some(cursor) => Some(shared.cursors.open(&place, arguments.caller(), cursor)?),
+        None => None,
+    };
+    let select = arguments.names("select").or_else(|| after.as_ref()?.select.clone());
+    let mut items = read_list(kind, shared, select.as_deref(), arguments.request_id()).await?;
+    let total = items.len();
+    if let Some(after) = &after {
+        items.retain(|item| name_of(item) > after.name.as_str());
+    }
+    let limit = arguments.whole("limit").unwrap_or(PAGE).clamp(1, LARGEST_PAGE) as usize;
+    let fit = fitting(&items, shared.answer_bytes.saturating_sub(FRAME)).min(limit);
+    let last = match items.len() > fit {
+        true => fit.checked_sub(1).and_then(|last| items.get(last)).map(|item| name_of(item).to_owned()),
+        false => None,
+    };
+    items.truncate(fit);
+    let cursor =
+        last.and_then(|name| shared.cursors.seal(&place, arguments.caller(), &After { name, select }));
+    let mut answer = page(items, cursor);
+    answer["total"] = total.into();
+    Ok(answer)
+}
+
+/// All definitions of a kind, in the order of their names, with the members that are wanted.
+pub(crate) async fn read_list(
+    kind: &DefinitionKind,
+    shared: &Shared,
+    select: Option<&str>,
+    request_id: Option<&str>,
+) -> Result<Vec<Value>, Failure> {
+    let mut call = shared.client.get(kind.path(&shared.client)).request_id(request_id);
+    // The name is always wanted: it is what the list is sorted by.
+    let wanted: Option<Vec<&str>> = select.map(|select| {
+        let named = select.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "name");
+        std::iter::once("name").chain(named).collect()
+    });
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| kind.selects && !wanted.contains(&"*")) {
+        call = call.query("$select", wanted.join(","));
+    }
+    let mut answer = call.send().await?;
+    let items = answer.body.get_mut("value").map(Value::take);
+    let Some(Value::Array(mut items)) = items else {
+        return Err(
+            Failure::new(Kind::ServerError, "the service answered no list").with("status", answer.status)
+        );
+    };
+    // A service that selects may still add members of its own.
+    if let Some(wanted) = wanted.filter(|wanted| !wanted.contains(&"*")) {
+        for members in items.iter_mut().filter_map(Value::as_object_mut) {
+            members.retain(|name, _| wanted.contains(&name.as_str()));
+        }
+    }
+    items.iter_mut().for_each(hide_secrets);
+    items.sort_by(|one, other| name_of(one).cmp(name_of(other)));
+    Ok(items)
+}
+
+/// What a definition is called.
+pub(crate) fn name_of(definition: &Value) -> &str {
+    definition.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn get_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+    let description = format!("Get the definition of {}, with its `@odata.etag`: {}.", kind.word, kind.about);
+    let properties = json!({
+        kind.argument: {"type": "string"},
+        "clientRequestId": {"type": "string"},
+    });
+    let shared = shared.clone();
+    Outline::new(format!("get{}", kind.one), description, READS, properties, &[kind.argument]).entry(
+        move |arguments| {
+            let shared = shared.clone();
+            async move {
+                let name = arguments.name(kind.argument)?;
+                Ok(read(kind, &shared, name, arguments.request_id()).await?.body)
+            }
+        },
+    )
+}
+
+/// One definition, without its secrets.
+pub(crate) async fn read(
+    kind: &DefinitionKind,
+    shared: &Shared,
+    name: &str,
+    request_id: Option<&str>,
+) -> Result<Answer, Failure> {
+    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    let mut answer = shared.client.get(path).request_id(request_id).send().await?;
+    hide_secrets(&mut answer.body);
+    Ok(answer)
+}
+
+fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+    let is_index = kind.is("indexes");
+    let description =
+        format!("Create or replace {}. To change one: get it, change it, give its etag.", kind.word);
+    let schema = kind.schemas.iter().find(|name| shared.document.definitions.contains_key(**name));
+    let schema = schema.or(kind.schemas.first()).copied().unwrap_or_default();
+    let mut properties = json!({
+        kind.argument: {"type": "string"},
+        "body": {"type": "object", "description": format!("whole definition; schema: search-schema://{schema}")},
+        "etag": {"type": "string", "description": "change only this version"},
+        "createOnly": {"type": "boolean", "description": "fail if there is one"},
+        "clientRequestId": {"type": "string"},
+    });
+    if is_index {
+        let description = "take the index offline for seconds if the change needs it, such as a new analyzer";
+        properties["allowIndexDowntime"] = json!({"type": "boolean", "description": description});
+    }
+    let hints = Hints { read_only: false, destructive: kind.replaces, idempotent: true, open_world: false };
+    let (shared, check) = (shared.clone(), Arc::new(BodyCheck::default()));
+    Outline::new(
+        format!("createOrUpdate{}", kind.one),
+        description,
+        hints,
+        properties,
+        &[kind.argument, "body"],
+    )
+    .entry(move |arguments| {
+        let (shared, check) = (shared.clone(), check.clone());
+        async move { put(kind, &shared, &check, arguments).await }
+    })
+}
+
+async fn put(
+    kind: &DefinitionKind,
+    shared: &Shared,
+    check: &BodyCheck,
+    mut arguments: Arguments,
+) -> Result<Value, ToolError> {
+    let body = arguments.take("body").unwrap_or_default();
+    let name = arguments.name(kind.argument)?;
+    let body = named(body, kind, name)?;
+    check.check(kind, &shared.document, &body)?;
+    let (etag, create_only) = (arguments.text("etag"), arguments.flag("createOnly"));
+    if etag.is_some() && create_only {
+        let message = "`etag` means one that is there, `createOnly` that there is none; give one of them";
+        return Err(Failure::new(Kind::InvalidRequest, message).into());
+    }
+    let downtime = arguments.flag("allowIndexDowntime");
+    if downtime {
+        let question = format!(
+            "Change the index {name:?} and allow that it is offline for some seconds? Searches and uploads fail meanwhile."
+        );
+        shared.confirm(&arguments.context, &question).await?;
+    }
+    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    let mut call = shared.client.put(path, body.clone()).request_id(arguments.request_id());
+    call = call.header("prefer", "return=representation");
+    if downtime {
+        call = call.query("allowIndexDowntime", "true");
+    }
+    if let Some(etag) = etag {
+        call = call.header("if-match", &as_etag(etag));
+    }
+    if create_only {
+        call = call.header("if-none-match", "*");
+    }
+    let mut saved = match call.send().await {
+        Ok(answer) => answer.body,
+        Err(failure) if failure.status == Some(412) => {
+            return Err(conflict(kind, shared, name, failure, Some(body)).await.into());
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    if saved.is_null() {
+        // A service that does not know `Prefer` answers nothing.
+        saved = read(kind, shared, name, None).await?.body;
+    }
+    hide_secrets(&mut saved);
+    announce(kind, &arguments, name);
+    Ok(saved)
+}
+
+/// The definition under the name that it is saved under, without what only our answers have.
+fn named(body: Value, kind: &DefinitionKind, name: &str) -> Result<Value, Failure> {
+    let invalid = |message: String| Err(Failure::new(Kind::InvalidRequest, message));
+    let Value::Object(mut members) = body else {
+        return invalid("`body` must be the definition, an object".to_owned());
+    };
+    members.remove("@odata.context");
+    members.remove("clientRequestId");
+    match members.get("name") {
+        None | Some(Value::Null) => drop(members.insert("name".to_owned(), name.into())),
+        Some(Value::String(own)) if own == name => {}
+        Some(own) => {
+            return invalid(format!(
+                "`body.name` is {own}, but `{}` is {name:?}; leave `body.name` out or give the same name. A definition \
+                 cannot be renamed",
+                kind.argument
+            ));
+        }
+    }
+    Ok(Value::Object(members))
+}
+
+/// An ETag as a header has it; models leave the quotes out.
+fn as_etag(etag: &str) -> String {
+    match etag.trim() {
+        etag if etag == "*" || etag.ends_with('"') => etag.to_owned(),
+        etag => format!("\"{etag}\""),
+    }
+}
+
+/// The failure of a condition, with what there is now and how to go on.
+async fn conflict(
+    kind: &DefinitionKind,
+    shared: &Shared,
+    name: &str,
+    failure: Failure,
+    yours: Option<Value>,
+) -> Failure {
+    let current = match read(kind, shared, name, None).await {
+        Ok(current) => current,
+        Err(gone) if gone.status == Some(404) => {
+            return failure.with(
+                "hint",
+                "It is not there any more. Leave `etag` out to create it again, if that is what the user wants.",
+            );
+        }
+        Err(_) => {
+            return failure.with("hint", "Get the current definition and its `@odata.etag`, then try again.");
+        }
+    };
+    let mut failure = failure;
+    if let Some(etag) = current.etag() {
+        failure = failure.with("currentETag", etag);
+    }
+    if let Some(mut yours) = yours {
+        hide_secrets(&mut yours);
+        let (found, more) = differences(&yours, &current.body);
+        failure = failure.with("differences", found);
+        if more > 0 {
+            failure = failure.with("moreDifferences", more);
+        }
+    }
+    failure.with(
+        "hint",
+        "Somebody else saved it. Look at what differs, make your change to the current definition, and call again with \
+         `currentETag` as `etag`.",
+    )
+}
+
+fn delete_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+    let description = format!("Delete {}. {}", kind.word, kind.loses);
+    let properties = json!({
+        kind.argument: {"type": "string"},
+        "etag": {"type": "string"},
+        "clientRequestId": {"type": "string"},
+    });
+    let hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
+    let shared = shared.clone();
+    Outline::new(format!("delete{}", kind.one), description, hints, properties, &[kind.argument]).entry(
+        move |arguments| {
+            let shared = shared.clone();
+            async move { delete(kind, &shared, &arguments).await }
+        },
+    )
+}
+
+async fn delete(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {
+    let name = arguments.name(kind.argument)?;
+    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    let nothing = || json!({"name": name, "deleted": false, "existed": false});
+    if shared.confirms {
+        let lost = match what_goes(kind, shared, &path).await {
+            Ok(lost) => lost,
+            Err(failure) if failure.status == Some(404) => return Ok(nothing()),
+            // Whether it can be deleted is for the service to say.
+            Err(_) => String::new(),
+        };
+        let kind_word = kind.word.split_once(' ').map_or(kind.word, |(_, word)| word);
+        let question = format!("Delete the {kind_word} {name:?}{lost}? {} It cannot be undone.", kind.loses);
+        shared.confirm(&arguments.context, &question).await?;
+    }
+    let mut call = shared.client.delete(path).request_id(arguments.request_id());
+    if let Some(etag) = arguments.text("etag") {
+        call = call.header("if-match", &as_etag(etag));
+    }
+    match call.send().await {
+        Ok(_) => {
+            announce(kind, arguments, name);
+            Ok(json!({"name": name, "deleted": true, "existed": true}))
+        }
+        Err(failure) if failure.status == Some(404) => Ok(nothing()),
+        Err(failure) if failure.status == Some(412) => {
+            Err(conflict(kind, shared, name, failure, None).await.into())
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// What goes with a definition, in words behind its name; a failure if it is not there.
+async fn what_goes(kind: &DefinitionKind, shared: &Shared, path: &str) -> Result<String, Failure> {
+    if !kind.is("indexes") {
+        return shared.client.get(path).send().await.map(|_| String::new());
+    }
+    let count = shared.client.get(format!("{path}/docs/$count")).send().await?.body;
+    Ok(match count.as_u64() {
+        Some(1) => " with its 1 document".to_owned(),
+        Some(count) => format!(" with its {count} documents"),
+        None => String::new(),
+    })
+}
+
+/// Tells whoever watches the resources of this definition.
+fn announce(kind: &DefinitionKind, arguments: &Arguments, name: &str) {
+    let server = arguments.context.server();
+    let all = kind.resource();
+    server.resource_updated(&format!("{all}/{}", encoded(name)));
+    server.resource_updated(&all);
+}
+
+/// Checks definitions against the document's schema, which is compiled when it is first needed.
+#[derive(Default)]
+struct BodyCheck(OnceLock<Option<Schema>>);
+
+impl BodyCheck {
+    fn check(&self, kind: &DefinitionKind, document: &Document, body: &Value) -> Result<(), Failure> {
+        let Some(schema) = self.0.get_or_init(|| compiled(kind, document)) else { return Ok(()) };
+        schema.check(&without_nulls(body)).map_err(|wrong| {
+            let message = format!("`body` is not what the service takes:\n{wrong}");
+            Failure::new(Kind::InvalidRequest, message)
+        })
+    }
+}
+
+fn compiled(kind: &DefinitionKind, document: &Document) -> Option<Schema> {
+    let operation =
+        kind.operations.iter().find_map(|group| document.operation(&format!("{group}_CreateOrUpdate")))?;
+    let schema = document.whole(&operation.body.as_ref()?.schema, Purpose::Input);
+    match Schema::compile(&schema) {
+        Ok(schema) => Some(schema),
+        Err(error) => {
+            tracing::warn!(operation = operation.id, %error, "its body is not checked, the service will");
+            None
+        }
+    }
+}
+
+/// A copy in which what is null is left out: services answer null for what is not set, and take it back as such.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let set = members.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(
+                set.map(|(name, value)| (name.clone(), without_nulls(value))).collect::<Map<_, _>>(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}

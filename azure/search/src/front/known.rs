@@ -1,0 +1,62 @@
+//! What searches know about the indexes they ask: which fields hold vectors, and the suggester.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::quoted;
+use crate::shared::Shared;
+
+/// How long what was read of an index counts.
+const FRESH: Duration = Duration::from_secs(30);
+/// As many indexes as are remembered.
+const MOST: usize = 1_000;
+
+/// What is known of an index.
+#[derive(Debug, Default)]
+pub(super) struct IndexFacts {
+    /// The names of fields at the root that hold vectors.
+    pub(super) vectors: Vec<String>,
+    /// The names of its suggesters; the service allows one.
+    pub(super) suggesters: Vec<String>,
+}
+
+/// What is known of all indexes, for a while.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<String, (Instant, Arc<IndexFacts>)>>);
+
+impl Known {
+    /// What is known of an index; `None` if its definition cannot be read: there is none, the name is an alias, or
+    /// the key is one for queries only.
+    pub(super) async fn index(&self, shared: &Shared, name: &str) -> Option<Arc<IndexFacts>> {
+        if let Some((read, facts)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name)
+            && read.elapsed() < FRESH
+        {
+            return Some(facts.clone());
+        }
+        let definition = shared.client.get(format!("indexes{}", quoted(name))).send().await.ok()?;
+        let facts = Arc::new(IndexFacts::of(&definition.body));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.retain(|_, (read, _)| read.elapsed() < FRESH);
+        }
+        if known.len() < MOST {
+            known.insert(name.to_owned(), (Instant::now(), facts.clone()));
+        }
+        Some(facts)
+    }
+}
+
+impl IndexFacts {
+    fn of(definition: &Value) -> IndexFacts {
+        let list = |name: &str| definition.get(name).and_then(Value::as_array).into_iter().flatten();
+        let name_of = |item: &Value| item.get("name").and_then(Value::as_str).map(str::to_owned);
+        let holds_vectors = |field: &&Value| field.get("dimensions").is_some_and(Value::is_number);
+        IndexFacts {
+            vectors: list("fields").filter(holds_vectors).filter_map(name_of).collect(),
+            suggesters: list("suggesters").filter_map(name_of).collect(),
+        }
+    }
+}

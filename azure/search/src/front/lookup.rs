@@ -1,0 +1,177 @@
+//! Documents one at a time or by their beginnings: `getDocument`, `countDocuments`, `suggest`, `autocomplete`.
+
+use std::sync::Arc;
+
+use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_server::{Entry, ToolError};
+use serde_json::{Map, Value, json};
+
+use super::known::Known;
+use super::search::leave_vectors_out;
+use super::{Arguments, Outline, READS};
+use crate::client::quoted;
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+    let mut entries = vec![get_tool(shared, known), count_tool(shared)];
+    entries.push(beginnings_tool(&SUGGEST, shared, known));
+    entries.push(beginnings_tool(&AUTOCOMPLETE, shared, known));
+    entries
+}
+
+fn get_tool(shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "key": {"type": "string"},
+        "select": {"type": ["string", "array"], "description": "fields; vectors only if named"},
+        "clientRequestId": {"type": "string"},
+    });
+    let (shared, known) = (shared.clone(), known.clone());
+    Outline::new("getDocument", "Get one document by its key.", READS, properties, &["indexName", "key"])
+        .entry(move |arguments| {
+            let (shared, known) = (shared.clone(), known.clone());
+            async move { Ok(get(&shared, &known, &arguments).await?) }
+        })
+}
+
+async fn get(shared: &Shared, known: &Known, arguments: &Arguments) -> Result<Value, Failure> {
+    let (index, key) = (arguments.name("indexName")?, arguments.name("key")?);
+    let path = format!("indexes{}/docs{}", quoted(index), quoted(key));
+    let mut call = shared.client.get(path).request_id(arguments.request_id());
+    let select = arguments.names("select").unwrap_or_default();
+    if !select.is_empty() {
+        call = call.query("$select", select.clone());
+    }
+    let mut answer = call.send().await.map_err(|failure| match failure.status {
+        // The service says no more than that something is not there.
+        Some(404) => {
+            failure.with("hint", "Either the index has no document of this key, or there is no such index.")
+        }
+        _ => failure,
+    })?;
+    let documents = std::slice::from_mut(&mut answer.body);
+    let omitted = leave_vectors_out(shared, known, index, &select, documents).await;
+    if !omitted.is_empty() {
+        answer.body["omittedVectorFields"] = omitted.into();
+    }
+    Ok(answer.body)
+}
+
+fn count_tool(shared: &Arc<Shared>) -> Entry {
+    let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
+    let shared = shared.clone();
+    Outline::new("countDocuments", "Count all documents of an index.", READS, properties, &["indexName"])
+        .entry(move |arguments| {
+            let shared = shared.clone();
+            async move {
+                let path = format!("indexes{}/docs/$count", quoted(arguments.name("indexName")?));
+                let answer = shared.client.get(path).request_id(arguments.request_id()).send().await?;
+                Ok(json!({"count": answer.body}))
+            }
+        })
+}
+
+/// One of the two tools that go on from what somebody has typed.
+struct Beginnings {
+    name: &'static str,
+    path: &'static str,
+    description: &'static str,
+    properties: fn() -> Value,
+}
+
+const SUGGEST: Beginnings = Beginnings {
+    name: "suggest",
+    path: "search.post.suggest",
+    description: "Documents that what was typed so far could mean, by the index's suggester.",
+    properties: || json!({"orderby": {"type": ["string", "array"]}, "select": {"type": ["string", "array"]}}),
+};
+
+const AUTOCOMPLETE: Beginnings = Beginnings {
+    name: "autocomplete",
+    path: "search.post.autocomplete",
+    description: "Words that complete what was typed so far, by the index's suggester.",
+    properties: || json!({"autocompleteMode": {"enum": ["oneTerm", "twoTerms", "oneTermWithContext"]}}),
+};
+
+fn beginnings_tool(tool: &'static Beginnings, shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
+    let mut properties = json!({
+        "indexName": {"type": "string"},
+        "search": {"type": "string", "description": "what was typed"},
+        "suggesterName": {"type": "string", "description": "default: the index's own"},
+        "filter": {"type": "string"},
+        "fuzzy": {"type": "boolean"},
+        "searchFields": {"type": ["string", "array"]},
+        "top": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5},
+        "minimumCoverage": {"type": "number"},
+        "highlightPreTag": {"type": "string"},
+        "highlightPostTag": {"type": "string"},
+        "clientRequestId": {"type": "string"},
+    });
+    if let (Some(properties), Value::Object(own)) = (properties.as_object_mut(), (tool.properties)()) {
+        properties.extend(own);
+    }
+    let (shared, known) = (shared.clone(), known.clone());
+    Outline::new(tool.name, tool.description, READS, properties, &["indexName", "search"])
+        .output(json!({"type": "object", "required": ["items"]}))
+        .entry(move |arguments| {
+            let (shared, known) = (shared.clone(), known.clone());
+            async move { begin(tool, &shared, &known, &arguments).await }
+        })
+}
+
+async fn begin(
+    tool: &Beginnings,
+    shared: &Shared,
+    known: &Known,
+    arguments: &Arguments,
+) -> Result<Value, ToolError> {
+    let index = arguments.name("indexName")?;
+    let mut body = Map::new();
+    for (name, value) in arguments.iter().filter(|(name, _)| !["indexName", "clientRequestId"].contains(name))
+    {
+        let is_joined = ["searchFields", "select", "orderby"].contains(&name);
+        let joined = arguments.names(name).filter(|_| is_joined).map(Value::from);
+        body.insert(name.to_owned(), joined.unwrap_or_else(|| value.clone()));
+    }
+    if let Some(top) = arguments.whole("top") {
+        body.insert("top".to_owned(), top.into());
+    }
+    if !body.contains_key("suggesterName") {
+        body.insert("suggesterName".to_owned(), suggester_of(shared, known, index).await?.into());
+    }
+    let path = format!("indexes{}/docs/{}", quoted(index), tool.path);
+    let call = shared.client.post(path, Value::Object(body)).repeatable();
+    let mut answer = call.request_id(arguments.request_id()).send().await?.body;
+    let items = answer.get_mut("value").map(Value::take);
+    let Some(Value::Array(mut items)) = items else {
+        return Err(Failure::new(Kind::ServerError, "the service answered no list").into());
+    };
+    let fit = fitting(&items, shared.answer_bytes);
+    let omitted = items.len() - fit;
+    items.truncate(fit);
+    let mut told = json!({"items": items});
+    if let Some(coverage) = answer.get("@search.coverage") {
+        told["@search.coverage"] = coverage.clone();
+    }
+    if omitted > 0 {
+        told["omitted"] = omitted.into();
+    }
+    Ok(told)
+}
+
+/// The one suggester that an index has.
+async fn suggester_of(shared: &Shared, known: &Known, index: &str) -> Result<String, Failure> {
+    let facts = known.index(shared, index).await;
+    let suggesters = facts.as_ref().map(|facts| facts.suggesters.as_slice());
+    let message = match suggesters {
+        Some([only]) => return Ok(only.clone()),
+        Some([]) => format!(
+            "the index {index:?} has no suggester. Define one with createOrUpdateIndex (`suggesters`), or use searchDocuments \
+             with a prefix: `word*`"
+        ),
+        Some(several) => format!("give `suggesterName`: one of {}", several.join(", ")),
+        None => "give `suggesterName`: the definition of the index cannot be read".to_owned(),
+    };
+    Err(Failure::new(Kind::InvalidRequest, message))
+}

@@ -1,0 +1,88 @@
+//! `retrieve`: a knowledge agent answers from its sources.
+
+use std::sync::Arc;
+
+use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_server::{Entry, ToolError};
+use serde_json::{Map, Value, json};
+
+use super::kinds::kind_of;
+use super::{Arguments, Outline, READS};
+use crate::client::quoted;
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let description = "Ask a knowledge agent (knowledge base): passages found in its sources, with activity and references. \
+        Give `query`, or `messages` of a conversation.";
+    let properties = json!({
+        "agentName": {"type": "string"},
+        "query": {"type": "string", "description": "one question"},
+        "messages": {"type": "array", "items": {"type": "object"}, "description": "[{role: user|assistant, content: text}]"},
+        "knowledgeSourceParams": {"type": "array", "items": {"type": "object"}, "description": "per source, such as [{knowledgeSourceName, kind: searchIndex, filterAddOn}]"},
+        "clientRequestId": {"type": "string"},
+    });
+    let shared = shared.clone();
+    let entry =
+        Outline::new("retrieve", description, READS, properties, &["agentName"]).entry(move |arguments| {
+            let shared = shared.clone();
+            async move { retrieve(&shared, &arguments).await }
+        });
+    vec![entry]
+}
+
+async fn retrieve(shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {
+    let path = kind_of("agents").map_or("agents", |kind| kind.path(&shared.client));
+    let path = format!("{path}{}/retrieve", quoted(arguments.name("agentName")?));
+    let mut body = Map::new();
+    let messages = arguments.get("messages").and_then(Value::as_array);
+    match (arguments.text("query"), messages) {
+        (None, Some(messages)) => {
+            let messages: Vec<Value> = messages.iter().cloned().map(message).collect();
+            body.insert("messages".to_owned(), messages.into());
+        }
+        (Some(query), None) if shared.client.has_knowledge_bases() => {
+            body.insert("intents".to_owned(), json!([{"type": "semantic", "search": query}]));
+        }
+        (Some(query), None) => {
+            body.insert("messages".to_owned(), json!([message(json!({"role": "user", "content": query}))]));
+        }
+        _ => {
+            return Err(Failure::new(Kind::InvalidRequest, "give one of `query` and `messages`").into());
+        }
+    }
+    if let Some(parameters) = arguments.get("knowledgeSourceParams") {
+        body.insert("knowledgeSourceParams".to_owned(), parameters.clone());
+    }
+    let call = shared.client.post(path, Value::Object(body)).repeatable();
+    let answer = call.request_id(arguments.request_id()).send().await?;
+    let mut told = answer.body;
+    if answer.status == 206 {
+        told["partial"] = json!({"reason": "some of the sources did not answer; see `activity`"});
+    }
+    cut(&mut told, shared.answer_bytes);
+    Ok(told)
+}
+
+/// A message as the service wants it: content in parts.
+fn message(mut message: Value) -> Value {
+    if let Some(text) = message.get("content").and_then(Value::as_str) {
+        message["content"] = json!([{"type": "text", "text": text}]);
+    }
+    message
+}
+
+/// Leaves references out that do not fit, from the last on; the answer itself stays.
+fn cut(told: &mut Value, budget: usize) {
+    let over = told.to_string().len().saturating_sub(budget);
+    if over == 0 {
+        return;
+    }
+    if let Some(references) = told.get_mut("references").and_then(Value::as_array_mut) {
+        let size: usize = references.iter().map(|reference| reference.to_string().len() + 1).sum();
+        let fit = fitting(references, size.saturating_sub(over));
+        let omitted = references.len() - fit;
+        references.truncate(fit);
+        told["omittedReferences"] = omitted.into();
+    }
+}

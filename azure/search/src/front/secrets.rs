@@ -1,0 +1,63 @@
+//! Secrets in definitions, hidden before anybody sees them.
+//!
+//! The service hides them itself; this is for one that does not. Documents are data and are left as they are.
+
+use serde_json::Value;
+
+/// What stands for a secret. Sent back, it means that the secret stays.
+const HIDDEN: &str = "<redacted>";
+
+/// Members of definitions that hold secrets.
+const SECRETS: &[&str] =
+    &["connectionString", "apiKey", "applicationSecret", "authResourceKey", "subscriptionKey"];
+
+/// Hides every secret in a definition, or in a list of them.
+pub(crate) fn hide_secrets(definition: &mut Value) {
+    match definition {
+        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
+        Value::Object(members) => {
+            // A key of an AI service is called just that; so is the key of an index's field, which is a flag.
+            let has_key = members
+                .get("@odata.type")
+                .and_then(Value::as_str)
+                .is_some_and(|name| name.ends_with("ByKey"));
+            for (name, value) in members {
+                let is_secret = SECRETS.contains(&name.as_str()) || has_key && name == "key";
+                match value {
+                    Value::String(secret) if is_secret && !stands_for_one(secret) => {
+                        *value = HIDDEN.into();
+                    }
+                    other => hide_secrets(other),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether this is what services write in the place of a secret.
+fn stands_for_one(text: &str) -> bool {
+    text.is_empty() || text.starts_with('<') && text.ends_with('>')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_hidden_wherever_they_are() {
+        let mut definition = json!({
+            "credentials": {"connectionString": "AccountKey=abc"},
+            "fields": [{"name": "id", "key": true}],
+            "cognitiveServices": {"@odata.type": "#Microsoft.Azure.Search.CognitiveServicesByKey", "key": "abc"},
+            "vectorSearch": {"vectorizers": [{"azureOpenAIParameters": {"apiKey": "abc", "modelName": "m"}}]},
+            "encryptionKey": {"accessCredentials": {"applicationSecret": "<unchanged>"}},
+        });
+        hide_secrets(&mut definition);
+        assert!(!definition.to_string().contains("abc"), "{definition}");
+        assert_eq!(definition["fields"][0]["key"], true);
+        assert_eq!(definition["encryptionKey"]["accessCredentials"]["applicationSecret"], "<unchanged>");
+        assert_eq!(definition["vectorSearch"]["vectorizers"][0]["azureOpenAIParameters"]["modelName"], "m");
+    }
+}

@@ -1,0 +1,61 @@
+//! Who we are at the service without a key: access tokens of Entra ID.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+
+use bindpost_azure_hosting::identity::{
+    self, Identity, IdentityError, SettingError, TokenSource, offered_sources,
+};
+use bindpost_mcp_openapi::{CredentialSource, Secret};
+
+/// What access tokens are asked for; the scope is `https://search.azure.com/.default`.
+const RESOURCE: &str = "https://search.azure.com";
+
+/// Access tokens for Azure AI Search, kept until shortly before they expire.
+#[derive(Debug)]
+pub struct EntraCredential {
+    identity: Identity,
+    /// What the service did not take, to be forgotten before the next token is given.
+    refused: Mutex<Option<identity::Secret>>,
+}
+
+/// Why there can be no access tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    #[error("{0}")]
+    Setting(#[from] SettingError),
+    #[error("{0}")]
+    Identity(#[from] IdentityError),
+}
+
+impl EntraCredential {
+    /// The identity that the usual variables offer; see [`offered_sources`]. Nothing is asked for yet.
+    pub fn offered(variable: &dyn Fn(&str) -> Option<String>) -> Result<EntraCredential, CredentialError> {
+        Ok(EntraCredential::from_sources(offered_sources(variable)?)?)
+    }
+
+    /// Tokens from the first of these sources that has one.
+    pub fn from_sources(sources: Vec<TokenSource>) -> Result<EntraCredential, IdentityError> {
+        Ok(EntraCredential { identity: Identity::new(RESOURCE, sources)?, refused: Mutex::default() })
+    }
+}
+
+impl CredentialSource for EntraCredential {
+    fn authorization(&self) -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send + '_>> {
+        Box::pin(async {
+            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(refused) = refused {
+                self.identity.forget(&refused).await;
+            }
+            match self.identity.token().await {
+                Ok(token) => Ok(Secret::new(format!("Bearer {}", token.reveal()))),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
+    fn refused(&self, authorization: &Secret) {
+        let token = authorization.reveal().strip_prefix("Bearer ").map(identity::Secret::new);
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+}

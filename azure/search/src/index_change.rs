@@ -1,0 +1,129 @@
+//! `planIndexChange`: what a new definition of an index takes, and doing it: in place, or blue-green behind an alias.
+
+mod apply;
+mod compare;
+mod copy;
+mod fields;
+mod live;
+mod plan;
+
+use std::sync::Arc;
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::{Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::live::Live;
+use self::plan::{Plan, Strategy};
+use crate::failure::{Failure, Kind};
+use crate::indexer_runs::{echo, read_arguments};
+use crate::shared::Shared;
+
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let read_only = shared.read_only;
+    let shared = shared.clone();
+    let run = move |parts: Parts| {
+        let shared = shared.clone();
+        async move { change(&shared, parts).await }
+    };
+    let mut input = json!({
+        "type": "object",
+        "properties": {
+            "indexName": {"type": "string", "minLength": 1},
+            "body": {"type": "object", "description": "the wanted definition, whole: what is left out is removed"},
+            "aliasName": {"type": "string", "description": "the alias that callers use; found if there is one"},
+            "newIndexName": {"type": "string", "description": "of a rebuild; {name}-v2 and so on if absent"},
+            "etag": {"type": "string", "description": "refuse if the index has another one by now"},
+            "clientRequestId": {"type": "string"}
+        },
+        "required": ["indexName", "body"],
+        "additionalProperties": false
+    });
+    if let (false, Some(properties)) = (read_only, input.pointer_mut("/properties")) {
+        properties["apply"] =
+            json!({"type": "boolean", "default": false, "description": "do it; the user is asked"});
+        properties["keepOld"] = json!({"type": "boolean", "default": true, "description": "false: delete the old index after a rebuild"});
+    }
+    let hints = Hints { read_only, destructive: !read_only, idempotent: read_only, open_world: true };
+    let entry = ToolEntry::with_signature("planIndexChange", Signature::new(), run)
+        .description(
+            "Compares a wanted index definition with the live one: what changes in place, what needs a rebuild, and \
+             the steps. With apply it does them: updates in place, or creates a new index, copies the documents, \
+             checks the count and switches the alias; rolls back if that fails.",
+        )
+        .input_schema(input)
+        .hints(hints)
+        .timeout(None);
+    vec![entry.into()]
+}
+
+/// What the caller asked for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wish {
+    index_name: String,
+    body: Value,
+    #[serde(default)]
+    apply: bool,
+    alias_name: Option<String>,
+    new_index_name: Option<String>,
+    etag: Option<String>,
+    keep_old: Option<bool>,
+    client_request_id: Option<String>,
+}
+
+async fn change(shared: &Arc<Shared>, mut parts: Parts) -> Result<CallToolResult, ToolError> {
+    let mut wish: Wish = read_arguments(&mut parts)?;
+    let live = Live::read(shared, &wish).await?;
+    guard(&wish, &live)?;
+    // The address decides the name; what the service adds to its answers is no part of a definition.
+    let said = wish.body.get("name").and_then(Value::as_str).map(str::to_owned);
+    let renamed = said.filter(|said| *said != live.name && *said != wish.index_name);
+    if let Value::Object(members) = &mut wish.body {
+        members.retain(|name, _| !name.starts_with("@odata."));
+        members.insert("name".to_owned(), live.name.clone().into());
+    }
+    let mut plan = Plan::new(&live, &wish);
+    if let Some(renamed) = renamed {
+        plan.note(format!(
+            "the body names \"{renamed}\", but an index cannot be renamed; \"{}\" is changed",
+            live.name
+        ));
+    }
+    let mut told = plan.told(shared.answer_bytes / 2);
+    if wish.apply && !shared.read_only {
+        match plan.refusal() {
+            Some(refusal) => {
+                let failure = Failure::new(Kind::InvalidRequest, refusal).with("plan", Value::Object(told));
+                return Err(failure.into());
+            }
+            None if plan.strategy == Strategy::Nothing => {}
+            None => {
+                shared.confirm(&parts.context, &plan.question(&wish)).await?;
+                if plan.strategy == Strategy::RebuildBehindAlias {
+                    parts.context.go_on_as_task().await;
+                }
+                let done = apply::apply(shared, &parts.context, live, plan, &wish).await?;
+                told.insert("applied".to_owned(), done);
+            }
+        }
+    }
+    echo(&mut told, wish.client_request_id.as_deref());
+    Ok(CallToolResult::structured(Value::Object(told)))
+}
+
+/// Refuses to go on from another state than the caller has seen.
+fn guard(wish: &Wish, live: &Live) -> Result<(), Failure> {
+    let bare = |etag: &str| etag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
+    match (&wish.etag, &live.etag) {
+        (Some(seen), Some(now)) if bare(seen) != bare(now) => {
+            let text = format!(
+                "the index \"{}\" was changed by somebody else; plan again from how it is now",
+                live.name
+            );
+            Err(Failure::new(Kind::Conflict, text).with("currentETag", now.clone()))
+        }
+        _ => Ok(()),
+    }
+}

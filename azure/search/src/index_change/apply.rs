@@ -1,0 +1,227 @@
+//! Does what a plan says. A rebuild leaves things as they were if it does not get to its end.
+
+use std::sync::Arc;
+
+use bindpost_mcp_server::Context;
+use serde_json::{Value, json};
+
+use super::Wish;
+use super::compare::{Effect, compare};
+use super::copy::{self, Paging};
+use super::live::{Alias, Live, target};
+use super::plan::{Plan, Strategy};
+use crate::client::quoted;
+use crate::failure::{Failure, Kind};
+use crate::indexer_runs::status::identified;
+use crate::shared::Shared;
+
+pub(super) async fn apply(
+    shared: &Arc<Shared>,
+    context: &Context,
+    live: Live,
+    plan: Plan,
+    wish: &Wish,
+) -> Result<Value, Failure> {
+    if plan.strategy != Strategy::RebuildBehindAlias {
+        return update(shared, &live, &plan, wish).await;
+    }
+    let (Some(alias), Ok(paging)) = (live.aliases.first().cloned(), plan.paging.clone()) else {
+        return Err(Failure::new(Kind::InvalidRequest, "there is no alias to switch"));
+    };
+    let rebuild = Rebuild {
+        shared: shared.clone(),
+        context: context.clone(),
+        old: live,
+        new: plan.new_name,
+        wanted: plan.wanted,
+        alias,
+        paging,
+        keeps_old: wish.keep_old.unwrap_or(true),
+        id: wish.client_request_id.clone(),
+    };
+    // On a task of its own: a cancelled call is dropped, and what was begun has to be taken back all the same.
+    match tokio::spawn(rebuild.run()).await {
+        Ok(done) => done,
+        Err(error) => {
+            tracing::error!(%error, "a rebuild ended by a fault of ours");
+            Err(Failure::new(
+                Kind::ServerError,
+                "the rebuild ended by a fault of this server; its log says more",
+            ))
+        }
+    }
+}
+
+/// Writes the definition, if nobody has changed it since it was read.
+async fn update(shared: &Shared, live: &Live, plan: &Plan, wish: &Wish) -> Result<Value, Failure> {
+    let path = format!("indexes{}", quoted(&live.name));
+    let mut call =
+        shared.client.put(path.clone(), plan.wanted.clone()).header("prefer", "return=representation");
+    if let Some(etag) = &live.etag {
+        call = call.header("if-match", etag);
+    }
+    if plan.strategy == Strategy::UpdateWithDowntime {
+        call = call.query("allowIndexDowntime", "true");
+    }
+    match identified(call, wish.client_request_id.as_deref()).send().await {
+        Ok(answer) => Ok(json!({"indexName": live.name, "etag": answer.etag()})),
+        Err(mut failure) if failure.status == Some(412) => {
+            if let Some(now) = shared.client.get(path).send().await.ok().and_then(|answer| answer.etag()) {
+                failure = failure.with("currentETag", now);
+            }
+            Err(failure)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// One rebuild: a new index beside the old one, then the switch.
+struct Rebuild {
+    shared: Arc<Shared>,
+    context: Context,
+    old: Live,
+    new: String,
+    wanted: Value,
+    alias: Alias,
+    paging: Paging,
+    keeps_old: bool,
+    id: Option<String>,
+}
+
+impl Rebuild {
+    async fn run(mut self) -> Result<Value, Failure> {
+        if let Value::Object(members) = &mut self.wanted {
+            members.insert("name".to_owned(), self.new.clone().into());
+        }
+        // Not to be cut short: whether there is a new index must be known.
+        let created = self.create().await?;
+        let copied = tokio::select! {
+            copied = self.copied() => copied,
+            () = self.context.cancelled() => Err(Failure::new(Kind::UnknownError, "the call was cancelled")),
+        };
+        let documents = match copied {
+            Ok(documents) => documents,
+            Err(failure) => return Err(self.roll_back(failure, created).await),
+        };
+        // Nor this: a switch that nobody waits for may have happened.
+        self.switch(created).await?;
+        let old = self.delete_old().await;
+        Ok(json!({
+            "indexName": self.new,
+            "oldIndexName": self.old.name,
+            "aliasName": self.alias.name,
+            "documents": documents,
+            "oldIndex": old,
+            "undo": {"tool": "createOrUpdateAlias", "arguments": {"aliasName": self.alias.name,
+                "body": {"name": self.alias.name, "indexes": [self.old.name]}}},
+        }))
+    }
+
+    /// Makes the new index; `false` if an earlier try has left one with the same definition, which is gone on with.
+    async fn create(&self) -> Result<bool, Failure> {
+        let client = &self.shared.client;
+        let path = format!("indexes{}", quoted(&self.new));
+        if self.old.taken.contains(&self.new) {
+            let there = client.get(path).send().await?.body;
+            let is_same = compare(&there, &self.wanted).iter().all(|change| change.effect == Effect::None);
+            if is_same && there.get("name").and_then(Value::as_str) == Some(&self.new) {
+                return Ok(false);
+            }
+            let text = format!(
+                "\"{}\" is there already with another definition; choose another newIndexName, or delete it",
+                self.new
+            );
+            return Err(Failure::new(Kind::Conflict, text));
+        }
+        let call = client.put(path, self.wanted.clone()).header("if-none-match", "*");
+        identified(call.header("prefer", "return=representation"), self.id.as_deref()).send().await?;
+        Ok(true)
+    }
+
+    async fn copied(&self) -> Result<u64, Failure> {
+        let names = (self.old.name.as_str(), self.new.as_str());
+        copy::copy(&self.shared, &self.context, &self.paging, names, self.old.documents).await?;
+        let documents = copy::counts_agree(&self.shared, names.0, names.1).await?;
+        let now = self.shared.client.get(format!("indexes{}", quoted(names.0))).send().await?.etag();
+        if now != self.old.etag {
+            let text =
+                format!("the definition of \"{}\" was changed while it was copied; plan again", names.0);
+            return Err(Failure::new(Kind::Conflict, text).with("currentETag", now));
+        }
+        Ok(documents)
+    }
+
+    /// Points the alias to the new index, if nobody has changed it since it was read.
+    async fn switch(&self, created: bool) -> Result<(), Failure> {
+        let path = format!("aliases{}", quoted(&self.alias.name));
+        let body = json!({"name": self.alias.name, "indexes": [self.new]});
+        let client = &self.shared.client;
+        let mut call = client.put(path.clone(), body).header("prefer", "return=representation");
+        if let Some(etag) = &self.alias.etag {
+            call = call.header("if-match", etag);
+        }
+        let Err(failure) = identified(call, self.id.as_deref()).send().await else { return Ok(()) };
+        let now = client.get(path).send().await;
+        let points_to = now.as_ref().ok().and_then(|answer| target(&answer.body)).map(str::to_owned);
+        if points_to.as_deref() == Some(&self.new) {
+            // The answer was lost, not the switch.
+            return Ok(());
+        }
+        let etag = now.as_ref().ok().and_then(|answer| answer.etag());
+        if failure.status != Some(412) && points_to.as_deref() == Some(&self.old.name) {
+            return Err(self.roll_back(failure, created).await);
+        }
+        let text = format!(
+            "the alias \"{}\" was changed by somebody else, so it was not switched. Both indexes are kept: \"{}\" has \
+             all the documents. Look at the alias, then switch it with createOrUpdateAlias, or delete \"{}\"",
+            self.alias.name, self.new, self.new
+        );
+        let mut told = Failure::new(Kind::Conflict, text)
+            .with("cause", failure.to_json())
+            .with("newIndexName", self.new.clone())
+            .with("aliasPointsTo", points_to);
+        told.status = failure.status;
+        Err(match etag {
+            Some(etag) => told.with("currentETag", etag),
+            None => told,
+        })
+    }
+
+    /// Takes back what this rebuild has made, and nothing else.
+    async fn roll_back(&self, failure: Failure, created: bool) -> Failure {
+        let told = match created {
+            false => format!("\"{}\" was there before and is kept", self.new),
+            true => match self.shared.client.delete(format!("indexes{}", quoted(&self.new))).send().await {
+                Ok(_) => format!("the new index \"{}\" was deleted again; nothing has changed", self.new),
+                Err(error) => {
+                    let why = error.message;
+                    format!(
+                        "the new index \"{}\" could not be deleted ({why}); delete it with deleteIndex",
+                        self.new
+                    )
+                }
+            },
+        };
+        tracing::warn!(
+            index = self.old.name,
+            new = self.new,
+            reason = failure.message,
+            "a rebuild was rolled back"
+        );
+        failure.with("rolledBack", told)
+    }
+
+    async fn delete_old(&self) -> String {
+        if self.keeps_old {
+            return "kept; delete it with deleteIndex when nobody needs it any more".to_owned();
+        }
+        let mut call = self.shared.client.delete(format!("indexes{}", quoted(&self.old.name)));
+        if let Some(etag) = &self.old.etag {
+            call = call.header("if-match", etag);
+        }
+        match identified(call, self.id.as_deref()).send().await {
+            Ok(_) => "deleted".to_owned(),
+            Err(failure) => format!("kept, because it could not be deleted: {}", failure.message),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The fields of a definition, each by its path and with its defaults said out loud.
+
+use serde_json::Value;
+
+const STRING: &str = "Edm.String";
+const DEFAULT_ANALYZER: &str = "standard.lucene";
+const VECTORS: [&str; 5] = [
+    "Collection(Edm.Single)",
+    "Collection(Edm.Half)",
+    "Collection(Edm.Int16)",
+    "Collection(Edm.SByte)",
+    "Collection(Edm.Byte)",
+];
+
+/// One field or subfield.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    /// With slashes: `address/city`.
+    pub(super) path: String,
+    pub(super) json: Value,
+    /// A document may have several values of it.
+    multiple: bool,
+}
+
+/// All fields of a definition, subfields behind their parents.
+pub(super) fn all(definition: &Value) -> Vec<Field> {
+    let mut fields = Vec::new();
+    collect(definition, "", false, &mut fields);
+    fields
+}
+
+fn collect(level: &Value, above: &str, multiple: bool, fields: &mut Vec<Field>) {
+    for json in level.get("fields").and_then(Value::as_array).into_iter().flatten() {
+        let Some(name) = json.get("name").and_then(Value::as_str) else { continue };
+        let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
+        let field = Field { multiple, path, json: json.clone() };
+        let multiple = multiple || field.kind().starts_with("Collection(");
+        let path = field.path.clone();
+        fields.push(field);
+        collect(json, &path, multiple, fields);
+    }
+}
+
+/// The field that is the key.
+pub(super) fn key(fields: &[Field]) -> Option<&Field> {
+    fields.iter().find(|field| field.flag("key"))
+}
+
+impl Field {
+    pub(super) fn kind(&self) -> &str {
+        self.text("type").unwrap_or_default()
+    }
+
+    pub(super) fn is_complex(&self) -> bool {
+        self.kind().ends_with("Edm.ComplexType") || self.kind() == "Collection(Edm.ComplexType)"
+    }
+
+    pub(super) fn is_vector(&self) -> bool {
+        VECTORS.contains(&self.kind())
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.kind(), STRING | "Collection(Edm.String)")
+    }
+
+    pub(super) fn text(&self, member: &str) -> Option<&str> {
+        self.json.get(member).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// An attribute that is on or off, with the default of the field's type.
+    pub(super) fn flag(&self, attribute: &str) -> bool {
+        if let Some(said) = self.json.get(attribute).and_then(Value::as_bool) {
+            return said;
+        }
+        let is_plain = !self.is_vector() && !self.is_complex();
+        match attribute {
+            "searchable" => self.is_text() || self.is_vector(),
+            "filterable" => is_plain,
+            "sortable" => is_plain && !self.multiple && !self.kind().starts_with("Collection("),
+            "facetable" => is_plain && !self.kind().contains("GeographyPoint"),
+            "retrievable" => !self.is_vector(),
+            "stored" => true,
+            _ => false,
+        }
+    }
+
+    /// The analyzer that documents are, or queries are analyzed with.
+    pub(super) fn analyzer(&self, of: &str) -> Option<&str> {
+        let is_analyzed = self.is_text() && self.flag("searchable");
+        is_analyzed.then(|| self.text(of).or_else(|| self.text("analyzer")).unwrap_or(DEFAULT_ANALYZER))
+    }
+}

@@ -1,0 +1,125 @@
+//! How things are before a change: the index, its aliases, its documents, who writes to it.
+
+use serde_json::Value;
+
+use super::Wish;
+use crate::client::{Answer, quoted};
+use crate::failure::{Failure, Kind};
+use crate::indexer_runs::status::identified;
+use crate::shared::Shared;
+
+/// The index and what is around it.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    /// Its own name, even if it was asked for by an alias.
+    pub(super) name: String,
+    pub(super) definition: Value,
+    pub(super) etag: Option<String>,
+    pub(super) documents: u64,
+    /// Aliases that stand for it.
+    pub(super) aliases: Vec<Alias>,
+    /// Names of other indexes and aliases: no new index can have them.
+    pub(super) taken: Vec<String>,
+    /// Indexers that write to it.
+    pub(super) indexers: Vec<String>,
+}
+
+/// An alias that stands for the index.
+#[derive(Clone, Debug)]
+pub(super) struct Alias {
+    pub(super) name: String,
+    pub(super) etag: Option<String>,
+}
+
+impl Live {
+    pub(super) async fn read(shared: &Shared, wish: &Wish) -> Result<Live, Failure> {
+        let id = wish.client_request_id.as_deref();
+        let index = find_index(shared, &wish.index_name, id).await?;
+        let named = index.body.get("name").and_then(Value::as_str);
+        let name = named.unwrap_or(&wish.index_name).to_owned();
+        let documents = count(shared, &name).await?;
+        let mut taken = names(shared, "indexes").await?;
+        let listed = match shared.client.get("aliases").send().await {
+            Ok(answer) => answer.body,
+            // Older versions of the interface have no aliases.
+            Err(failure) if matches!(failure.kind, Kind::ResourceNotFound | Kind::InvalidRequest) => {
+                Value::Null
+            }
+            Err(failure) => return Err(failure),
+        };
+        let mut aliases = Vec::new();
+        for alias in listed.get("value").and_then(Value::as_array).into_iter().flatten() {
+            let Some(alias_name) = alias.get("name").and_then(Value::as_str) else { continue };
+            taken.push(alias_name.to_owned());
+            if target(alias) == Some(name.as_str()) {
+                let etag = alias.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
+                aliases.push(Alias { name: alias_name.to_owned(), etag });
+            }
+        }
+        choose(&mut aliases, wish, &name, &taken)?;
+        if let Some(alias) = aliases.first_mut().filter(|alias| alias.etag.is_none()) {
+            alias.etag = shared.client.get(format!("aliases{}", quoted(&alias.name))).send().await?.etag();
+        }
+        let indexers = shared.client.get("indexers").query("$select", "name,targetIndexName").send().await;
+        // Who may not read indexers can still plan; the plan then names none.
+        let indexers = indexers.map(|answer| answer.body).unwrap_or_default();
+        let writes = |indexer: &&Value| indexer.get("targetIndexName").and_then(Value::as_str) == Some(&name);
+        let indexers = indexers.get("value").and_then(Value::as_array).into_iter().flatten().filter(writes);
+        let indexers =
+            indexers.filter_map(|indexer| indexer.get("name")?.as_str().map(str::to_owned)).collect();
+        let etag = index.etag();
+        Ok(Live { name, etag, documents, aliases, taken, indexers, definition: index.body })
+    }
+}
+
+/// Puts the alias that the caller means first.
+fn choose(aliases: &mut Vec<Alias>, wish: &Wish, index: &str, taken: &[String]) -> Result<(), Failure> {
+    let asked = wish.alias_name.as_deref();
+    let meant = asked.or(Some(wish.index_name.as_str()).filter(|name| *name != index));
+    let Some(meant) = meant else { return Ok(()) };
+    match aliases.iter().position(|alias| alias.name == meant) {
+        Some(place) => aliases.swap(0, place),
+        None if taken.iter().any(|name| name == meant) => {
+            let text =
+                format!("\"{meant}\" is no alias of \"{index}\"; choose another aliasName or leave it out");
+            return Err(Failure::new(Kind::InvalidRequest, text));
+        }
+        None => aliases.clear(),
+    }
+    Ok(())
+}
+
+/// The index that an alias stands for.
+pub(super) fn target(alias: &Value) -> Option<&str> {
+    alias.get("indexes")?.as_array()?.first()?.as_str()
+}
+
+async fn find_index(shared: &Shared, name: &str, id: Option<&str>) -> Result<Answer, Failure> {
+    let read = |name: &str| identified(shared.client.get(format!("indexes{}", quoted(name))), id).send();
+    match read(name).await {
+        Err(failure) if failure.kind == Kind::ResourceNotFound => {
+            // Not every service takes an alias for the definition of its index.
+            let alias = shared.client.get(format!("aliases{}", quoted(name))).send().await;
+            match alias.as_ref().ok().and_then(|alias| target(&alias.body)) {
+                Some(index) => read(index).await,
+                None => Err(failure),
+            }
+        }
+        read => read,
+    }
+}
+
+async fn names(shared: &Shared, kind: &str) -> Result<Vec<String>, Failure> {
+    let listed = shared.client.get(kind).query("$select", "name").send().await?.body;
+    let listed = listed.get("value").and_then(Value::as_array).into_iter().flatten();
+    Ok(listed.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect())
+}
+
+/// How many documents an index has.
+pub(super) async fn count(shared: &Shared, index: &str) -> Result<u64, Failure> {
+    let answer = shared.client.get(format!("indexes{}/docs/$count", quoted(index))).send().await?;
+    let text = answer.body.as_str().and_then(|text| text.trim().parse().ok());
+    answer.body.as_u64().or(text).ok_or_else(|| {
+        Failure::new(Kind::ServerError, format!("the service did not count the documents of \"{index}\""))
+    })
+}

@@ -1,0 +1,282 @@
+//! The plan: every change with what it takes, the strategy that follows, the steps as calls.
+
+use serde_json::{Map, Value, json};
+
+use super::Wish;
+use super::compare::{Change, Effect, compare};
+use super::copy::Paging;
+use super::fields::{self, Field};
+use super::live::Live;
+use crate::indexer_runs::object;
+
+/// How a definition gets from what it is to what is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    Nothing,
+    UpdateInPlace,
+    UpdateWithDowntime,
+    RebuildBehindAlias,
+    RebuildNeedsAlias,
+    Impossible,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) strategy: Strategy,
+    changes: Vec<Change>,
+    pub(super) new_name: String,
+    /// The definition of the index after the change.
+    pub(super) wanted: Value,
+    pub(super) alias: Option<String>,
+    pub(super) paging: Result<Paging, String>,
+    /// Fields whose content a copy would lose.
+    lost: Vec<String>,
+    index: String,
+    documents: u64,
+    etag: Option<String>,
+    indexers: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn new(live: &Live, wish: &Wish) -> Plan {
+        let changes = compare(&live.definition, &wish.body);
+        let most = changes.iter().map(|change| change.effect).max().unwrap_or(Effect::None);
+        let strategy = match (most, live.aliases.is_empty()) {
+            (Effect::None, _) => Strategy::Nothing,
+            (Effect::Update, _) => Strategy::UpdateInPlace,
+            (Effect::Downtime, _) => Strategy::UpdateWithDowntime,
+            (Effect::Rebuild, false) => Strategy::RebuildBehindAlias,
+            (Effect::Rebuild, true) => Strategy::RebuildNeedsAlias,
+            (Effect::Impossible, _) => Strategy::Impossible,
+        };
+        let (old, new) = (fields::all(&live.definition), fields::all(&wish.body));
+        let mut notes = Vec::new();
+        if live.aliases.len() > 1 && wish.alias_name.is_none() && strategy == Strategy::RebuildBehindAlias {
+            let names: Vec<&str> = live.aliases.iter().map(|alias| alias.name.as_str()).collect();
+            notes.push(format!(
+                "several aliases stand for the index ({}); only the first is switched, name another in aliasName",
+                names.join(", ")
+            ));
+        }
+        Plan {
+            strategy,
+            changes,
+            new_name: wish.new_index_name.clone().unwrap_or_else(|| next_free(&live.name, &live.taken)),
+            wanted: wish.body.clone(),
+            alias: live.aliases.first().map(|alias| alias.name.clone()),
+            paging: Paging::choose(&old, &new, live.documents),
+            lost: lost(&old, &new),
+            index: live.name.clone(),
+            documents: live.documents,
+            etag: live.etag.clone(),
+            indexers: live.indexers.clone(),
+            notes,
+        }
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Why it is not done, if it cannot be.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match self.strategy {
+            Strategy::Impossible => Some("no index can have this definition; see the changes".to_owned()),
+            Strategy::RebuildNeedsAlias => Some(format!(
+                "a rebuild goes behind an alias, and none stands for \"{}\": create one, let callers use it, then \
+                 apply",
+                self.index
+            )),
+            Strategy::RebuildBehindAlias if !self.lost.is_empty() => Some(format!(
+                "a copy would lose the content of {}: these fields are not retrievable. Make them retrievable first \
+                 (an update in place), or create the new index and index it from the source",
+                self.lost.join(", ")
+            )),
+            Strategy::RebuildBehindAlias => self.paging.as_ref().err().cloned(),
+            _ => None,
+        }
+    }
+
+    /// What the user is asked before it is done.
+    pub(super) fn question(&self, wish: &Wish) -> String {
+        let index = &self.index;
+        match self.strategy {
+            Strategy::RebuildBehindAlias => {
+                let alias = self.alias.as_deref().unwrap_or_default();
+                let old = if wish.keep_old == Some(false) { "deleted" } else { "kept" };
+                format!(
+                    "Create the index \"{}\", copy {} documents from \"{index}\" to it and switch the alias \
+                     \"{alias}\"? The old index is {old}.",
+                    self.new_name, self.documents
+                )
+            }
+            Strategy::UpdateWithDowntime => format!(
+                "Change the index \"{index}\"? It is offline for some seconds, and slow for some minutes."
+            ),
+            _ => format!("Change the definition of the index \"{index}\" ({} changes)?", self.changes.len()),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let index = &self.index;
+        let changes = match self.changes.len() {
+            1 => "1 change".to_owned(),
+            several => format!("{several} changes"),
+        };
+        match self.strategy {
+            Strategy::Nothing => format!("\"{index}\" is as wanted already."),
+            Strategy::UpdateInPlace => format!("{changes}, all possible in place."),
+            Strategy::UpdateWithDowntime => {
+                format!("{changes}, possible in place with some seconds offline.")
+            }
+            Strategy::RebuildBehindAlias => format!(
+                "{changes}, part of which needs a new index: {} documents are copied to \"{}\", then the alias \
+                 \"{}\" is switched.",
+                self.documents,
+                self.new_name,
+                self.alias.as_deref().unwrap_or_default()
+            ),
+            Strategy::RebuildNeedsAlias => format!(
+                "{changes}, part of which needs a new index; no alias stands for \"{index}\", so its callers \
+                 would have to change the name they use."
+            ),
+            Strategy::Impossible => "No index can have this definition; see the changes.".to_owned(),
+        }
+    }
+
+    /// As clients are told. Changes that do not fit into so many bytes are counted only.
+    pub(super) fn told(&self, bytes: usize) -> Map<String, Value> {
+        let changes: Vec<Value> = self.changes.iter().map(Change::told).collect();
+        let fitting = bindpost_mcp_openapi::fitting(&changes, bytes);
+        let strategy = match self.strategy {
+            Strategy::Nothing => "nothing",
+            Strategy::UpdateInPlace => "updateInPlace",
+            Strategy::UpdateWithDowntime => "updateWithDowntime",
+            Strategy::RebuildBehindAlias => "rebuildBehindAlias",
+            Strategy::RebuildNeedsAlias => "rebuildNeedsAlias",
+            Strategy::Impossible => "impossible",
+        };
+        let mut told = object(json!({
+            "indexName": self.index,
+            "summary": self.summary(),
+            "strategy": strategy,
+            "changes": changes.get(..fitting).unwrap_or_default(),
+            "steps": self.steps(),
+            "estimatedDocuments": self.documents,
+            "etag": self.etag,
+        }));
+        if fitting < changes.len() {
+            told.insert("changesLeftOut".to_owned(), (changes.len() - fitting).into());
+        }
+        let rebuilds = matches!(self.strategy, Strategy::RebuildBehindAlias | Strategy::RebuildNeedsAlias);
+        let mut notes = self.notes.clone();
+        if rebuilds {
+            told.insert("newIndexName".to_owned(), self.new_name.clone().into());
+            told.insert("notRetrievableFields".to_owned(), self.lost.clone().into());
+            notes.extend(self.refusal());
+            notes.extend(self.paging.as_ref().ok().and_then(Paging::warning));
+            notes.push(
+                "what is written while documents are copied may be missing afterwards: stop it first"
+                    .to_owned(),
+            );
+            if !self.indexers.is_empty() {
+                notes.push(format!(
+                    "these indexers go on writing to \"{}\"; point them to the new index: {}",
+                    self.index,
+                    self.indexers.join(", ")
+                ));
+            }
+        }
+        if !notes.is_empty() {
+            told.insert("notes".to_owned(), notes.into());
+        }
+        told
+    }
+
+    /// What to do, as calls of tools.
+    fn steps(&self) -> Vec<Value> {
+        let call = |tool: &str, arguments: Value| json!({"tool": tool, "arguments": arguments});
+        let again = |more: Value| {
+            let mut arguments = object(json!({"indexName": self.index, "body": "(the same)", "apply": true}));
+            arguments.extend(object(more));
+            call("planIndexChange", Value::Object(arguments))
+        };
+        match self.strategy {
+            Strategy::Nothing | Strategy::Impossible => Vec::new(),
+            Strategy::UpdateInPlace | Strategy::UpdateWithDowntime => vec![again(json!({"etag": self.etag}))],
+            Strategy::RebuildBehindAlias if self.refusal().is_none() => {
+                let mut steps = vec![again(
+                    json!({"etag": self.etag, "aliasName": self.alias, "newIndexName": self.new_name}),
+                )];
+                steps.extend(self.indexer_steps());
+                steps
+            }
+            Strategy::RebuildBehindAlias | Strategy::RebuildNeedsAlias => {
+                let body = json!("(the same, with this name)");
+                let mut steps =
+                    vec![call("createOrUpdateIndex", json!({"indexName": self.new_name, "body": body}))];
+                if self.alias.is_none() && self.lost.is_empty() && self.paging.is_ok() {
+                    let name = format!("{}-alias", self.index);
+                    let alias = json!({"name": name, "indexes": [self.index]});
+                    steps = vec![
+                        call("createOrUpdateAlias", json!({"aliasName": name, "body": alias})),
+                        json!({"do": format!("let callers use \"{name}\" instead of \"{}\"", self.index)}),
+                        again(json!({"aliasName": name})),
+                    ];
+                } else {
+                    steps.push(json!({"do": format!("index \"{}\" from the source", self.new_name)}));
+                    let alias = self.alias.clone().unwrap_or_else(|| format!("{}-alias", self.index));
+                    let body = json!({"name": alias, "indexes": [self.new_name]});
+                    steps.push(call("createOrUpdateAlias", json!({"aliasName": alias, "body": body})));
+                }
+                steps.extend(self.indexer_steps());
+                steps
+            }
+        }
+    }
+
+    fn indexer_steps(&self) -> impl Iterator<Item = Value> {
+        let step = |name: &String| {
+            json!({"tool": "createOrUpdateIndexer", "arguments": {"indexerName": name,
+                "body": format!("(as it is, with targetIndexName \"{}\")", self.new_name)}})
+        };
+        self.indexers.iter().map(step)
+    }
+}
+
+/// Leaves whose values cannot be read, though the new index wants them.
+fn lost(old: &[Field], new: &[Field]) -> Vec<String> {
+    let unreadable = old.iter().filter(|field| !field.is_complex() && !field.flag("retrievable"));
+    let wanted = unreadable.filter(|field| new.iter().any(|other| other.path == field.path));
+    wanted.map(|field| field.path.clone()).collect()
+}
+
+/// `hotels` → `hotels-v2`, `hotels-v2` → `hotels-v3`, or the next that nobody has.
+fn next_free(name: &str, taken: &[String]) -> String {
+    let numbered =
+        name.rsplit_once("-v").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)));
+    let (base, mut number) = numbered.unwrap_or((name, 1));
+    loop {
+        number = number.saturating_add(1);
+        let next = format!("{base}-v{number}");
+        if number == u32::MAX || !taken.contains(&next) {
+            return next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_free;
+
+    #[test]
+    fn new_names_count_on_and_pass_over_what_is_there() {
+        let taken = ["hotels-v2", "hotels-v3"].map(str::to_owned);
+        assert_eq!(next_free("hotels", &taken), "hotels-v4");
+        assert_eq!(next_free("hotels", &[]), "hotels-v2");
+        assert_eq!(next_free("hotels-v2", &taken), "hotels-v4");
+        assert_eq!(next_free("rev-vista", &[]), "rev-vista-v2");
+    }
+}

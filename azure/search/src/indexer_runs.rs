@@ -1,0 +1,304 @@
+//! Runs of indexers: `runIndexer` starts one and follows it to its end, `getIndexerStatus` tells of those that were.
+
+pub(crate) mod status;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_protocol::lifecycle::LogLevel;
+use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, TaskSupport, ToolEntry, ToolError};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use self::status::{Execution, Fingerprint, Status, identified};
+use self::watch::{Before, Ending, follow};
+use crate::client::{Answer, quoted};
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+/// A little less than the ten minutes that a task is kept: its answer comes while somebody can fetch it.
+const PATIENCE: Duration = Duration::from_secs(570);
+/// As many earlier runs as `getIndexerStatus` tells of, unless told.
+const HISTORY: usize = 3;
+
+/// Both tools; the one that changes something only where changes are allowed.
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let mut entries = vec![status_tool(shared).into()];
+    if !shared.read_only {
+        entries.push(run_tool(shared).into());
+    }
+    entries
+}
+
+fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
+    let shared = shared.clone();
+    let run = move |parts: Parts| {
+        let shared = shared.clone();
+        async move { run(&shared, parts).await }
+    };
+    let hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: true };
+    ToolEntry::with_signature("runIndexer", Signature::new(), run)
+        .description(
+            "Runs an indexer now and waits for its end, with progress: items done and failed, the first errors and \
+             warnings. If it runs already, waits for that run. A failed run is an error with the same JSON.",
+        )
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "indexerName": {"type": "string", "minLength": 1},
+                "wait": {"type": "boolean", "default": true, "description": "false: only start it"},
+                "reset": {"type": "boolean", "default": false,
+                    "description": "forget what was indexed and take everything again; the user is asked"},
+                "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": 86400,
+                    "description": "stop waiting after this (570); the run goes on"},
+                "clientRequestId": {"type": "string"}
+            },
+            "required": ["indexerName"],
+            "additionalProperties": false
+        }))
+        .hints(hints)
+        .task(TaskSupport::WhenPossible)
+        .timeout(None)
+}
+
+fn status_tool(shared: &Arc<Shared>) -> ToolEntry {
+    let shared = shared.clone();
+    let run = move |parts: Parts| {
+        let shared = shared.clone();
+        async move { tell_status(&shared, parts).await }
+    };
+    let hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
+    ToolEntry::with_signature("getIndexerStatus", Signature::new(), run)
+        .description(
+            "State of an indexer: the run under way or the last one, with counts, errors and warnings, and earlier \
+             runs. To find out why runs fail use diagnoseIndexer.",
+        )
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "indexerName": {"type": "string", "minLength": 1},
+                "history": {"type": "integer", "minimum": 0, "maximum": 50, "description": "earlier runs (3)"},
+                "clientRequestId": {"type": "string"}
+            },
+            "required": ["indexerName"],
+            "additionalProperties": false
+        }))
+        .hints(hints)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RunArguments {
+    indexer_name: String,
+    wait: Option<bool>,
+    reset: Option<bool>,
+    timeout_seconds: Option<u64>,
+    client_request_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusArguments {
+    indexer_name: String,
+    history: Option<usize>,
+    client_request_id: Option<String>,
+}
+
+async fn run(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, ToolError> {
+    let arguments: RunArguments = read_arguments(&mut parts)?;
+    let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
+    let resets = arguments.reset.unwrap_or(false);
+    if resets {
+        let question = format!(
+            "Reset the indexer \"{name}\" and run it? It forgets what it has indexed and takes every item again."
+        );
+        shared.confirm(&parts.context, &question).await?;
+    }
+    let patience = arguments.timeout_seconds.map_or(PATIENCE, Duration::from_secs);
+    let run = RunOf { shared, context: &parts.context, name, id, patience };
+    let mut told = match arguments.wait.unwrap_or(true) {
+        true => run.to_its_end(resets).await?,
+        false => run.begun(resets).await?,
+    };
+    echo(&mut told, id);
+    Ok(match told.get("status").and_then(Value::as_str) {
+        Some("transientFailure" | "error") => CallToolResult::error(format!("{:#}", Value::Object(told))),
+        _ => CallToolResult::structured(Value::Object(told)),
+    })
+}
+
+/// Runs an indexer and tells how it went, for tools that go on from there.
+pub(crate) async fn run_to_its_end(
+    shared: &Shared,
+    context: &Context,
+    name: &str,
+) -> Result<Map<String, Value>, Failure> {
+    RunOf { shared, context, name, id: None, patience: PATIENCE }.to_its_end(false).await
+}
+
+/// One run that was asked for.
+struct RunOf<'a> {
+    shared: &'a Shared,
+    context: &'a Context,
+    name: &'a str,
+    id: Option<&'a str>,
+    patience: Duration,
+}
+
+impl RunOf<'_> {
+    async fn begun(&self, resets: bool) -> Result<Map<String, Value>, Failure> {
+        self.reset(resets).await?;
+        let attached = self.start().await?.is_none();
+        let next = format!("call getIndexerStatus with indexerName \"{}\" to see how it goes", self.name);
+        Ok(object(json!({"indexerName": self.name, "status": "started", "attached": attached, "next": next})))
+    }
+
+    async fn to_its_end(&self, resets: bool) -> Result<Map<String, Value>, Failure> {
+        let client = &self.shared.client;
+        self.reset(resets).await?;
+        let mut before = Before::of(&Status::read(client, self.name, self.id).await?, resets);
+        let attached = match self.start().await? {
+            Some(answer) => {
+                before.taken_at(service_time(&answer));
+                false
+            }
+            None => {
+                before.attach();
+                let text = format!("The indexer {:?} runs already; waiting for that run.", self.name);
+                self.context.log(LogLevel::Info, Some("runIndexer"), text).await;
+                true
+            }
+        };
+        let unwatched = Unwatched(self.name);
+        let followed = follow(client, self.context, self.name, self.id, before, self.patience).await;
+        std::mem::forget(unwatched);
+        let followed = followed.map_err(|failure| {
+            failure.with("started", "the run was asked for and may go on; call getIndexerStatus to see it")
+        });
+        let mut told = match followed? {
+            Ending::Over(status, run) => found(&status, &run),
+            Ending::Broken(status) => {
+                let mut told = status.last().map(Execution::told).unwrap_or_default();
+                told.insert("status".to_owned(), "error".into());
+                told
+            }
+            Ending::TimedOut(status, run) => self.timed_out(status, run),
+        };
+        told.insert("indexerName".to_owned(), self.name.into());
+        told.insert("attached".to_owned(), attached.into());
+        Ok(told)
+    }
+
+    async fn reset(&self, resets: bool) -> Result<(), Failure> {
+        if resets {
+            let path = format!("indexers{}/search.reset", quoted(self.name));
+            let call = self.shared.client.call(http::Method::POST, path);
+            identified(call, self.id).send().await?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the run; `None` when one is under way already.
+    async fn start(&self) -> Result<Option<Answer>, Failure> {
+        let path = format!("indexers{}/search.run", quoted(self.name));
+        let call = self.shared.client.call(http::Method::POST, path);
+        match identified(call, self.id).send().await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(failure) if failure.status == Some(409) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// No failure: the run goes on, and this is what is known of it.
+    fn timed_out(&self, status: Option<Status>, run: Option<Fingerprint>) -> Map<String, Value> {
+        let known = status.zip(run).map(|(status, run)| found(&status, &run));
+        let mut told = known.unwrap_or_else(|| object(json!({"status": "pending"})));
+        told.insert("timedOut".to_owned(), true.into());
+        let next = format!(
+            "the run goes on; call getIndexerStatus with indexerName \"{}\", or runIndexer again to wait for it",
+            self.name
+        );
+        told.insert("next".to_owned(), next.into());
+        told
+    }
+}
+
+/// Says in the log that a run goes on which nobody watches any more; forgotten when it was watched to its end.
+struct Unwatched<'a>(&'a str);
+
+impl Drop for Unwatched<'_> {
+    fn drop(&mut self) {
+        tracing::info!(
+            indexer = self.0,
+            "no longer watched: the call was cancelled; the run goes on at the service"
+        );
+    }
+}
+
+fn found(status: &Status, run: &Fingerprint) -> Map<String, Value> {
+    let run = status.oldest_first().find(|execution| execution.fingerprint() == *run);
+    run.map(Execution::told).unwrap_or_default()
+}
+
+/// When the service answered, by its own clock.
+fn service_time(answer: &Answer) -> Option<DateTime<Utc>> {
+    let date = answer.headers.get(http::header::DATE)?.to_str().ok()?;
+    DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
+}
+
+async fn tell_status(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, ToolError> {
+    let arguments: StatusArguments = read_arguments(&mut parts)?;
+    let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
+    let status = Status::read(&shared.client, name, id).await?;
+    let last = status.last();
+    // The last run is in the history, too, when it has ended.
+    let earlier =
+        status.history().filter(|run| last.is_none_or(|last| last.fingerprint() != run.fingerprint()));
+    let history: Vec<Value> = earlier
+        .take(arguments.history.unwrap_or(HISTORY))
+        .map(|run| {
+            let mut told = run.told();
+            // Counts are enough for earlier runs unless something was wrong.
+            told.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+            Value::Object(told)
+        })
+        .collect();
+    let history =
+        history.get(..bindpost_mcp_openapi::fitting(&history, shared.answer_bytes / 2)).unwrap_or_default();
+    let mut told = object(json!({
+        "indexerName": name,
+        "status": status.overall(),
+        "isRunning": last.is_some_and(Execution::is_under_way),
+        "lastResult": last.map(Execution::told),
+        "history": history,
+        "nextMode": status.mode(),
+    }));
+    echo(&mut told, id);
+    Ok(CallToolResult::structured(Value::Object(told)))
+}
+
+/// The arguments as a type; they were checked against the schema before.
+pub(crate) fn read_arguments<T: DeserializeOwned>(parts: &mut Parts) -> Result<T, ToolError> {
+    let given = parts.arguments.take().unwrap_or_else(|| json!({}));
+    serde_json::from_value(given).map_err(|error| {
+        Failure::new(Kind::InvalidRequest, format!("the arguments cannot be read: {error}")).into()
+    })
+}
+
+/// Gives the caller's own id back.
+pub(crate) fn echo(told: &mut Map<String, Value>, request_id: Option<&str>) {
+    if let Some(id) = request_id {
+        told.insert("clientRequestId".to_owned(), id.into());
+    }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,190 @@
+//! What `search.status` says of an indexer's runs.
+
+use chrono::DateTime;
+use serde_json::{Map, Value, json};
+
+use crate::client::{Client, quoted};
+use crate::failure::Failure;
+
+/// As long as a message may be, in characters; services put whole stacks into them.
+const LONGEST_MESSAGE: usize = 1000;
+/// As many errors and warnings of a run as are told.
+const MOST_MESSAGES: usize = 10;
+
+/// One answer of `search.status`.
+#[derive(Clone, Debug)]
+pub(crate) struct Status(Value);
+
+/// One run, as the service tells of it: under way, ended, or the trace of a reset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Execution<'a>(&'a Value);
+
+/// What tells runs apart. Times alone may be equal: a service may count whole seconds.
+pub(crate) type Fingerprint = (String, String, String);
+
+impl Status {
+    /// Asks the service.
+    pub(crate) async fn read(
+        client: &Client,
+        indexer: &str,
+        request_id: Option<&str>,
+    ) -> Result<Status, Failure> {
+        let call = client.get(format!("indexers{}/search.status", quoted(indexer)));
+        Ok(Status(identified(call, request_id).send().await?.body))
+    }
+
+    /// `running`, `error` or `unknown`: of the indexer as a whole, not of a run.
+    pub(crate) fn overall(&self) -> &str {
+        text(&self.0, "status")
+    }
+
+    /// The run under way, or else the last one.
+    pub(crate) fn last(&self) -> Option<Execution<'_>> {
+        self.0.get("lastResult").filter(|last| last.is_object()).map(Execution)
+    }
+
+    /// Runs that have ended, the newest first.
+    pub(crate) fn history(&self) -> impl DoubleEndedIterator<Item = Execution<'_>> {
+        self.0.get("executionHistory").and_then(Value::as_array).into_iter().flatten().map(Execution)
+    }
+
+    /// All that is known, the oldest first. The last one may be there twice.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = Execution<'_>> {
+        self.history().rev().chain(self.last())
+    }
+
+    /// What the next run will take: everything that has changed, or what was reset.
+    pub(crate) fn mode(&self) -> Option<&str> {
+        self.0.pointer("/currentState/mode").and_then(Value::as_str)
+    }
+}
+
+impl<'a> Execution<'a> {
+    pub(crate) fn fingerprint(self) -> Fingerprint {
+        (self.start().to_owned(), self.end().unwrap_or_default().to_owned(), self.status().to_owned())
+    }
+
+    /// `inProgress`, `success`, `transientFailure` or `reset`.
+    pub(crate) fn status(self) -> &'a str {
+        text(self.0, "status")
+    }
+
+    pub(crate) fn is_under_way(self) -> bool {
+        self.status() == "inProgress"
+    }
+
+    pub(crate) fn start(self) -> &'a str {
+        text(self.0, "startTime")
+    }
+
+    pub(crate) fn end(self) -> Option<&'a str> {
+        self.0.get("endTime").and_then(Value::as_str)
+    }
+
+    pub(crate) fn processed(self) -> u64 {
+        self.0.get("itemsProcessed").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    pub(crate) fn failed(self) -> u64 {
+        self.0.get("itemsFailed").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// Why the run as a whole failed.
+    pub(crate) fn message(self) -> Option<&'a str> {
+        self.0.get("errorMessage").and_then(Value::as_str).filter(|message| !message.is_empty())
+    }
+
+    pub(crate) fn errors(self) -> impl Iterator<Item = Item<'a>> {
+        self.items("errors", "errorMessage")
+    }
+
+    pub(crate) fn warnings(self) -> impl Iterator<Item = Item<'a>> {
+        self.items("warnings", "message")
+    }
+
+    fn items(self, list: &str, message: &'static str) -> impl Iterator<Item = Item<'a>> {
+        let items = self.0.get(list).and_then(Value::as_array).into_iter().flatten();
+        items.map(move |item| Item { json: item, message: text(item, message) })
+    }
+
+    /// How long it took, if it has ended.
+    pub(crate) fn seconds(self) -> Option<f64> {
+        let start = DateTime::parse_from_rfc3339(self.start()).ok()?;
+        let end = DateTime::parse_from_rfc3339(self.end()?).ok()?;
+        let milliseconds = end.signed_duration_since(start).num_milliseconds();
+        Some(f64::from(i32::try_from(milliseconds).unwrap_or(i32::MAX)) / 1000.0)
+    }
+
+    /// As clients are told: the counts, the times, the first errors and warnings.
+    pub(crate) fn told(self) -> Map<String, Value> {
+        let mut told = Map::new();
+        let mut put = |name: &str, value: Value| _ = told.insert(name.to_owned(), value);
+        put("status", self.status().into());
+        put("itemsProcessed", self.processed().into());
+        put("itemsFailed", self.failed().into());
+        put("startTime", self.start().into());
+        put("endTime", self.end().into());
+        put("durationSeconds", self.seconds().into());
+        if let Some(message) = self.message() {
+            put("errorMessage", cut(message).into());
+        }
+        put("errors", self.errors().take(MOST_MESSAGES).map(Item::told).collect());
+        put("warnings", self.warnings().take(MOST_MESSAGES).map(Item::told).collect());
+        let (errors, warnings) = (self.errors().count(), self.warnings().count());
+        if errors > MOST_MESSAGES || warnings > MOST_MESSAGES {
+            put("listed", json!({"errors": errors, "warnings": warnings}));
+        }
+        told
+    }
+}
+
+/// An error or a warning about one item of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item<'a> {
+    json: &'a Value,
+    pub(crate) message: &'a str,
+}
+
+impl<'a> Item<'a> {
+    /// The key of the document, or the address of what was read.
+    pub(crate) fn key(self) -> Option<&'a str> {
+        self.json.get("key").and_then(Value::as_str).filter(|key| !key.is_empty())
+    }
+
+    /// Which part of the run it happened in.
+    pub(crate) fn name(self) -> Option<&'a str> {
+        self.json.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
+    }
+
+    fn told(self) -> Value {
+        let mut told = Map::new();
+        let members = ["key", "name", "statusCode", "details"];
+        told.insert("message".to_owned(), cut(self.message).into());
+        for member in members {
+            if let Some(value) = self.json.get(member).filter(|value| !value.is_null()) {
+                let value = value.as_str().map_or_else(|| value.clone(), |text| cut(text).into());
+                told.insert(member.to_owned(), value);
+            }
+        }
+        Value::Object(told)
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(LONGEST_MESSAGE).collect()
+}
+
+/// The call with the caller's own id of it, if there is one.
+pub(crate) fn identified<'a>(
+    call: crate::client::Call<'a>,
+    request_id: Option<&str>,
+) -> crate::client::Call<'a> {
+    match request_id {
+        Some(id) => call.header("x-ms-client-request-id", id),
+        None => call,
+    }
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
+}

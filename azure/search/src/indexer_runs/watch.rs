@@ -1,0 +1,185 @@
+//! Follows one run of an indexer to its end, and is not fooled by the runs before it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use bindpost_mcp_server::Context;
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::status::{Execution, Fingerprint, Status};
+use crate::client::Client;
+use crate::failure::{Failure, Kind};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// So many polls may fail one after the other before we give up; a run does not end because a look at it fails.
+const PATIENT_POLLS: u32 = 5;
+/// An indexer that was broken before shows that for a moment after its run was asked for.
+const OLD_ERROR: Duration = Duration::from_secs(15);
+/// A run whose times say that it is not ours is taken for ours if no other shows for so long: clocks may be wrong.
+const DOUBT: Duration = Duration::from_secs(20);
+
+/// What was there before the run was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    known: HashSet<Fingerprint>,
+    /// The start of a run that was under way. Its end is not the end of ours, unless we attach to it.
+    under_way: Option<String>,
+    was_broken: bool,
+    /// The service's time when it took the run, of whole seconds: what ended before it is not ours, even if the
+    /// first look at the status came too early to show it.
+    taken: Option<DateTime<Utc>>,
+    /// Our own reset leaves a trace that is no run; it may show late.
+    awaits_reset: bool,
+}
+
+/// How the wait for a run ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The run ended. The fingerprint finds it in the status.
+    Over(Status, Fingerprint),
+    /// The indexer as a whole is in error, and there is no run of ours.
+    Broken(Status),
+    /// Time is up; the last status that was seen, and the run in it.
+    TimedOut(Option<Status>, Option<Fingerprint>),
+}
+
+impl Before {
+    pub(super) fn of(status: &Status, was_reset: bool) -> Before {
+        let last = status.last();
+        Before {
+            known: status.oldest_first().map(Execution::fingerprint).collect(),
+            under_way: last.filter(|last| last.is_under_way()).map(|last| last.start().to_owned()),
+            was_broken: status.overall() == "error",
+            taken: None,
+            awaits_reset: was_reset && last.is_none_or(|last| last.status() != "reset"),
+        }
+    }
+
+    /// The service took the run at this time of its own.
+    pub(super) fn taken_at(&mut self, time: Option<DateTime<Utc>>) {
+        self.taken = time;
+    }
+
+    /// There was a run under way, and it is the one that is waited for.
+    pub(super) fn attach(&mut self) {
+        if let Some(start) = self.under_way.take() {
+            self.known.retain(|(known, _, status)| *known != start || status != "inProgress");
+        }
+        // Whatever runs now is what was attached to, whenever it ended.
+        self.taken = None;
+    }
+
+    /// Our run, if the status shows it: the oldest that was not there before. `waited` is how long it was looked for.
+    fn ours<'s>(&mut self, status: &'s Status, waited: Duration) -> Option<Execution<'s>> {
+        let mut doubtful = None;
+        for execution in status.oldest_first() {
+            let fingerprint = execution.fingerprint();
+            if self.known.contains(&fingerprint) {
+                continue;
+            }
+            let is_earlier = self.under_way.as_deref() == Some(execution.start());
+            if is_earlier && execution.is_under_way() {
+                continue;
+            }
+            let is_trace = self.awaits_reset && execution.status() == "reset";
+            if is_earlier || is_trace {
+                self.awaits_reset &= !is_trace;
+                self.under_way = self.under_way.take().filter(|_| !is_earlier);
+                self.known.insert(fingerprint);
+                continue;
+            }
+            if self.ended_before(execution) {
+                doubtful = doubtful.or(Some(execution));
+                continue;
+            }
+            // Now that ours is here, the other was not.
+            self.known.extend(doubtful.map(Execution::fingerprint));
+            return Some(execution);
+        }
+        doubtful.filter(|_| waited >= DOUBT)
+    }
+
+    /// Whether it ended before ours was taken, if the clocks can be trusted.
+    fn ended_before(&self, execution: Execution<'_>) -> bool {
+        let end = execution.end().and_then(|end| DateTime::parse_from_rfc3339(end).ok());
+        end.zip(self.taken).is_some_and(|(end, taken)| end < taken)
+    }
+}
+
+/// Polls until the run has ended or time is up. Dropping it stops the polling; the run goes on at the service.
+pub(super) async fn follow(
+    client: &Client,
+    context: &Context,
+    indexer: &str,
+    request_id: Option<&str>,
+    mut before: Before,
+    patience: Duration,
+) -> Result<Ending, Failure> {
+    let asked = Instant::now();
+    let deadline = asked + patience;
+    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
+    let mut shown = 0;
+    let mut latest: (Option<Status>, Option<Fingerprint>) = (None, None);
+    loop {
+        // The first look comes at once: short runs are over by then.
+        match timeout_at(deadline, Status::read(client, indexer, request_id)).await {
+            Err(_) => return Ok(Ending::TimedOut(latest.0, latest.1)),
+            Ok(Err(failure)) => {
+                failures += 1;
+                if failures >= PATIENT_POLLS || !is_passing(&failure) {
+                    return Err(failure);
+                }
+                pause = pause.max(wanted_pause(&failure).unwrap_or(pause));
+            }
+            Ok(Ok(status)) => {
+                failures = 0;
+                let ours = before.ours(&status, asked.elapsed());
+                let fingerprint = ours.map(Execution::fingerprint);
+                if let Some(run) = ours {
+                    let items = run.processed() + run.failed();
+                    // Only rising values; zero says that it has begun.
+                    if items > shown || latest.1.is_none() {
+                        shown = items;
+                        tell(context, run, items).await;
+                    }
+                    if !run.is_under_way() {
+                        let fingerprint = run.fingerprint();
+                        return Ok(Ending::Over(status, fingerprint));
+                    }
+                } else if status.overall() == "error" && (!before.was_broken || asked.elapsed() >= OLD_ERROR)
+                {
+                    return Ok(Ending::Broken(status));
+                }
+                latest = (Some(status), fingerprint.or(latest.1));
+            }
+        }
+        if timeout_at(deadline, sleep(pause)).await.is_err() {
+            return Ok(Ending::TimedOut(latest.0, latest.1));
+        }
+        pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
+    }
+}
+
+async fn tell(context: &Context, run: Execution<'_>, items: u64) {
+    let message = match (run.is_under_way(), run.failed()) {
+        (true, 0) => format!("{} items indexed", run.processed()),
+        (true, failed) => format!("{} items indexed, {failed} failed", run.processed()),
+        (false, failed) => format!("{}: {} items indexed, {failed} failed", run.status(), run.processed()),
+    };
+    context.progress(f64::from(u32::try_from(items).unwrap_or(u32::MAX)), None, Some(&message)).await;
+}
+
+/// Whether the next look may succeed.
+pub(crate) fn is_passing(failure: &Failure) -> bool {
+    matches!(failure.kind, Kind::RateLimited | Kind::ServerError)
+}
+
+/// How long the service wants to be left alone, if it says so.
+pub(crate) fn wanted_pause(failure: &Failure) -> Option<Duration> {
+    let seconds =
+        failure.more.get("retryAfter")?.as_f64().filter(|seconds| (0.0..=300.0).contains(seconds))?;
+    Some(Duration::from_secs_f64(seconds))
+}

@@ -1,0 +1,209 @@
+//! `profileIndex`: what an index holds, field by field, from a sample of its documents; also a resource.
+
+mod fields;
+mod hints;
+
+use std::sync::Arc;
+
+use bindpost_azure_search_service::definition::{Field, Primitive};
+use bindpost_mcp_server::{Context, Entry, Json, Parts, Signature, TemplateEntry, ToolError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Kind};
+use crate::reading::{self, Found, Index, Reader};
+use crate::shared::Shared;
+
+/// Documents that are looked at unless the caller says otherwise.
+const SAMPLE: usize = 200;
+const LARGEST_SAMPLE: usize = 1000;
+/// Documents read at once: large ones must not exceed what an answer may have.
+const PAGE: usize = 100;
+/// Documents whose vectors are read: one may have thousands of numbers.
+const VECTORS: usize = 20;
+/// As many values of a field as are counted.
+const MOST_VALUES: usize = 1000;
+
+/// The tool and the resource.
+pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "indexName": {"type": "string"},
+            "sample": {"type": "integer", "minimum": 1, "maximum": LARGEST_SAMPLE, "default": SAMPLE,
+                "description": "Documents to look at"},
+            "clientRequestId": {"type": "string"}
+        },
+        "required": ["indexName"],
+        "additionalProperties": false
+    });
+    let description = "Profiles an index from a sample of its documents: per field type, attributes, fill rate, distinct \
+                       values, examples, range, lengths, vectors, and hints on what to change. Use it first to learn what \
+                       can be searched, filtered and sorted.";
+    let tool = reading::tool(shared, "profileIndex", description, input, run);
+    let served = Arc::clone(shared);
+    let read = move |parts: Parts| {
+        let shared = Arc::clone(&served);
+        async move {
+            let name: String = parts.context.required_argument("name")?;
+            let reader = Reader::new(&shared, None);
+            profile(&shared, &reader, &name, SAMPLE).await.map(Json).map_err(ToolError::from)
+        }
+    };
+    let template = TemplateEntry::with_signature(
+        "search://indexes/{name}/profile",
+        "Profile of an index",
+        Signature::new(),
+        read,
+    )
+    .description("Per field fill rate, distinct values, examples and hints, from a sample of the documents.")
+    .mime_type("application/json");
+    vec![tool.into(), template.into()]
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    index_name: String,
+    sample: Option<usize>,
+    client_request_id: Option<String>,
+}
+
+async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
+    let reader = Reader::new(&shared, arguments.client_request_id);
+    let sample = arguments.sample.unwrap_or(SAMPLE);
+    let mut answer = profile(&shared, &reader, &arguments.index_name, sample).await?;
+    reader.echo(&mut answer);
+    Ok(answer)
+}
+
+/// What is known of an index's documents.
+struct Sample {
+    documents: Vec<Value>,
+    /// A few documents with nothing but their vectors.
+    vectors: Vec<Value>,
+    /// How often values occur in the whole index, for the fields that were asked for.
+    facets: Option<Found>,
+    /// Documents in the index.
+    count: Option<u64>,
+}
+
+async fn profile(shared: &Shared, reader: &Reader, name: &str, sample: usize) -> Result<Value, Failure> {
+    let index = reader.index(name).await?;
+    let statistics = reader.statistics(&index.name).await?;
+    let sample = read_sample(reader, &index, sample, &statistics).await?;
+    let leaves = index.schema.leaves();
+    let described: Vec<fields::Described> =
+        leaves.iter().map(|field| fields::describe(field, &index, &sample)).collect();
+    let mut hints = hints::of_index(&index, &sample);
+    hints.extend(described.iter().flat_map(|field| hints::of_field(field, &sample)));
+    let read = sample.documents.len();
+    let note = match sample.count {
+        Some(count) if count as usize <= read => "All documents were looked at.".to_owned(),
+        _ => format!(
+            "A sample: fill rates, ranges and lengths are those of the first {read} documents, not of all. `distinct` \
+             counts the whole index where distinctOf says so."
+        ),
+    };
+    let mut told: Vec<Value> = described.into_iter().map(|field| field.told).collect();
+    let mut answer = json!({
+        "index": index.name,
+        "description": index.json.get("description").cloned().unwrap_or_default(),
+        "documents": sample.count,
+        "sampled": read,
+        "note": note,
+        "storageBytes": statistics.get("storageSize"),
+        "vectorBytes": statistics.get("vectorIndexSize"),
+        "key": index.key(),
+        "suggesters": index.names("/suggesters"),
+        "scoringProfiles": index.names("/scoringProfiles"),
+        "defaultScoringProfile": index.json.get("defaultScoringProfile").cloned().unwrap_or_default(),
+        "semanticConfigurations": index.names("/semantic/configurations"),
+        "hints": hints,
+    });
+    let room = shared.answer_bytes.saturating_sub(answer.to_string().len() + 256);
+    let fit = bindpost_mcp_openapi::fitting(&told, room);
+    let left_off = told.len() - fit;
+    told.truncate(fit);
+    if let Some(members) = answer.as_object_mut() {
+        members.insert("fields".to_owned(), told.into());
+        if left_off > 0 {
+            members.insert("fieldsLeftOff".to_owned(), left_off.into());
+        }
+    }
+    Ok(answer)
+}
+
+async fn read_sample(
+    reader: &Reader,
+    index: &Index,
+    wanted: usize,
+    statistics: &Value,
+) -> Result<Sample, Failure> {
+    let retrievable = |vectors: bool| -> Vec<&str> {
+        let fields = index.schema.fields().iter();
+        fields
+            .filter(|field| field.retrievable && field.vector.is_some() == vectors)
+            .map(|field| field.name.as_str())
+            .collect()
+    };
+    let page = |select: &[&str], top: usize, skip: usize| {
+        let mut body =
+            json!({"search": "*", "select": select.join(","), "top": top, "skip": skip, "count": true});
+        // Without an order, two pages might have the same documents.
+        if let (true, Some(members)) = (index.schema.key().sortable, body.as_object_mut()) {
+            members.insert("orderby".to_owned(), json!(format!("{} asc", index.key())));
+        }
+        body
+    };
+    let (plain, vectors) = (retrievable(false), retrievable(true));
+    let mut documents = Vec::new();
+    let mut count = statistics.get("documentCount").and_then(Value::as_u64);
+    while documents.len() < wanted {
+        let top = PAGE.min(wanted - documents.len());
+        let found = reader.search(&index.name, members(page(&plain, top, documents.len()))).await?;
+        count = found.count().or(count);
+        let read = found.documents().len();
+        documents.extend_from_slice(found.documents());
+        if read < top {
+            break;
+        }
+    }
+    let vectors = match vectors.is_empty() {
+        true => Vec::new(),
+        false => {
+            let found = reader.search(&index.name, members(page(&vectors, VECTORS.min(wanted), 0))).await?;
+            found.documents().to_vec()
+        }
+    };
+    Ok(Sample { documents, vectors, facets: facets(reader, index).await?, count })
+}
+
+/// The values of all facetable fields whose values are few enough to be counted by themselves.
+async fn facets(reader: &Reader, index: &Index) -> Result<Option<Found>, Failure> {
+    let leaves = index.schema.leaves().into_iter().filter(|field| is_counted(field));
+    let facets: Vec<String> = leaves.map(|field| format!("{},count:{MOST_VALUES}", field.path)).collect();
+    if facets.is_empty() {
+        return Ok(None);
+    }
+    let body = json!({"search": "*", "top": 0, "facets": facets});
+    match reader.search(&index.name, members(body)).await {
+        Ok(found) => Ok(Some(found)),
+        // The sample tells about values too.
+        Err(failure) if failure.kind == Kind::InvalidRequest => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn is_counted(field: &Field) -> bool {
+    let countable = [Primitive::String, Primitive::Boolean, Primitive::Int32, Primitive::Int64];
+    // As many keys as documents: nothing to count.
+    field.facetable && !field.key && field.kind.primitive().is_some_and(|kind| countable.contains(&kind))
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,130 @@
+//! What a profile suggests to change.
+
+use bindpost_azure_search_service::definition::Primitive;
+
+use super::fields::Described;
+use super::{MOST_VALUES, Sample};
+use crate::reading::Index;
+
+/// From so many documents on, numbers say something.
+const ENOUGH: usize = 20;
+/// Words of the average text from which on it is prose.
+const PROSE: f64 = 8.0;
+/// Characters of the average text from which on exact comparison is unlikely.
+const LONG: f64 = 200.0;
+
+/// Analyzers that cut texts into words and leave the words as they are.
+const WITHOUT_STEMS: [&str; 4] = ["standard.lucene", "standardasciifolding.lucene", "simple", "whitespace"];
+
+pub(super) fn of_index(index: &Index, sample: &Sample) -> Vec<String> {
+    let mut hints = Vec::new();
+    if index.json.get("description").and_then(|text| text.as_str()).is_none_or(str::is_empty) {
+        hints.push("The index has no description; one helps a model to choose it.".to_owned());
+    }
+    if sample.count == Some(0) {
+        hints.push("The index is empty: upload documents or run its indexer.".to_owned());
+    }
+    let vectors = index.vectors();
+    if index.texts(None).is_empty() && vectors.is_empty() {
+        hints.push("No field is searchable: only filters find documents.".to_owned());
+    }
+    if !vectors.is_empty() && index.names("/semantic/configurations").is_empty() {
+        hints.push(
+            "There are vectors and no semantic configuration: hybrid queries cannot be ranked again."
+                .to_owned(),
+        );
+    }
+    hints
+}
+
+pub(super) fn of_field(described: &Described<'_>, sample: &Sample) -> Vec<String> {
+    let Described { field, fill, distinct, length, seen, .. } = described;
+    let (path, seen) = (&field.path, *seen);
+    let mut hints = Vec::new();
+    let costly = [
+        ("filterable", field.filterable),
+        ("sortable", field.sortable),
+        ("facetable", field.facetable),
+        ("searchable", field.searchable),
+    ];
+    let costly: Vec<&str> = costly.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect();
+    if field.vector.is_some() {
+        return of_vector(described);
+    }
+    if *fill == Some(0.0) && seen > 0 {
+        hints.push(match costly.is_empty() {
+            true => format!("{path}: never set in {seen} documents."),
+            false => format!("{path}: {} but never set in {seen} documents.", costly.join(", ")),
+        });
+        return hints;
+    }
+    if let (true, Some((values, more))) = (field.facetable && !field.key, distinct) {
+        let documents = sample.count.map_or(seen, |count| count as usize);
+        let nearly_all = documents >= ENOUGH && *values * 10 >= documents * 9;
+        if *more || nearly_all {
+            let told = if *more { format!("{MOST_VALUES} or more") } else { values.to_string() };
+            hints.push(format!(
+                "{path}: facetable with {told} values in {documents} documents; facets of it help nobody."
+            ));
+        }
+    }
+    if let (Some((1, false)), true) = (distinct, seen >= ENOUGH && *fill == Some(1.0) && !field.key) {
+        hints.push(format!("{path}: the same value in all documents; filters and facets of it do nothing."));
+    }
+    if let Some((characters, words)) = length.filter(|_| field.kind.primitive() == Some(Primitive::String)) {
+        let exact = field.filterable || field.sortable || field.facetable;
+        if characters > LONG && exact && !field.key {
+            hints.push(format!(
+                "{path}: texts of {} characters are {}; exact comparison of so long texts is rare, costs space and is \
+                 limited to 32 KB.",
+                characters.round(),
+                costly.iter().filter(|name| **name != "searchable").copied().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if let Some(analyzer) = field.index_analyzer.as_deref() {
+            if words >= PROSE && analyzer.starts_with("keyword") {
+                hints.push(format!(
+                    "{path}: prose with the analyzer {analyzer}, which takes the whole text as one word; only the whole \
+                     text finds it."
+                ));
+            } else if words >= PROSE && WITHOUT_STEMS.contains(&analyzer) {
+                hints.push(format!(
+                    "{path}: prose with {analyzer}, which knows no forms of words; a language's analyzer (en.lucene) \
+                     finds `hotels` by `hotel`."
+                ));
+            } else if words < 1.5 && characters < 40.0 && is_language(analyzer) {
+                hints.push(format!(
+                    "{path}: single words with {analyzer}; if they are codes or names, stemming finds wrong ones."
+                ));
+            }
+        }
+    }
+    hints
+}
+
+fn of_vector(described: &Described<'_>) -> Vec<String> {
+    let path = &described.field.path;
+    let mut hints = Vec::new();
+    if let Some(fill) = described.fill.filter(|fill| *fill < 1.0) {
+        let missing = ((1.0 - fill) * described.seen as f64).round();
+        hints.push(format!(
+            "{path}: {missing} of {} documents have no vector; vector queries never find them.",
+            described.seen
+        ));
+    }
+    if described.odd_vectors > 0 {
+        hints.push(format!("{path}: {} vectors have other dimensions than defined.", described.odd_vectors));
+    }
+    if described.field.retrievable {
+        hints.push(format!(
+            "{path}: vectors are retrievable and make answers large; leave them out by `select`."
+        ));
+    }
+    hints
+}
+
+/// `en.lucene`, `pt-BR.microsoft`: stems or lemmas.
+fn is_language(analyzer: &str) -> bool {
+    let name = analyzer.strip_suffix(".lucene").or(analyzer.strip_suffix(".microsoft"));
+    name.is_some_and(|name| name.split('-').next().is_some_and(|language| language.len() == 2))
+}

@@ -1,0 +1,336 @@
+//! What the tools that only look ask of the service: definitions, searches, documents, tokens.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bindpost_azure_search_service::definition::{Field, FieldType, Primitive, Schema, VectorField};
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::{Context, Hints, Parts, Signature, ToolEntry, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::client::{Answer, Call, Client, quoted};
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+/// As much of a text as is sent to be analyzed, in characters.
+const ANALYZED: usize = 50_000;
+
+/// A tool that only looks. Its answer is structured content and the same as text.
+pub(crate) fn tool<A, Fut>(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    description: &str,
+    input: Value,
+    run: fn(Arc<Shared>, Context, A) -> Fut,
+) -> ToolEntry
+where
+    A: DeserializeOwned + Send + 'static,
+    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+{
+    let shared = Arc::clone(shared);
+    let handler = move |parts: Parts| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let Parts { context, arguments, .. } = parts;
+            let arguments = serde_json::from_value(arguments.unwrap_or_else(|| json!({})))
+                .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))?;
+            run(shared, context, arguments).await.map(CallToolResult::structured)
+        }
+    };
+    let hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
+    ToolEntry::with_signature(name, Signature::new(), handler)
+        .input_schema(input)
+        .description(description)
+        .hints(hints)
+}
+
+/// The service, as a caller who only looks.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    client: Client,
+    /// Sent along as `x-ms-client-request-id`.
+    request_id: Option<String>,
+}
+
+impl Reader {
+    pub(crate) fn new(shared: &Shared, request_id: Option<String>) -> Reader {
+        Reader { client: shared.client.clone(), request_id }
+    }
+
+    /// Tells the caller's own id of the request, if there is one.
+    pub(crate) fn echo(&self, answer: &mut Value) {
+        if let (Some(id), Some(members)) = (&self.request_id, answer.as_object_mut()) {
+            members.insert("clientRequestId".to_owned(), id.as_str().into());
+        }
+    }
+
+    /// The definition of an index, or of the index that an alias stands for.
+    pub(crate) async fn index(&self, name: &str) -> Result<Index, Failure> {
+        let missing = match self.send(self.client.get(format!("indexes{}", quoted(name)))).await {
+            Ok(answer) => return Index::read(answer.body),
+            Err(failure) if failure.kind == Kind::ResourceNotFound => failure,
+            Err(failure) if failure.kind == Kind::Unauthorized => {
+                let fix = "this tool reads the definition of the index: a query key is not enough";
+                return Err(failure.with("fix", fix));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let alias = self.send(self.client.get(format!("aliases{}", quoted(name)))).await;
+        let Some(target) =
+            alias.ok().and_then(|alias| Some(alias.body.get("indexes")?.get(0)?.as_str()?.to_owned()))
+        else {
+            return Err(missing.with("fix", "listIndexes tells which indexes there are"));
+        };
+        Index::read(self.send(self.client.get(format!("indexes{}", quoted(&target)))).await?.body)
+    }
+
+    pub(crate) async fn search(&self, index: &str, body: Map<String, Value>) -> Result<Found, Failure> {
+        let path = format!("indexes{}/docs/search.post.search", quoted(index));
+        self.send(self.client.post(path, Value::Object(body)).repeatable()).await.map(Found)
+    }
+
+    /// The document of a key; `None` if there is none.
+    pub(crate) async fn document(&self, index: &str, key: &str) -> Result<Option<Value>, Failure> {
+        let call = self.client.get(format!("indexes{}/docs{}", quoted(index), quoted(key)));
+        match self.send(call).await {
+            Ok(answer) => Ok(Some(answer.body)),
+            // A key of characters that no key has cannot be looked up.
+            Err(failure) if failure.kind == Kind::ResourceNotFound => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// What an analyzer makes of a text, in order.
+    pub(crate) async fn tokens(
+        &self,
+        index: &str,
+        analyzer: &str,
+        text: &str,
+    ) -> Result<Vec<String>, Failure> {
+        let text: String = text.chars().take(ANALYZED).collect();
+        let path = format!("indexes{}/search.analyze", quoted(index));
+        let call = self.client.post(path, json!({"text": text, "analyzer": analyzer})).repeatable();
+        let body = self.send(call).await?.body;
+        let tokens = body.get("tokens").and_then(Value::as_array).into_iter().flatten();
+        Ok(tokens.filter_map(|token| token.get("token")?.as_str().map(str::to_owned)).collect())
+    }
+
+    /// How many documents an index has and how much they take.
+    pub(crate) async fn statistics(&self, index: &str) -> Result<Value, Failure> {
+        let call = self.client.get(format!("indexes{}/search.stats", quoted(index)));
+        self.send(call).await.map(|answer| answer.body)
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        match &self.request_id {
+            Some(id) => call.header("x-ms-client-request-id", id).send().await,
+            None => call.send().await,
+        }
+    }
+}
+
+/// The answer to a search.
+#[derive(Clone, Debug)]
+pub(crate) struct Found(pub(crate) Answer);
+
+impl Found {
+    pub(crate) fn documents(&self) -> &[Value] {
+        self.0.body.get("value").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.0.body.get("@odata.count")?.as_u64()
+    }
+
+    /// The buckets of a facet: value and count.
+    pub(crate) fn facet(&self, path: &str) -> Vec<(&Value, u64)> {
+        let buckets = self.0.body.get("@search.facets").and_then(|facets| facets.get(path));
+        let buckets = buckets.and_then(Value::as_array).into_iter().flatten();
+        buckets.filter_map(|bucket| Some((bucket.get("value")?, bucket.get("count")?.as_u64()?))).collect()
+    }
+
+    /// Why the answer is less than was asked for (206), in a sentence.
+    pub(crate) fn partial(&self) -> Option<String> {
+        let reason = self.0.body.get("@search.semanticPartialResponseReason").and_then(Value::as_str);
+        match (self.0.status, reason) {
+            (_, Some(reason)) => Some(format!(
+                "The service did not rank semantically ({reason}): these are the results of keywords and vectors."
+            )),
+            (206, None) => Some("The service answered in part only (206).".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// An index as the service describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    /// The index itself, also when an alias was named.
+    pub(crate) name: String,
+    pub(crate) schema: Schema,
+    pub(crate) json: Value,
+}
+
+impl Index {
+    pub(crate) fn read(json: Value) -> Result<Index, Failure> {
+        let broken = || Failure::new(Kind::ServerError, "the service answered no definition of an index");
+        let name = json.get("name").and_then(Value::as_str).ok_or_else(broken)?.to_owned();
+        let schema = Schema::new(fields(&json, false)).ok_or_else(broken)?;
+        Ok(Index { name, schema, json })
+    }
+
+    /// The name of the key field.
+    pub(crate) fn key(&self) -> &str {
+        &self.schema.key().name
+    }
+
+    /// Searchable text, by the paths given or all of it.
+    pub(crate) fn texts(&self, only: Option<&[String]>) -> Vec<&Field> {
+        let leaves = self.schema.leaves().into_iter();
+        leaves
+            .filter(|field| field.searchable && field.vector.is_none())
+            .filter(|field| only.is_none_or(|only| only.contains(&field.path)))
+            .collect()
+    }
+
+    pub(crate) fn vectors(&self) -> Vec<&Field> {
+        self.schema.leaves().into_iter().filter(|field| field.vector.is_some()).collect()
+    }
+
+    /// The names in a list of the definition, such as `scoringProfiles`.
+    pub(crate) fn names(&self, pointer: &str) -> Vec<&str> {
+        let list = self.json.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(|element| element.get("name")?.as_str()).collect()
+    }
+}
+
+/// The fields of a definition or of a complex field. What the service does not say has Azure's default; nothing is
+/// refused, because the service has checked it.
+fn fields(json: &Value, below_collection: bool) -> Vec<Field> {
+    let list = json.get("fields").and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|json| field(json, below_collection)).collect()
+}
+
+fn field(json: &Value, below_collection: bool) -> Option<Field> {
+    let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    let kind = kind(json.get("type")?.as_str()?)?;
+    let mut field = Field::new(json.get("name")?.as_str()?, kind);
+    let multiple = below_collection || kind.is_collection();
+    if kind.primitive().is_none() {
+        field.fields = fields(json, multiple);
+        return Some(field);
+    }
+    let is_text = kind.primitive() == Some(Primitive::String);
+    let is_point = kind.primitive() == Some(Primitive::GeographyPoint);
+    let dimensions = json.get("dimensions").and_then(Value::as_u64);
+    field.vector = dimensions.map(|dimensions| VectorField {
+        dimensions: usize::try_from(dimensions).unwrap_or(usize::MAX),
+        profile: text("vectorSearchProfile").unwrap_or_default(),
+        packed_bits: text("vectorEncoding").as_deref() == Some("packedBit"),
+    });
+    let is_vector = field.vector.is_some();
+    let flag = |name: &str, default: bool| json.get(name).and_then(Value::as_bool).unwrap_or(default);
+    field.key = flag("key", false);
+    field.searchable = flag("searchable", is_text || is_vector);
+    field.filterable = flag("filterable", !is_vector);
+    field.sortable = flag("sortable", !is_vector && !multiple);
+    field.facetable = flag("facetable", !is_vector && !is_point);
+    field.retrievable = flag("retrievable", true);
+    field.stored = flag("stored", true);
+    field.normalizer = text("normalizer");
+    if field.searchable && is_text {
+        let both = text("analyzer").unwrap_or_else(|| "standard.lucene".to_owned());
+        field.index_analyzer = Some(text("indexAnalyzer").unwrap_or_else(|| both.clone()));
+        field.search_analyzer = Some(text("searchAnalyzer").unwrap_or(both));
+    }
+    let maps = json.get("synonymMaps").and_then(Value::as_array).into_iter().flatten();
+    field.synonym_maps = maps.filter_map(|map| map.as_str().map(str::to_owned)).collect();
+    Some(field)
+}
+
+fn kind(name: &str) -> Option<FieldType> {
+    let inner = name.strip_prefix("Collection(").and_then(|rest| rest.strip_suffix(')'));
+    let primitive = match inner.unwrap_or(name) {
+        "Edm.String" => Primitive::String,
+        "Edm.Boolean" => Primitive::Boolean,
+        "Edm.Int32" => Primitive::Int32,
+        "Edm.Int64" => Primitive::Int64,
+        "Edm.Double" => Primitive::Double,
+        "Edm.DateTimeOffset" => Primitive::DateTimeOffset,
+        "Edm.GeographyPoint" => Primitive::GeographyPoint,
+        "Edm.Single" => Primitive::Single,
+        "Edm.Half" => Primitive::Half,
+        "Edm.Int16" => Primitive::Int16,
+        "Edm.SByte" => Primitive::SByte,
+        "Edm.Byte" => Primitive::Byte,
+        "Edm.ComplexType" if inner.is_some() => return Some(FieldType::ManyComplex),
+        "Edm.ComplexType" => return Some(FieldType::Complex),
+        _ => return None,
+    };
+    Some(if inner.is_some() { FieldType::Many(primitive) } else { FieldType::One(primitive) })
+}
+
+/// A type as definitions write it.
+pub(crate) fn type_name(kind: FieldType) -> String {
+    let name = match kind.primitive() {
+        None => "ComplexType".to_owned(),
+        Some(primitive) => format!("{primitive:?}"),
+    };
+    match kind.is_collection() {
+        true => format!("Collection(Edm.{name})"),
+        false => format!("Edm.{name}"),
+    }
+}
+
+/// All values of a document at a path such as `rooms/tags`: collections are gone through, nulls left out.
+pub(crate) fn values_at<'a>(document: &'a Value, path: &str) -> Vec<&'a Value> {
+    let mut values = vec![document];
+    for name in path.split('/') {
+        values = values.into_iter().flat_map(elements).filter_map(|value| value.get(name)).collect();
+    }
+    values.into_iter().flat_map(elements).filter(|value| !value.is_null()).collect()
+}
+
+fn elements(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(elements) => elements,
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// A text in the quotes of OData.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The beginning of a text, whole if it is short.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_through_collections() {
+        let document = json!({"rooms": [{"tags": ["a", null]}, {"tags": ["b"]}, {}], "city": null, "n": 1});
+        assert_eq!(values_at(&document, "rooms/tags"), [&json!("a"), &json!("b")]);
+        assert_eq!(values_at(&document, "n"), [&json!(1)]);
+        assert!(values_at(&document, "city").is_empty());
+        assert!(values_at(&document, "n/deeper").is_empty());
+    }
+
+    #[test]
+    fn types_are_read_and_written_alike() {
+        for name in ["Edm.String", "Collection(Edm.Single)", "Edm.ComplexType", "Collection(Edm.ComplexType)"]
+        {
+            assert_eq!(type_name(kind(name).unwrap()), name);
+        }
+        assert_eq!(kind("Edm.Unheard"), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Looks after the indexers whose state somebody has subscribed to, and says when it changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_server::{Server, UriTemplate};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::client::quoted;
+use crate::shared::Shared;
+
+/// How often an indexer is looked at while somebody watches it.
+const EVERY: Duration = Duration::from_secs(4);
+/// How soon after a subscription the first look comes; looking at who watches costs nothing.
+const SOON: Duration = Duration::from_millis(500);
+
+/// Looks after indexers until it is dropped.
+#[derive(Debug)]
+#[must_use = "nobody is told of changes once this is dropped"]
+pub struct Watch(JoinHandle<()>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Starts to look after the indexers whose state somebody has subscribed to. Without subscriptions the service is asked
+/// nothing. Must be called within a tokio runtime.
+pub fn watch(server: &Server, shared: &Arc<Shared>) -> Watch {
+    Watch(tokio::spawn(look_after(server.clone(), shared.clone())))
+}
+
+/// What was seen of an indexer, and when.
+struct Seen {
+    at: Instant,
+    state: Value,
+}
+
+async fn look_after(server: Server, shared: Arc<Shared>) {
+    let mut seen: HashMap<String, Seen> = HashMap::new();
+    loop {
+        tokio::time::sleep(SOON).await;
+        let watched = server.watched_resources();
+        seen.retain(|uri, _| watched.contains(uri));
+        for uri in watched {
+            let Some(name) = indexer_of(&uri) else { continue };
+            if seen.get(&uri).is_some_and(|seen| seen.at.elapsed() < EVERY) {
+                continue;
+            }
+            let Some(state) = state_of(&shared, &name).await else { continue };
+            let before = seen.insert(uri.clone(), Seen { at: Instant::now(), state: state.clone() });
+            if before.is_some_and(|before| before.state != state) {
+                server.resource_updated(&uri);
+            }
+        }
+    }
+}
+
+/// The indexer whose state a URI means.
+fn indexer_of(uri: &str) -> Option<String> {
+    let template = UriTemplate::parse("search://indexers/{name}/status").ok()?;
+    template.matches(uri)?.into_iter().next().map(|(_, name)| name)
+}
+
+/// What of an indexer's state makes a difference; `None` if it cannot be known now.
+async fn state_of(shared: &Shared, name: &str) -> Option<Value> {
+    match shared.client.get(format!("indexers{}/search.status", quoted(name))).send().await {
+        Ok(answer) => Some(json!([answer.body.get("status"), answer.body.get("lastResult")])),
+        Err(failure) if failure.status == Some(404) => Some(Value::Null),
+        Err(failure) => {
+            tracing::debug!(indexer = name, failure = %failure.to_json(), "its state cannot be read");
+            None
+        }
+    }
+}

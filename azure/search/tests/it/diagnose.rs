@@ -1,0 +1,111 @@
+//! `diagnoseIndexer`.
+
+use serde_json::{Value, json};
+
+use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted};
+
+fn finding<'a>(told: &'a Value, words: &str) -> &'a Value {
+    let all = told["findings"].as_array().unwrap();
+    let found = all.iter().find(|finding| finding["what"].as_str().unwrap().contains(words));
+    let found = found.unwrap_or_else(|| panic!("no finding says {words:?}: {told:#}"));
+    assert!(found["why"].is_string() && found["fix"].is_string(), "{found}");
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_grouped_by_cause_and_can_be_retried() {
+    let service = Embedded::start().await;
+    let bad: String = (0..30).map(|n| format!("{{\"id\": \"b{n}\", \"n\": \"text {n}\"}}\n")).collect();
+    service.blob("rows", "a.jsonl", &format!("{bad}{{\"id\": \"good\", \"n\": 1}}\n{{\"n\": \n"));
+    service
+        .with_indexer(json!({"parameters": {"maxFailedItems": -1, "maxFailedItemsPerBatch": -1,
+        "configuration": {"parsingMode": "jsonLines"}}}))
+        .await;
+    for era in BOTH {
+        let mut mcp = Mcp::connect(&service.base, era).await;
+        let told = mcp
+            .call("diagnoseIndexer", json!({"indexerName": "loader", "run": era == Era::Session}))
+            .await
+            .json();
+        let cause = finding(&told, "cannot become field");
+        assert_eq!((&cause["severity"], &cause["count"]), (&json!("error"), &json!(30)), "{told:#}");
+        assert_eq!(cause["keys"].as_array().unwrap().len().min(20), cause["keys"].as_array().unwrap().len());
+        assert!(cause["fix"].as_str().unwrap().contains("type of the field"), "{cause}");
+        finding(&told, "items failed in a run that counts as a success");
+        finding(&told, "No field mapping leads to the key");
+        let [reset, run] = told["retry"].as_array().unwrap().as_slice() else { panic!("{told:#}") };
+        assert_eq!((&reset["tool"], &run["tool"]), (&json!("callOperation"), &json!("runIndexer")));
+        assert_eq!(reset["arguments"]["operation"], "Indexers_ResetDocs");
+        // The call that it tells is one that the service takes.
+        let body = reset["arguments"]["arguments"]["body"].clone();
+        service.done("POST", "indexers('loader')/search.resetdocs", body).await;
+        let again = mcp.call("runIndexer", run["arguments"].clone()).await.json();
+        assert!(again["itemsFailed"].as_u64().unwrap() > 0, "what failed was taken again: {again}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_indexer_that_has_never_run_and_one_that_works() {
+    let service = Embedded::start().await;
+    service.blob("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
+    service
+        .with_indexer(json!({"fieldMappings": [{"sourceFieldName": "id", "targetFieldName": "id"}]}))
+        .await;
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let told =
+        mcp.call("diagnoseIndexer", json!({"indexerName": "loader", "clientRequestId": "c1"})).await.json();
+    finding(&told, "never run");
+    assert_eq!(told["clientRequestId"], "c1");
+    assert_eq!(told["lastRun"], Value::Null);
+    mcp.call("runIndexer", json!({"indexerName": "loader"})).await.json();
+    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.json();
+    assert!(told["summary"].as_str().unwrap().starts_with("It works"), "{told:#}");
+    assert!(told.get("retry").is_none());
+    service
+        .done(
+            "PUT",
+            "indexers('loader')",
+            json!({"name": "loader", "dataSourceName": "files",
+        "targetIndexName": "rows", "disabled": true}),
+        )
+        .await;
+    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.json();
+    assert_eq!(finding(&told, "disabled")["severity"], "error");
+    let missing = mcp.call("diagnoseIndexer", json!({"indexerName": "nobody"})).await.failure();
+    assert_eq!(missing["error"], "resource_not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_names_and_is_not_there_is_told() {
+    let failed = json!({"status": "transientFailure", "startTime": "2020-01-01T00:00:00Z",
+        "endTime": "2020-01-01T00:00:01Z", "errorMessage": "Storage quota of the service is exceeded.",
+        "itemsProcessed": 0, "itemsFailed": 0, "errors": [], "warnings": []});
+    let fine =
+        json!({"status": "success", "startTime": "2019-01-01T00:00:00Z", "endTime": "2019-01-01T00:00:01Z"});
+    let service = Scripted::start(move |_, path, _| match path {
+        "/indexers('x')" => (200, json!({"name": "x", "dataSourceName": "gone", "targetIndexName": "i",
+            "skillsetName": "odd", "outputFieldMappings": [{"sourceFieldName": "/document/a", "targetFieldName": "b"}],
+            "fieldMappings": [{"sourceFieldName": "metadata_storage_path", "targetFieldName": "ID"}]})),
+        "/indexers('x')/search.status" => (200, json!({"name": "x", "status": "error", "lastResult": failed,
+            "executionHistory": [failed, fine]})),
+        "/indexes('i')" => (200, json!({"name": "i", "fields": [{"name": "id", "type": "Edm.String", "key": true}]})),
+        "/skillsets('odd')" => (403, json!({"error": {"code": "", "message": "no access"}})),
+        _ => (404, json!({"error": {"code": "", "message": "not found"}})),
+    })
+    .await;
+    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
+    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "x"})).await.json();
+    finding(&told, "The data source 'gone' does not exist");
+    finding(&told, "The skillset could not be read");
+    finding(&told, "'/document/a' leads to the field 'b'");
+    assert!(
+        finding(&told, "takes 'metadata_storage_path' as it is")["fix"]
+            .as_str()
+            .unwrap()
+            .contains("base64Encode")
+    );
+    finding(&told, "as a whole is in error");
+    finding(&told, "quota");
+    finding(&told, "The last success was");
+    assert_eq!(service.asked("search.run"), 0, "it only reads");
+}

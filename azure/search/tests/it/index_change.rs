@@ -1,0 +1,357 @@
+//! `planIndexChange` with `apply`: in place, and blue-green behind an alias.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted, server};
+
+fn index(name: &str) -> Value {
+    json!({"name": name, "fields": [
+        {"name": "id", "type": "Edm.String", "key": true},
+        {"name": "title", "type": "Edm.String", "filterable": false, "sortable": false, "facetable": false},
+        {"name": "stars", "type": "Edm.Int32"},
+        {"name": "rooms", "type": "Collection(Edm.ComplexType)", "fields": [{"name": "beds", "type": "Edm.Int32"}]}
+    ]})
+}
+
+/// The title can be filtered, and the stars are text: two changes that need another index.
+fn wanted(name: &str) -> Value {
+    let mut wanted = index(name);
+    wanted["fields"][1]["filterable"] = true.into();
+    wanted["fields"][2] = json!({"name": "stars", "type": "Edm.String"});
+    wanted
+}
+
+async fn filled(name: &str, documents: usize) -> Embedded {
+    let service = Embedded::start().await;
+    service.done("POST", "indexes", index(name)).await;
+    let documents: Vec<Value> = (0..documents)
+        .map(|n| json!({"id": format!("k{n:05}"), "title": format!("Hotel {n}"), "stars": n % 5, "rooms": [{"beds": 2}]}))
+        .collect();
+    for batch in documents.chunks(1000) {
+        service.done("POST", &format!("indexes('{name}')/docs/search.index"), json!({"value": batch})).await;
+    }
+    service
+}
+
+async fn alias(service: &Embedded, name: &str, index: &str) {
+    service.done("POST", "aliases", json!({"name": name, "indexes": [index]})).await;
+}
+
+async fn names(service: &Embedded) -> Vec<String> {
+    let listed = service.done("GET", "indexes", Value::Null).await;
+    listed["value"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_in_place_under_the_etag() {
+    let service = filled("hotels", 3).await;
+    for (era, text) in BOTH.into_iter().zip(["one", "two"]) {
+        let mut mcp = Mcp::connect(&service.base, era).await;
+        let mut body = index("hotels");
+        body["description"] = text.into();
+        let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.json();
+        assert_eq!(
+            (&plan["strategy"], &plan["estimatedDocuments"]),
+            (&json!("updateInPlace"), &json!(3)),
+            "{plan:#}"
+        );
+        let step = &plan["steps"][0]["arguments"];
+        let mut arguments = json!({"indexName": "hotels", "body": body, "apply": true, "etag": step["etag"]});
+        let called = mcp.call("planIndexChange", arguments.clone()).await;
+        assert_eq!(called.questions.len(), 1);
+        let applied = &called.json()["applied"];
+        assert_ne!(applied["etag"], step["etag"]);
+        assert_eq!(service.done("GET", "indexes('hotels')", Value::Null).await["description"], text);
+        // The ETag of before is of no use any more.
+        arguments["body"]["description"] = "three".into();
+        let conflict = mcp.call("planIndexChange", arguments).await;
+        assert_eq!(conflict.failure()["error"], "conflict");
+        assert_eq!(conflict.failure()["currentETag"], applied["etag"]);
+    }
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await.refuses();
+    let mut body = index("hotels");
+    body["description"] = "never".into();
+    mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true})).await.failure();
+    assert_eq!(service.done("GET", "indexes('hotels')", Value::Null).await["description"], "two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rebuilds_behind_an_alias_with_all_documents() {
+    let service = filled("hotels", 2345).await;
+    alias(&service, "live", "hotels").await;
+    for (era, (new, keeps)) in BOTH.into_iter().zip([("hotels-v2", true), ("hotels-v3", false)]) {
+        let mut mcp = Mcp::connect(&service.base, era).await;
+        // Back and forth, so that there is something to do each time.
+        let body = if keeps { wanted("hotels") } else { index("hotels-v2") };
+        let mut arguments = json!({"indexName": "live", "body": body, "keepOld": keeps});
+        let plan = mcp.call("planIndexChange", arguments.clone()).await.json();
+        assert_eq!(
+            (&plan["strategy"], &plan["newIndexName"]),
+            (&json!("rebuildBehindAlias"), &json!(new)),
+            "{plan:#}"
+        );
+        arguments["apply"] = true.into();
+        let called = mcp.call("planIndexChange", arguments).await;
+        if !keeps {
+            // Text that was made of numbers does not become numbers again: everything is as it was.
+            let failure = called.failure();
+            assert!(failure["rolledBack"].as_str().unwrap().contains("deleted again"), "{failure:#}");
+            assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
+            continue;
+        }
+        let applied = &called.json()["applied"];
+        assert_eq!((&applied["indexName"], &applied["documents"]), (&json!(new), &json!(2345)), "{applied}");
+        assert_eq!(called.questions.len(), 1);
+        let steps = called.steps();
+        assert!(steps.len() >= 3 && steps.windows(2).all(|pair| pair[0] < pair[1]), "{steps:?}");
+        assert_eq!(called.progress.last().unwrap()["total"], 2345.0);
+        let one = service.done("GET", "indexes('live')/docs('k02344')", Value::Null).await;
+        assert_eq!(
+            (&one["title"], &one["stars"], &one["rooms"]),
+            (&json!("Hotel 2344"), &json!("4"), &json!([{"beds": 2}]))
+        );
+        assert_eq!(service.done("GET", "aliases('live')", Value::Null).await["indexes"], json!([new]));
+        assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
+        // Once more there is nothing to do.
+        let again = mcp
+            .call("planIndexChange", json!({"indexName": "live", "body": wanted("live"), "apply": true}))
+            .await;
+        assert_eq!(again.json()["strategy"], "nothing");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_index_goes_if_it_is_not_to_be_kept_and_indexers_are_named() {
+    let service = filled("rows", 10).await;
+    alias(&service, "live", "rows").await;
+    let source = json!({"name": "files", "type": "azureblob", "container": {"name": "rows"},
+        "credentials": {"connectionString": "UseDevelopmentStorage=true"}});
+    service.done("POST", "datasources", source).await;
+    let indexer =
+        json!({"name": "loader", "dataSourceName": "files", "targetIndexName": "rows", "disabled": true});
+    service.done("POST", "indexers", indexer).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
+    let arguments = json!({"indexName": "rows", "body": wanted("rows"), "apply": true, "keepOld": false,
+        "newIndexName": "blue", "clientRequestId": "c"});
+    let told = mcp.call("planIndexChange", arguments).await.json();
+    assert_eq!(
+        (&told["applied"]["oldIndex"], &told["clientRequestId"]),
+        (&json!("deleted"), &json!("c")),
+        "{told:#}"
+    );
+    assert_eq!(names(&service).await, ["blue"]);
+    assert!(told["notes"].to_string().contains("loader"), "{told:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_copied_is_refused_before_anything_is_made() {
+    let service = Embedded::start().await;
+    let mut hidden = index("hotels");
+    hidden["fields"][1]["retrievable"] = false.into();
+    service.done("POST", "indexes", hidden.clone()).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let mut body = hidden.clone();
+    body["fields"][2]["sortable"] = false.into();
+    // Without an alias first.
+    let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.json();
+    assert_eq!(
+        (&plan["strategy"], &plan["notRetrievableFields"]),
+        (&json!("rebuildNeedsAlias"), &json!(["title"]))
+    );
+    alias(&service, "live", "hotels").await;
+    let refused =
+        mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true})).await;
+    let failure = refused.failure();
+    assert!(failure["message"].as_str().unwrap().contains("title"), "{failure:#}");
+    assert_eq!(failure["plan"]["strategy"], "rebuildBehindAlias");
+    assert!(refused.questions.is_empty());
+    assert_eq!(names(&service).await, ["hotels"]);
+    let wrong = mcp
+        .call("planIndexChange", json!({"indexName": "hotels", "body": body, "aliasName": "hotels"}))
+        .await;
+    assert_eq!(wrong.failure()["error"], "invalid_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_taken_is_refused_and_a_copy_that_was_left_is_gone_on_with() {
+    let service = filled("hotels", 5).await;
+    alias(&service, "live", "hotels").await;
+    service.done("POST", "indexes", index("other")).await;
+    service.done("POST", "indexes", wanted("left")).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let arguments = |new: &str| json!({"indexName": "hotels", "body": wanted("hotels"), "apply": true, "newIndexName": new});
+    let taken = mcp.call("planIndexChange", arguments("other")).await.failure();
+    assert_eq!(taken["error"], "conflict", "{taken:#}");
+    let done = mcp.call("planIndexChange", arguments("left")).await.json();
+    assert_eq!((&done["applied"]["indexName"], &done["applied"]["documents"]), (&json!("left"), &json!(5)));
+}
+
+/// A service with an index of 120 documents behind an alias. `refuse` says what goes wrong.
+async fn scripted(refuse: &'static str) -> (Scripted, Arc<AtomicBool>) {
+    let exists = Arc::new(AtomicBool::new(false));
+    let (there, uploaded) = (exists.clone(), AtomicUsize::new(0));
+    let searched = AtomicUsize::new(0);
+    let service = Scripted::start(move |method, path, body| {
+        let missing = (404, json!({"error": {"code": "", "message": "not found"}}));
+        match (method, path) {
+            ("GET", "/indexes('hotels')") => {
+                let mut hotels = index("hotels");
+                let is_done = uploaded.load(Ordering::SeqCst) == 120 && refuse == "changed";
+                hotels["@odata.etag"] = if is_done { "\"8\"" } else { "\"7\"" }.into();
+                (200, hotels)
+            }
+            ("GET", "/indexes") => (200, json!({"value": [{"name": "hotels"}]})),
+            ("GET", "/indexers") => (200, json!({"value": []})),
+            ("GET", "/aliases") => {
+                (200, json!({"value": [{"name": "live", "indexes": ["hotels"], "@odata.etag": "\"1\""}]}))
+            }
+            ("GET", "/aliases('live')") => {
+                let points_to = if refuse == "412" { "else" } else { "hotels" };
+                (200, json!({"name": "live", "indexes": [points_to], "@odata.etag": "\"2\""}))
+            }
+            ("PUT", "/aliases('live')") if refuse == "412" => {
+                (412, json!({"error": {"code": "", "message": "changed"}}))
+            }
+            ("PUT", "/aliases('live')") if refuse == "switch" => {
+                (400, json!({"error": {"code": "", "message": "no"}}))
+            }
+            ("PUT", "/aliases('live')") => (200, body),
+            ("PUT", "/indexes('hotels-v2')") => {
+                there.store(true, Ordering::SeqCst);
+                (201, body)
+            }
+            ("DELETE", "/indexes('hotels-v2')") => {
+                there.store(false, Ordering::SeqCst);
+                (204, Value::Null)
+            }
+            ("GET", "/indexes('hotels')/docs/$count") => (200, json!(120)),
+            ("GET", "/indexes('hotels-v2')/docs/$count") => (200, json!(uploaded.load(Ordering::SeqCst))),
+            ("POST", "/indexes('hotels')/docs/search.post.search")
+                if searched.fetch_add(1, Ordering::SeqCst) == 0 =>
+            {
+                (429, json!({"error": {"code": "", "message": "too many"}}))
+            }
+            ("POST", "/indexes('hotels')/docs/search.post.search") => {
+                let after = body["filter"].as_str().map_or(0, |filter| {
+                    filter.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() + 1
+                });
+                let top = usize::try_from(body["top"].as_u64().unwrap()).unwrap().min(if refuse == "slow" {
+                    1
+                } else {
+                    1000
+                });
+                let page: Vec<Value> =
+                    (after..120).take(top).map(|n| json!({"id": format!("k{n:03}")})).collect();
+                if refuse == "slow" {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                (200, json!({"value": page}))
+            }
+            ("POST", "/indexes('hotels-v2')/docs/search.index") => {
+                let keys: Vec<&str> =
+                    body["value"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+                // The first batch is too much for the service but for one document.
+                let is_first = uploaded.load(Ordering::SeqCst) == 0;
+                let outcome = |(n, key): (usize, &&str)| {
+                    let code = if refuse == "upload" && *key == "k100" {
+                        400
+                    } else if is_first && n > 0 {
+                        503
+                    } else {
+                        201
+                    };
+                    json!({"key": key, "status": code == 201, "statusCode": code, "errorMessage": "no"})
+                };
+                let outcomes: Vec<Value> = keys.iter().enumerate().map(outcome).collect();
+                let done = outcomes.iter().filter(|one| one["status"] == true).count();
+                uploaded.fetch_add(done, Ordering::SeqCst);
+                (207, json!({"value": outcomes}))
+            }
+            _ => missing,
+        }
+    })
+    .await;
+    (service, exists)
+}
+
+fn rebuild() -> Value {
+    json!({"indexName": "hotels", "body": wanted("hotels"), "apply": true})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_service_was_too_busy_for_is_sent_again() {
+    let (service, exists) = scripted("nothing").await;
+    let done =
+        Mcp::connect(&service.base, Era::Session).await.call("planIndexChange", rebuild()).await.json();
+    assert_eq!(done["applied"]["documents"], 120, "{done:#}");
+    assert!(exists.load(Ordering::SeqCst));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_goes_on_as_a_task_when_the_client_can() {
+    let service = filled("hotels", 7).await;
+    alias(&service, "live", "hotels").await;
+    let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
+    let mut mcp = Mcp::to(&server(&service.base, false), Era::Alone, can).await;
+    let called = mcp.call("planIndexChange", rebuild()).await;
+    assert_eq!((called.questions.len(), &called.result["resultType"]), (1, &json!("task")), "{called:?}");
+    for _ in 0..600 {
+        let now = mcp.request("tasks/get", json!({"taskId": called.result["taskId"]})).await;
+        if now["status"] == "completed" {
+            assert_eq!(now["result"]["structuredContent"]["applied"]["documents"], 7, "{now}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the task did not end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_before_the_switch_takes_the_new_index_back() {
+    for what in ["upload", "switch", "changed"] {
+        let (service, exists) = scripted(what).await;
+        let failure = Mcp::connect(&service.base, Era::Session)
+            .await
+            .call("planIndexChange", rebuild())
+            .await
+            .failure();
+        assert!(failure["rolledBack"].as_str().unwrap().contains("nothing has changed"), "{failure:#}");
+        assert!(!exists.load(Ordering::SeqCst), "{what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alias_that_somebody_else_has_changed_is_left_alone() {
+    let (service, exists) = scripted("412").await;
+    let failure =
+        Mcp::connect(&service.base, Era::Alone).await.call("planIndexChange", rebuild()).await.failure();
+    assert_eq!(
+        (&failure["error"], &failure["status"], &failure["currentETag"]),
+        (&json!("conflict"), &json!(412), &json!("\"2\""))
+    );
+    assert_eq!((&failure["newIndexName"], &failure["aliasPointsTo"]), (&json!("hotels-v2"), &json!("else")));
+    assert!(exists.load(Ordering::SeqCst), "both are kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_rebuild_takes_the_new_index_back() {
+    let (service, exists) = scripted("slow").await;
+    let mut mcp = Mcp::to(&server(&service.base, false), Era::Session, json!({})).await;
+    let id = mcp.begin("planIndexChange", &rebuild(), json!({})).await;
+    assert_eq!(mcp.next().await["method"], "notifications/progress");
+    assert!(exists.load(Ordering::SeqCst));
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    mcp.client.send(cancel.to_string()).await;
+    for _ in 0..200 {
+        if !exists.load(Ordering::SeqCst) {
+            assert_eq!(service.asked("PUT /aliases"), 0);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the new index is still there");
+}

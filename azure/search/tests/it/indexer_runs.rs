@@ -1,0 +1,284 @@
+//! `runIndexer` and `getIndexerStatus`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted, server};
+
+fn rows(count: usize) -> String {
+    (0..count).map(|n| format!("{{\"id\": \"r{n}\", \"n\": {n}}}\n")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
+    let service = Embedded::start().await;
+    service.blob("rows", "a.jsonl", &rows(25));
+    service.with_indexer(json!({})).await;
+    for (number, era) in BOTH.into_iter().enumerate() {
+        let mut mcp = Mcp::connect(&service.base, era).await;
+        service.blob(
+            "rows",
+            &format!("more{number}.jsonl"),
+            &format!("{{\"id\": \"m{number}\", \"n\": 1}}\n"),
+        );
+        let arguments = json!({"indexerName": "loader", "clientRequestId": "abc"});
+        let called = mcp.call("runIndexer", arguments).await;
+        let told = called.json();
+        assert_eq!(
+            (&told["status"], &told["itemsFailed"], &told["attached"]),
+            (&json!("success"), &json!(0), &json!(false))
+        );
+        // The first run takes both files, the second only the new one: neither is fooled by the run before it.
+        assert_eq!(told["itemsProcessed"], if number == 0 { 26 } else { 1 }, "{told}");
+        assert_eq!((&told["indexerName"], &told["clientRequestId"]), (&json!("loader"), &json!("abc")));
+        assert!(told["durationSeconds"].as_f64().unwrap() >= 0.0);
+        let steps = called.steps();
+        assert!(!steps.is_empty() && steps.is_sorted(), "{steps:?}");
+        assert!(called.questions.is_empty());
+    }
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let told = mcp.call("getIndexerStatus", json!({"indexerName": "loader", "history": 1})).await.json();
+    assert_eq!((&told["status"], &told["isRunning"]), (&json!("running"), &json!(false)), "{told}");
+    assert_eq!(
+        (told["history"].as_array().unwrap().len(), &told["history"][0]["itemsProcessed"]),
+        (1, &json!(26))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_fails_is_an_error_with_the_same_json() {
+    let service = Embedded::start().await;
+    service.blob("rows", "bad.jsonl", "{\"id\": \"1\", \"n\": \"no number\"}\n{\"id\": \"2\", \"n\": 2}\n");
+    service.with_indexer(json!({})).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
+    let told = mcp.call("runIndexer", json!({"indexerName": "loader"})).await.failure();
+    assert_eq!((&told["status"], &told["itemsFailed"]), (&json!("transientFailure"), &json!(1)), "{told}");
+    assert!(told["errors"][0]["message"].as_str().unwrap().contains("'n'"), "{told}");
+    assert!(told["errors"][0]["key"].is_string(), "{told}");
+    let missing = mcp.call("runIndexer", json!({"indexerName": "../../servicestats"})).await.failure();
+    assert_eq!(
+        (&missing["error"], &missing["status"]),
+        (&json!("resource_not_found"), &json!(404)),
+        "{missing}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_is_asked_for_and_its_trace_is_not_the_end() {
+    let service = Embedded::start().await;
+    service.blob("rows", "a.jsonl", &rows(3));
+    service.with_indexer(json!({})).await;
+    for era in BOTH {
+        let mut mcp = Mcp::connect(&service.base, era).await;
+        let called = mcp.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await;
+        assert_eq!(called.questions.len(), 1, "{called:?}");
+        assert_eq!(
+            (&called.json()["status"], &called.json()["itemsProcessed"]),
+            (&json!("success"), &json!(3))
+        );
+    }
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await.refuses();
+    let refused = mcp.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await;
+    assert!(refused.failure()["text"].as_str().unwrap().contains("did not agree"));
+    let status = service.done("GET", "indexers('loader')/search.status", Value::Null).await;
+    assert_eq!(status["lastResult"]["status"], "success", "nothing was reset: {status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn read_only_servers_do_not_offer_it() {
+    let mut mcp = Mcp::to(&server("http://127.0.0.1:9", true), Era::Session, json!({})).await;
+    let listed = mcp.request("tools/list", json!({})).await;
+    let names: Vec<&str> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["getIndexerStatus", "diagnoseIndexer", "planIndexChange"]);
+    for tool in listed["tools"].as_array().unwrap() {
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
+        for changing in ["apply", "run", "keepOld"] {
+            assert!(tool["inputSchema"]["properties"].get(changing).is_none(), "{tool}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_small() {
+    let mut mcp = Mcp::to(&server("http://127.0.0.1:9", false), Era::Session, json!({})).await;
+    let listed = mcp.request("tools/list", json!({})).await;
+    for tool in listed["tools"].as_array().unwrap() {
+        let bytes = tool.to_string().len();
+        println!("{}: {bytes} bytes", tool["name"]);
+        assert!(bytes <= 1228, "{bytes}: {tool}");
+    }
+}
+
+/// A run as the service tells of it.
+fn run(status: &str, start: &str, end: Option<&str>, items: u64) -> Value {
+    json!({"status": status, "startTime": start, "endTime": end, "itemsProcessed": items, "itemsFailed": 0,
+        "errors": [], "warnings": []})
+}
+
+fn status(overall: &str, last: &Value, history: &[Value]) -> Value {
+    json!({"name": "x", "status": overall, "lastResult": last, "executionHistory": history})
+}
+
+const OLD: &str = "2020-01-01T00:00:00Z";
+const OLD_END: &str = "2020-01-01T00:01:00Z";
+// After every time that a service of this test could have taken a run.
+const NEW: &str = "2100-01-01T00:00:00Z";
+const NEW_END: &str = "2100-01-01T00:00:09Z";
+
+/// A service whose `search.status` says one after the other, the last for ever.
+async fn saying(run_status: u16, says: Vec<(u16, Value)>) -> Scripted {
+    let looked = Arc::new(AtomicUsize::new(0));
+    Scripted::start(move |_, path, _| {
+        if path.ends_with("search.run") {
+            let error =
+                json!({"error": {"code": "", "message": "Another indexer invocation is in progress."}});
+            return (run_status, if run_status >= 400 { error } else { Value::Null });
+        }
+        let number = looked.fetch_add(1, Ordering::Relaxed).min(says.len() - 1);
+        says[number].clone()
+    })
+    .await
+}
+
+async fn told_of(service: &Scripted, arguments: Value) -> Value {
+    let called = Mcp::connect(&service.base, Era::Session).await.call("runIndexer", arguments).await;
+    let steps = called.steps();
+    assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "progress only rises: {steps:?}");
+    serde_json::from_str(called.text()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_lags_behind_does_not_end_the_wait() {
+    let old = run("success", OLD, Some(OLD_END), 7);
+    let before = (200, status("running", &old, std::slice::from_ref(&old)));
+    let during =
+        |items| (200, status("running", &run("inProgress", NEW, None, items), std::slice::from_ref(&old)));
+    let new = run("success", NEW, Some(NEW_END), 9);
+    let after = (200, status("running", &new, &[new.clone(), old.clone()]));
+    let busy = (503, json!({"error": {"code": "", "message": "busy"}}));
+    let says = vec![before.clone(), before.clone(), busy, during(2), during(1), during(5), after];
+    let told = told_of(&saying(202, says).await, json!({"indexerName": "x"})).await;
+    assert_eq!(
+        (&told["status"], &told["itemsProcessed"], &told["durationSeconds"]),
+        (&json!("success"), &json!(9), &json!(9.0))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_the_start_of_the_one_before_is_known_by_its_end() {
+    let old = run("success", OLD, Some(NEW), 7);
+    let new = run("transientFailure", OLD, Some(NEW_END), 1);
+    let says =
+        [&old, &old, &new].map(|last| (200, status("running", last, std::slice::from_ref(last)))).to_vec();
+    let told = told_of(&saying(202, says).await, json!({"indexerName": "x"})).await;
+    assert_eq!((&told["status"], &told["itemsProcessed"]), (&json!("transientFailure"), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_under_way_is_not_ours_unless_we_attach_to_it() {
+    let earlier = |status: &str, end| run(status, OLD, end, 3);
+    let ours = run("success", NEW, Some(NEW_END), 4);
+    let ended = earlier("success", Some(NEW));
+    let says = vec![
+        (200, status("running", &earlier("inProgress", None), &[])),
+        (200, status("running", &earlier("inProgress", None), &[])),
+        (200, status("running", &ended, std::slice::from_ref(&ended))),
+        (200, status("running", &ours, &[ours.clone(), ended.clone()])),
+    ];
+    let told = told_of(&saying(202, says.clone()).await, json!({"indexerName": "x"})).await;
+    assert_eq!((&told["itemsProcessed"], &told["attached"]), (&json!(4), &json!(false)));
+    let told = told_of(&saying(409, says).await, json!({"indexerName": "x"})).await;
+    assert_eq!((&told["itemsProcessed"], &told["attached"]), (&json!(3), &json!(true)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_run_is_found_behind_a_later_one() {
+    let ours = run("success", NEW, Some(NEW_END), 4);
+    let later = run("inProgress", "2100-01-01T00:01:00Z", None, 1);
+    let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &later, &[ours]))];
+    let told = told_of(&saying(202, says).await, json!({"indexerName": "x"})).await;
+    assert_eq!((&told["status"], &told["itemsProcessed"]), (&json!("success"), &json!(4)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_ended_before_ours_was_taken_is_not_ours() {
+    // The first look came too early to show it.
+    let earlier = run("success", "2021-01-01T00:00:00Z", Some("2021-01-01T00:00:05Z"), 3);
+    let ours = run("success", NEW, Some(NEW_END), 4);
+    let says = vec![
+        (200, status("running", &Value::Null, &[])),
+        (200, status("running", &earlier, std::slice::from_ref(&earlier))),
+        (200, status("running", &ours, &[ours.clone(), earlier.clone()])),
+    ];
+    let told = told_of(&saying(202, says).await, json!({"indexerName": "x"})).await;
+    assert_eq!(told["itemsProcessed"], 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_on_reset_and_on_an_indexer_that_is_broken() {
+    let old = run("success", OLD, Some(OLD_END), 7);
+    let reset = run("reset", NEW, Some(NEW), 0);
+    let before = (200, status("running", &old, &[]));
+    let says = vec![before.clone(), (200, status("running", &reset, &[]))];
+    assert_eq!(told_of(&saying(202, says).await, json!({"indexerName": "x"})).await["status"], "reset");
+    let says = vec![before, (200, status("error", &old, &[]))];
+    assert_eq!(told_of(&saying(202, says).await, json!({"indexerName": "x"})).await["status"], "error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_that_is_up_is_no_failure() {
+    let under_way = run("inProgress", NEW, None, 12);
+    let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
+    let service = saying(202, says).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let told = mcp.call("runIndexer", json!({"indexerName": "x", "timeoutSeconds": 1})).await.json();
+    assert_eq!(
+        (&told["status"], &told["timedOut"], &told["itemsProcessed"]),
+        (&json!("inProgress"), &json!(true), &json!(12))
+    );
+    assert!(told["next"].as_str().unwrap().contains("getIndexerStatus"));
+    let told = mcp.call("runIndexer", json!({"indexerName": "x", "wait": false})).await.json();
+    assert_eq!((&told["status"], &told["attached"]), (&json!("started"), &json!(false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_stops_the_polling() {
+    let under_way = run("inProgress", NEW, None, 1);
+    let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
+    let service = saying(202, says).await;
+    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let id = mcp.begin("runIndexer", &json!({"indexerName": "x"}), json!({})).await;
+    assert_eq!(mcp.next().await["method"], "notifications/progress");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    mcp.client.send(cancel.to_string()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let looked = service.asked("search.status");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(service.asked("search.status"), looked, "nobody looks any more");
+    assert_eq!(service.asked("search.run"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn goes_on_as_a_task() {
+    let service = Embedded::start().await;
+    service.blob("rows", "a.jsonl", &rows(5));
+    service.with_indexer(json!({})).await;
+    let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
+    let mut mcp = Mcp::to(&server(&service.base, false), Era::Alone, can).await;
+    let task = mcp.call("runIndexer", json!({"indexerName": "loader"})).await.result;
+    assert_eq!(task["resultType"], "task", "{task}");
+    for _ in 0..600 {
+        let now = mcp.request("tasks/get", json!({"taskId": task["taskId"]})).await;
+        if now["status"] == "completed" {
+            assert_eq!(now["result"]["structuredContent"]["itemsProcessed"], 5, "{now}");
+            return;
+        }
+        assert_eq!(now["status"], "working", "{now}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the task did not end");
+}

@@ -1,0 +1,127 @@
+//! A client that speaks either era, and answers questions.
+
+use bindpost_mcp_server::Server;
+use bindpost_mcp_server::testing::Client;
+use serde_json::{Value, json};
+
+/// How a client talks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// After a handshake, in a session: 2025-11-25.
+    Session,
+    /// Every request by itself: 2026-07-28.
+    Alone,
+}
+
+pub(crate) const ERAS: [Era; 2] = [Era::Session, Era::Alone];
+
+/// A client of a server in the same process.
+pub(crate) struct Talk {
+    client: Client,
+    era: Era,
+    last: u32,
+    /// What the user says when asked; without, the client cannot ask.
+    user: Option<bool>,
+    /// What the user was asked.
+    pub(crate) asked: Vec<String>,
+    /// Notifications that came meanwhile.
+    pub(crate) heard: Vec<Value>,
+}
+
+impl Talk {
+    pub(crate) async fn start(server: &Server, era: Era) -> Talk {
+        Talk::with(server, era, None).await
+    }
+
+    /// With a user who says yes or no to every question.
+    pub(crate) async fn with(server: &Server, era: Era, user: Option<bool>) -> Talk {
+        let client = Client::connect(server);
+        let mut talk = Talk { client, era, last: 0, user, asked: Vec::new(), heard: Vec::new() };
+        if era == Era::Session {
+            let hello = json!({"protocolVersion": "2025-11-25", "capabilities": talk.capabilities(),
+                "clientInfo": {"name": "test", "version": "1"}});
+            talk.request("initialize", hello).await.unwrap();
+            talk.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        }
+        talk
+    }
+
+    fn capabilities(&self) -> Value {
+        if self.user.is_some() { json!({"elicitation": {}}) } else { json!({}) }
+    }
+
+    /// Sends a request without waiting for anything.
+    pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> String {
+        self.last += 1;
+        let id = format!("{method}-{}", self.last);
+        if self.era == Era::Alone {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities(),
+            });
+        }
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.client.send(message.to_string()).await;
+        id
+    }
+
+    /// The next message of the server.
+    pub(crate) async fn next(&mut self) -> Value {
+        let wait = std::time::Duration::from_secs(60);
+        let message = tokio::time::timeout(wait, self.client.next()).await.expect("nothing came");
+        serde_json::from_slice(&message.expect("the server hung up")).unwrap()
+    }
+
+    /// The result of a request, with every question answered; or its error.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let mut id = self.send(method, params.clone()).await;
+        loop {
+            let mut message = self.next().await;
+            if message["method"] == "elicitation/create" {
+                let answer = self.answer(&message["params"]);
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer});
+                self.client.send(answer.to_string()).await;
+                continue;
+            }
+            if message["id"] != *id {
+                self.heard.push(message);
+                continue;
+            }
+            if message.get("error").is_some() {
+                return Err(message["error"].take());
+            }
+            let mut result = message["result"].take();
+            if result["resultType"] != "input_required" {
+                return Ok(result);
+            }
+            let mut again = params.clone();
+            again["requestState"] = result["requestState"].take();
+            for (key, question) in result["inputRequests"].as_object().unwrap() {
+                again["inputResponses"][key] = self.answer(&question["params"]);
+            }
+            id = self.send(method, again).await;
+        }
+    }
+
+    fn answer(&mut self, question: &Value) -> Value {
+        self.asked.push(question["message"].as_str().unwrap().to_owned());
+        match self.user {
+            Some(true) => json!({"action": "accept", "content": {"confirm": true}}),
+            _ => json!({"action": "decline"}),
+        }
+    }
+
+    /// Calls a tool: its structured content, or the JSON (or text) of its failure.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        let result = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await?;
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let parsed = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        if result["isError"] == true {
+            assert!(result.get("structuredContent").is_none(), "{result}");
+            return Err(parsed);
+        }
+        assert_eq!(result["structuredContent"], parsed);
+        Ok(parsed)
+    }
+}

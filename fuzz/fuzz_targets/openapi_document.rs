@@ -1,0 +1,51 @@
+//! Text → `Document`: a refusal that says what to do, or operations whose schemas are whole, fit for a validator, and
+//! short where they should be.
+
+#![no_main]
+
+use std::collections::HashSet;
+
+use bindpost_mcp_openapi::{Document, DocumentError, Purpose};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+fuzz_target!(|text: &str| {
+    let document = match Document::parse(text, "fuzz.yaml") {
+        Ok(document) => document,
+        Err(DocumentError::Invalid { place, problem, fix }) => {
+            assert!(!place.is_empty() && !problem.is_empty() && !fix.is_empty());
+            return;
+        }
+    };
+    let mut ids = HashSet::new();
+    for operation in &document.operations {
+        assert!(ids.insert(&operation.id), "two operations are called {}", operation.id);
+        let mut arguments = HashSet::new();
+        for parameter in &operation.parameters {
+            assert!(arguments.insert(&parameter.argument), "two arguments are called {}", parameter.argument);
+            check(&document, &parameter.schema);
+        }
+        for schema in operation.body.iter().map(|body| &body.schema) {
+            check(&document, schema);
+        }
+        for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
+            check(&document, schema);
+        }
+    }
+    for name in document.definitions.keys() {
+        compile(&document.definition(name).expect("it is there"));
+        document.subtypes(name);
+    }
+});
+
+fn check(document: &Document, schema: &Value) {
+    for purpose in [Purpose::Input, Purpose::Output] {
+        compile(&document.whole(schema, purpose));
+        compile(&document.short(schema, purpose, "fuzz"));
+    }
+}
+
+fn compile(schema: &Value) {
+    let built = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline().build(schema);
+    assert!(built.is_ok(), "{}: {schema}", built.err().map(|error| error.to_string()).unwrap_or_default());
+}

@@ -1,0 +1,103 @@
+//! Where a document says the service is, and what its paths lie below.
+
+use serde_json::Value;
+
+use super::read::Version;
+use super::sources::Spot;
+use crate::schema::normalise::Schemas;
+
+/// Where the paths of one document begin.
+#[derive(Debug, Default)]
+pub(super) struct Base {
+    pub(super) servers: Vec<String>,
+    /// The path of the first server.
+    pub(super) path: String,
+    /// What every path begins with, with variables: the part of `x-ms-parameterized-host` after the host.
+    pub(super) prefix: String,
+    /// The parameters that fill variables of the prefix.
+    pub(super) parameters: Vec<Spot>,
+}
+
+pub(super) fn base(schemas: &mut Schemas, root: usize, version: Version) -> Base {
+    let Some(file) = schemas.sources.file(root).map(|source| source.value.clone()) else {
+        return Base::default();
+    };
+    let mut base = Base::default();
+    match version {
+        Version::Swagger2 => {
+            let path = file.get("basePath").and_then(Value::as_str).unwrap_or_default().trim_end_matches('/');
+            let host = file.get("host").and_then(Value::as_str).unwrap_or_default();
+            let schemes: Vec<&str> = file
+                .get("schemes")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let mut schemes: Vec<&str> =
+                schemes.into_iter().filter(|scheme| matches!(*scheme, "http" | "https")).collect();
+            // A key must not travel in the clear if it need not.
+            schemes.sort_by_key(|scheme| *scheme != "https");
+            if schemes.is_empty() {
+                schemes.push("https");
+            }
+            if !host.is_empty() && !host.contains(['{', '/', ' ']) {
+                base.servers.extend(schemes.iter().map(|scheme| format!("{scheme}://{host}{path}")));
+            } else if !path.is_empty() {
+                base.servers.push(path.to_owned());
+            }
+        }
+        Version::OpenApi3 => {
+            let servers = file.get("servers").and_then(Value::as_array);
+            base.servers.extend(servers.into_iter().flatten().filter_map(server));
+        }
+    }
+    base.path = base.servers.first().map(|server| path_of(server)).unwrap_or_default();
+    if let Some(host) = file.get("x-ms-parameterized-host") {
+        let template = host.get("hostTemplate").and_then(Value::as_str).unwrap_or_default();
+        let rest = template.split_once("://").map_or(template, |(_, rest)| rest);
+        base.prefix = rest
+            .find('/')
+            .and_then(|start| rest.get(start..))
+            .unwrap_or_default()
+            .trim_end_matches('/')
+            .to_owned();
+        let parameters = host.get("parameters").and_then(Value::as_array).map_or(0, Vec::len);
+        for index in 0..parameters {
+            let pointer = ["x-ms-parameterized-host".to_owned(), "parameters".to_owned(), index.to_string()];
+            base.parameters.push(Spot { file: root, pointer: pointer.to_vec() });
+        }
+    }
+    base
+}
+
+/// The address of a server, its variables filled with what the document proposes.
+fn server(server: &Value) -> Option<String> {
+    let mut url = server.get("url")?.as_str()?.trim().to_owned();
+    for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
+        let value = match variable.get("default") {
+            Some(Value::String(value)) => value.clone(),
+            Some(Value::Number(value)) => value.to_string(),
+            _ => continue,
+        };
+        url = url.replace(&format!("{{{name}}}"), &value);
+    }
+    let url = url.trim_end_matches('/');
+    (!url.contains(['{', '}']) && !url.is_empty()).then(|| url.to_owned())
+}
+
+/// The path of an address.
+fn path_of(server: &str) -> String {
+    match server.split_once("://") {
+        Some((_, rest)) => rest.find('/').and_then(|start| rest.get(start..)).unwrap_or_default().to_owned(),
+        None => server.to_owned(),
+    }
+}
+
+/// An address without its path; nothing if it has only a path.
+pub(super) fn origin(server: &str) -> String {
+    match server.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", rest.split('/').next().unwrap_or_default()),
+        None => String::new(),
+    }
+}

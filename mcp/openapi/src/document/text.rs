@@ -1,0 +1,213 @@
+//! Text → JSON values, whether it is JSON or YAML, within limits, and with the order of the paths.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::document::DocumentError;
+
+/// The deepest nesting that is read. Everything after this may recurse over a value.
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// What a text says.
+pub(super) struct Parsed {
+    pub(super) value: Value,
+    /// The keys of `paths`, and the keys below each, as they were written. Objects forget the order of their members.
+    pub(super) order: Vec<(String, Vec<String>)>,
+}
+
+/// Parses a text. JSON is tried first if it looks like JSON, as its parser is faster and says more.
+pub(super) fn parse(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with(['{', '[']) { parse_json(text, name) } else { parse_yaml(text, name) }
+}
+
+fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+    let mut order = Vec::new();
+    let mut input = serde_json::Deserializer::from_str(text);
+    let parsed = Node { depth: 0, role: Role::Root, order: &mut order }
+        .deserialize(&mut input)
+        .and_then(|value| input.end().map(|()| value));
+    match parsed {
+        Ok(value) => Ok(Parsed { value, order }),
+        // A flow mapping of YAML looks like JSON at first.
+        Err(error) => {
+            let is_yaml = (name.ends_with(".yaml") || name.ends_with(".yml")) && error.is_syntax();
+            if is_yaml && let Ok(parsed) = parse_yaml(text, name) {
+                return Ok(parsed);
+            }
+            Err(DocumentError::invalid(
+                format!("{name}:{}:{}", error.line(), error.column()),
+                format!("this is not valid JSON: {error}"),
+                "correct the file at that line and column",
+            ))
+        }
+    }
+}
+
+fn parse_yaml(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+    // A file is at most 64 MiB; what its aliases expand to is bounded apart from it.
+    let budget = serde_saphyr::budget! {
+        max_events: 24_000_000,
+        max_nodes: 12_000_000,
+        max_depth: MAX_DEPTH,
+        flow_nesting_limit: MAX_DEPTH,
+        max_total_scalar_bytes: 128 * 1024 * 1024,
+        max_documents: 1,
+        max_inclusion_depth: 0,
+    };
+    let options = serde_saphyr::options! {
+        budget: budget,
+        strict_booleans: true,
+        no_schema: false,
+        with_snippet: false,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    };
+    let mut order = Vec::new();
+    let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |input| {
+        Node { depth: 0, role: Role::Root, order: &mut order }.deserialize(input)
+    });
+    match parsed {
+        Ok(value) => Ok(Parsed { value, order }),
+        Err(error) => {
+            let place = match error.location() {
+                Some(location) => format!("{name}:{}:{}", location.line(), location.column()),
+                None => name.to_owned(),
+            };
+            Err(DocumentError::invalid(
+                place,
+                format!("this is not valid YAML, or too much of it: {error}"),
+                "correct the file at that place; aliases may not expand to millions of values",
+            ))
+        }
+    }
+}
+
+/// Which part of a document a value is, as far as its order matters.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Root,
+    Paths,
+    PathItem,
+    Other,
+}
+
+struct Node<'a> {
+    depth: usize,
+    role: Role,
+    order: &'a mut Vec<(String, Vec<String>)>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Value, D::Error> {
+        input.deserialize_any(self)
+    }
+}
+
+impl Node<'_> {
+    fn child<E: serde::de::Error>(&mut self, role: Role) -> Result<Node<'_>, E> {
+        if self.depth >= MAX_DEPTH {
+            return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        Ok(Node { depth: self.depth + 1, role, order: self.order })
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
+        Ok(Number::from_i128(value).map_or_else(|| Value::String(value.to_string()), Value::Number))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
+        Ok(Number::from_u128(value).map_or_else(|| Value::String(value.to_string()), Value::Number))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // JSON has no infinity, which YAML has; as a bound it says nothing.
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, input: D) -> Result<Value, D::Error> {
+        self.deserialize(input)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, input: D) -> Result<Value, D::Error> {
+        self.deserialize(input)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(self.child(Role::Other)?)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        // A key of YAML is whatever a value is: `200:` is a number.
+        while let Some(key) = entries.next_key_seed(self.child(Role::Other)?)? {
+            let key = match key {
+                Value::String(key) => key,
+                Value::Number(key) => key.to_string(),
+                Value::Bool(key) => key.to_string(),
+                Value::Null => "null".to_owned(),
+                _ => return Err(A::Error::custom("a key is a list or a mapping")),
+            };
+            let role = match self.role {
+                Role::Root if key == "paths" => Role::Paths,
+                Role::Paths => {
+                    self.order.push((key.clone(), Vec::new()));
+                    Role::PathItem
+                }
+                Role::PathItem => {
+                    if let Some((_, keys)) = self.order.last_mut() {
+                        keys.push(key.clone());
+                    }
+                    Role::Other
+                }
+                _ => Role::Other,
+            };
+            let value = entries.next_value_seed(self.child(role)?)?;
+            members.insert(key, value);
+        }
+        Ok(Value::Object(members))
+    }
+}

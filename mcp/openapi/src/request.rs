@@ -1,0 +1,234 @@
+//! Arguments of a call → the request to the service.
+//!
+//! Whatever the arguments are, they stay where the operation has a place for them: a value cannot leave its segment of
+//! the path, its parameter of the query, its header.
+
+mod body;
+mod multipart;
+mod path;
+mod value;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde_json::{Map, Value};
+
+use crate::operation::{Operation, Parameter, Place, Status, Style};
+use crate::upstream::Outgoing;
+use value::{Encoding, pairs, written};
+
+/// Headers that are ours to set: those of the connection, and those that say who we are.
+const OURS: [&str; 14] = [
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why no request can be made of arguments. The texts are for the model: they name the argument and the way out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The operation needs it.
+    #[error("`{0}` is needed and was not given")]
+    Missing(String),
+    /// The operation does not know it.
+    #[error("there is no argument `{argument}`; {instead}")]
+    #[allow(missing_docs, reason = "the message says it")]
+    Unknown { argument: String, instead: String },
+    /// It cannot be sent.
+    #[error("`{argument}` {problem}")]
+    #[allow(missing_docs, reason = "the message says it")]
+    Unusable { argument: String, problem: String },
+    /// The document describes no request that can be made.
+    #[error("this operation cannot be called: {0}")]
+    Operation(String),
+}
+
+impl RequestError {
+    fn unusable(argument: &str, problem: impl Into<String>) -> RequestError {
+        RequestError::Unusable { argument: argument.to_owned(), problem: problem.into() }
+    }
+}
+
+/// The name of the argument that holds the body: `body`, unless a parameter has that name.
+pub fn body_argument(operation: &Operation) -> &'static str {
+    let free = |name: &&&str| operation.parameters.iter().all(|parameter| parameter.argument != **name);
+    ["body", "requestBody"].iter().find(free).copied().unwrap_or("bodyOfRequest")
+}
+
+/// The request of a call with these arguments.
+///
+/// Arguments that are `null` count as not given. Values are not checked against schemas here.
+pub fn outgoing(operation: &Operation, arguments: &Map<String, Value>) -> Result<Outgoing, RequestError> {
+    check_names(operation, arguments)?;
+    let given = |parameter: &Parameter| arguments.get(&parameter.argument).filter(|value| !value.is_null());
+    let mut query = Vec::new();
+    let mut cookies = Vec::new();
+    let mut headers = HeaderMap::new();
+    for parameter in &operation.parameters {
+        let ours = parameter.place == Place::Header && is_ours(&parameter.name);
+        let Some(value) = given(parameter) else {
+            if parameter.required && !ours || parameter.place == Place::Path {
+                return Err(RequestError::Missing(parameter.argument.clone()));
+            }
+            continue;
+        };
+        if let Some(name) = foreign(operation, parameter, value) {
+            let problem = format!("has a member `{name}`, which is a parameter of its own; remove it");
+            return Err(RequestError::unusable(&parameter.argument, problem));
+        }
+        match parameter.place {
+            Place::Path => {}
+            Place::Query => query.extend(pairs(parameter, value)),
+            Place::Cookie => cookies.extend(pairs(parameter, value)),
+            Place::Header if ours => {
+                let problem = "is a header that this server sets by itself; leave it out";
+                return Err(RequestError::unusable(&parameter.argument, problem));
+            }
+            Place::Header => {
+                let (name, value) = header(parameter, value)?;
+                headers.insert(name, value);
+            }
+        }
+    }
+    let mut path = path::filled(operation, given)?;
+    if !query.is_empty() {
+        path.push(if path.contains('?') { '&' } else { '?' });
+        path.push_str(&query.join("&"));
+    }
+    if !cookies.is_empty() {
+        let value = HeaderValue::from_str(&cookies.join("; "));
+        headers.insert(header::COOKIE, value.map_err(|error| RequestError::Operation(error.to_string()))?);
+    }
+    if !headers.contains_key(header::ACCEPT) {
+        headers.insert(header::ACCEPT, accepted(operation));
+    }
+    let body = match &operation.body {
+        Some(body) => body::written(body, body_argument(operation), arguments, &mut headers)?,
+        None => None,
+    };
+    let repeatable = operation.hints.read_only || operation.hints.idempotent;
+    Ok(Outgoing { method: operation.method.clone(), path, headers, body, repeatable })
+}
+
+/// The member of an object that would be written as if it were another parameter.
+fn foreign<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -> Option<&'a str> {
+    if !matches!(parameter.place, Place::Query | Place::Cookie)
+        || !parameter.explode
+        || matches!(parameter.style, Style::DeepObject | Style::Json)
+    {
+        return None;
+    }
+    let is_other = |name: &str| {
+        operation.parameters.iter().any(|other| {
+            other.place == parameter.place && other.name == name && other.argument != parameter.argument
+        })
+    };
+    value.as_object()?.keys().map(String::as_str).find(|name| is_other(name))
+}
+
+fn is_ours(name: &str) -> bool {
+    OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+}
+
+fn check_names(operation: &Operation, arguments: &Map<String, Value>) -> Result<(), RequestError> {
+    let body = operation.body.is_some().then(|| body_argument(operation));
+    let mut known: Vec<&str> =
+        operation.parameters.iter().map(|parameter| parameter.argument.as_str()).collect();
+    known.extend(body);
+    let Some(unknown) = arguments.keys().find(|name| !known.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let instead = match nearest(unknown, &known) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "this operation takes none".to_owned(),
+        None => format!("this operation takes {}", known.join(", ")),
+    };
+    Err(RequestError::Unknown { argument: unknown.chars().take(100).collect(), instead })
+}
+
+/// The name that was probably meant: the one with the fewest letters to change, if those are few.
+fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |text: &str| -> Vec<char> {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect()
+    };
+    let wrong = plain(wrong);
+    let ranked = known.iter().map(|name| (changes(&wrong, &plain(name)), *name));
+    ranked.min().filter(|(changes, name)| *changes <= (name.len() / 3).max(1)).map(|(_, name)| name)
+}
+
+/// How many letters have to be added, removed or replaced to make one name of the other.
+fn changes(one: &[char], other: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (made, a) in one.iter().enumerate() {
+        let mut left = made + 1;
+        let mut next = vec![left];
+        for (b, above) in other.iter().zip(row.windows(2)) {
+            let &[diagonal, above] = above else { continue };
+            left = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderValue), RequestError> {
+    let name = HeaderName::from_bytes(parameter.name.as_bytes()).map_err(|_| {
+        RequestError::Operation(format!("its parameter `{}` is no name of a header", parameter.name))
+    })?;
+    let text = written(parameter, value, Encoding::Plain);
+    if text.chars().any(|c| c.is_control() && c != '\t') {
+        let problem = "goes into a header and has a line break or another control character; remove it";
+        return Err(RequestError::unusable(&parameter.argument, problem));
+    }
+    let value = HeaderValue::from_str(&text)
+        .map_err(|_| RequestError::unusable(&parameter.argument, "cannot be written as a header"))?;
+    Ok((name, value))
+}
+
+/// The media types that the operation's answers come in, those of its success first.
+fn accepted(operation: &Operation) -> HeaderValue {
+    let of = |good: bool| {
+        let is_good = |status| match status {
+            Status::Exactly(status) => (200..300).contains(&status),
+            Status::Class(class) => class == 2,
+            Status::Default => false,
+        };
+        operation.responses.iter().filter(move |response| is_good(response.status) == good)
+    };
+    let mut types: Vec<&str> = Vec::new();
+    for found in of(true).chain(of(false)).filter_map(|response| response.content_type.as_deref()) {
+        if !types.contains(&found) && types.len() < 8 {
+            types.push(found);
+        }
+    }
+    let some = if types.is_empty() { "application/json, */*;q=0.5".to_owned() } else { types.join(", ") };
+    HeaderValue::from_str(&some).unwrap_or_else(|_| HeaderValue::from_static("*/*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let known = ["indexName", "select", "$filter", "x-ms-client-request-id"];
+        assert_eq!(nearest("index_name", &known), Some("indexName"));
+        assert_eq!(nearest("filter", &known), Some("$filter"));
+        assert_eq!(nearest("selct", &known), Some("select"));
+        assert_eq!(nearest("colour", &known), None);
+        assert_eq!(nearest("", &known), None);
+        assert_eq!(nearest("x", &[]), None);
+        assert_eq!(nearest(&"i".repeat(100_000), &known), None);
+    }
+}

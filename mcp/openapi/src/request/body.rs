@@ -1,0 +1,91 @@
+//! The body of a request.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::{Map, Value};
+
+use super::value::{Encoding, encoded, plain};
+use super::{RequestError, multipart};
+use crate::operation::{Body, Media};
+
+/// Base64 as people write it: padded or not.
+const LENIENT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+
+/// The body as bytes, and its media type among the headers.
+pub(super) fn written(
+    body: &Body,
+    argument: &str,
+    arguments: &Map<String, Value>,
+    headers: &mut HeaderMap,
+) -> Result<Option<Bytes>, RequestError> {
+    let value = match arguments.get(argument) {
+        // A body that is needed may be `null` itself.
+        Some(Value::Null) if body.required && body.media == Media::Json => &Value::Null,
+        Some(Value::Null) | None if body.required => return Err(RequestError::Missing(argument.to_owned())),
+        Some(Value::Null) | None => return Ok(None),
+        Some(value) => value,
+    };
+    let mut content_type = body.content_type.clone();
+    let written: Vec<u8> = match body.media {
+        Media::Json => value.to_string().into_bytes(),
+        Media::Form => form(members(argument, value)?).into_bytes(),
+        Media::Multipart => {
+            let written = multipart::written(argument, members(argument, value)?, &body.schema)?;
+            content_type = written.content_type(&content_type);
+            written.body
+        }
+        Media::Text => match value {
+            Value::Array(_) | Value::Object(_) => {
+                return Err(RequestError::unusable(argument, "must be text; give a string"));
+            }
+            _ => plain(value).into_bytes(),
+        },
+        Media::Binary => binary(argument, value)?,
+    };
+    let content_type = HeaderValue::from_str(&content_type).map_err(|_| {
+        RequestError::Operation("its body has a media type that no header can hold".to_owned())
+    })?;
+    headers.insert(header::CONTENT_TYPE, content_type);
+    Ok(Some(written.into()))
+}
+
+/// Bytes, given in base64: as a string, or as an object with a member `base64`.
+pub(super) fn binary(argument: &str, value: &Value) -> Result<Vec<u8>, RequestError> {
+    let text = value.as_str().or_else(|| value.get("base64")?.as_str());
+    let text =
+        text.ok_or_else(|| RequestError::unusable(argument, "must be bytes; give a string in base64"))?;
+    let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    STANDARD
+        .decode(&text)
+        .or_else(|_| URL_SAFE.decode(&text))
+        .map_err(|_| RequestError::unusable(argument, "is not base64; encode the bytes and give them again"))
+}
+
+fn members<'a>(argument: &str, value: &'a Value) -> Result<&'a Map<String, Value>, RequestError> {
+    value
+        .as_object()
+        .ok_or_else(|| RequestError::unusable(argument, "must be an object, with a member per field"))
+}
+
+/// Fields as `a=b&c=d`: an item per field for lists, JSON for objects.
+fn form(members: &Map<String, Value>) -> String {
+    let mut pieces = Vec::new();
+    for (name, value) in members {
+        let mut field = |value: &Value| {
+            let (name, value) = (encoded(name, Encoding::Strict), encoded(&plain(value), Encoding::Strict));
+            pieces.push(format!("{name}={value}"));
+        };
+        match value {
+            Value::Null => {}
+            Value::Array(items) => items.iter().filter(|item| !item.is_null()).for_each(field),
+            _ => field(value),
+        }
+    }
+    pieces.join("&")
+}

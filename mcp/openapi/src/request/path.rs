@@ -1,0 +1,135 @@
+//! The path of a request: the operation's, with its variables filled.
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::Value;
+
+use super::RequestError;
+use super::value::{Encoding, written};
+use crate::operation::{Operation, Parameter, Place};
+use crate::upstream::is_dots;
+
+/// What cannot stand in a path. Percent signs can: documents write paths encoded already.
+const LITERAL: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
+
+/// The operation's path with its variables filled, encoded, with a leading `/`; with the query that the document writes
+/// behind it, if any.
+pub(super) fn filled<'a>(
+    operation: &'a Operation,
+    given: impl Fn(&Parameter) -> Option<&'a Value>,
+) -> Result<String, RequestError> {
+    let whole = operation.path.split('#').next().unwrap_or_default();
+    let (template, query) = match whole.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (whole, None),
+    };
+    let mut path = String::with_capacity(template.len() + 32);
+    for segment in template.trim_start_matches('/').split('/') {
+        path.push('/');
+        let start = path.len();
+        let last = fill(operation, segment, &given, &mut path)?;
+        // What came out is looked at, too: variables beside each other, or beside dots, can make dots together.
+        if let Some(parameter) = last
+            && path.get(start..).is_none_or(|made| made.is_empty() || is_dots(made))
+        {
+            return Err(unusable(parameter));
+        }
+    }
+    if let Some(query) = query {
+        path.push('?');
+        path.extend(utf8_percent_encode(query, LITERAL));
+    }
+    Ok(path)
+}
+
+/// Appends one segment; gives its last variable.
+fn fill<'o, 'a>(
+    operation: &'o Operation,
+    segment: &str,
+    given: &impl Fn(&Parameter) -> Option<&'a Value>,
+    path: &mut String,
+) -> Result<Option<&'o Parameter>, RequestError> {
+    let mut last = None;
+    let mut rest = segment;
+    while let Some((before, variable)) = rest.split_once('{') {
+        let Some((name, after)) = variable.split_once('}') else { break };
+        let parameter = operation
+            .parameters
+            .iter()
+            .find(|parameter| parameter.place == Place::Path && parameter.name == name)
+            .ok_or_else(|| {
+                RequestError::Operation(format!("its path has a variable `{name}` that no parameter fills"))
+            })?;
+        let value = given(parameter).ok_or_else(|| RequestError::Missing(parameter.argument.clone()))?;
+        check(parameter, value)?;
+        path.extend(utf8_percent_encode(before, LITERAL));
+        // A key in quotation marks, as OData writes it: `indexes('name')`.
+        let quoted = before.ends_with('\'') && after.starts_with('\'');
+        let encoding = if quoted { Encoding::Quoted } else { Encoding::Strict };
+        let text = written(parameter, value, encoding);
+        if text.is_empty() {
+            return Err(RequestError::unusable(
+                &parameter.argument,
+                "is empty, and is part of a path; give a value",
+            ));
+        }
+        path.push_str(&text);
+        last = Some(parameter);
+        rest = after;
+    }
+    path.extend(utf8_percent_encode(rest, LITERAL));
+    Ok(last)
+}
+
+/// Refuses values that no encoding makes safe: services decode paths before they look at dots, some of them twice.
+fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
+    match value {
+        Value::String(text) => {
+            if text.chars().any(char::is_control) {
+                let problem = "is part of a path and has a control character; remove it";
+                return Err(RequestError::unusable(&parameter.argument, problem));
+            }
+            if is_dots(text) || climbs(text) {
+                return Err(unusable(parameter));
+            }
+            Ok(())
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| check(parameter, item)),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+            check(parameter, &Value::String(name.clone()))?;
+            check(parameter, member)
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text, read as a path, goes up.
+fn climbs(text: &str) -> bool {
+    let mut text = text.to_owned();
+    for _ in 0..3 {
+        if text.split(['/', '\\']).any(|piece| piece == "..") {
+            return true;
+        }
+        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    text.split(['/', '\\']).any(|piece| piece == "..")
+}
+
+fn unusable(parameter: &Parameter) -> RequestError {
+    let problem =
+        "is part of a path and cannot be `.` or `..`, or go up to another folder; give a plain name";
+    RequestError::unusable(&parameter.argument, problem)
+}

@@ -1,0 +1,360 @@
+//! Schemas of any document version → JSON Schema 2020-12 with `#/$defs/NAME`, neutral as to direction.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::names::{Names, definitions_of};
+use super::{is_alias, reference_to};
+use crate::document::sources::{Sources, Spot};
+
+/// How deep a chain of definitions may be that need each other first. What is deeper stays a reference.
+const MAX_CHAIN: usize = 100;
+/// How many warnings are kept.
+const MAX_WARNINGS: usize = 200;
+
+/// The schemas of a document while it is read.
+pub(crate) struct Schemas {
+    pub(crate) sources: Sources,
+    pub(super) names: Names,
+    /// Definitions that are normalised.
+    pub(super) done: BTreeMap<String, Value>,
+    /// Definitions that are being normalised, outermost first.
+    pub(super) doing: Vec<String>,
+    waiting: Vec<String>,
+    /// What is known of a definition besides its schema.
+    pub(super) facts: HashMap<String, Facts>,
+    references: HashMap<(usize, String), Option<String>>,
+    pub(super) patterns: HashMap<String, bool>,
+    /// Members that were copied by merging; bounded, as definitions can be made to copy without end.
+    pub(super) copied: usize,
+    depth: usize,
+    warned: HashSet<String>,
+    unsaid: usize,
+}
+
+/// What inheritance needs to know of a definition.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// The definitions it extends.
+    pub(super) parents: Vec<String>,
+    /// `x-ms-discriminator-value`
+    pub(super) value: Option<String>,
+}
+
+/// Where a schema is, for messages.
+pub(crate) struct Trail<'a> {
+    spot: &'a Spot,
+    up: Option<&'a Trail<'a>>,
+    token: &'a str,
+}
+
+impl<'a> Trail<'a> {
+    pub(crate) fn new(spot: &'a Spot) -> Trail<'a> {
+        Trail { spot, up: None, token: "" }
+    }
+
+    pub(crate) fn down(&'a self, token: &'a str) -> Trail<'a> {
+        Trail { spot: self.spot, up: Some(self), token }
+    }
+
+    pub(crate) fn file(&self) -> usize {
+        self.spot.file
+    }
+
+    fn is_top(&self) -> bool {
+        self.up.is_none()
+    }
+
+    pub(crate) fn spot(&self) -> Spot {
+        let mut tokens = Vec::new();
+        let mut trail = self;
+        while let Some(up) = trail.up {
+            tokens.push(trail.token.to_owned());
+            trail = up;
+        }
+        tokens.reverse();
+        let mut spot = self.spot.clone();
+        spot.pointer.extend(tokens);
+        spot
+    }
+}
+
+impl Schemas {
+    pub(crate) fn new(sources: Sources) -> Schemas {
+        let names = Names::of_roots(&sources);
+        let waiting = names.all();
+        Schemas {
+            sources,
+            names,
+            done: BTreeMap::new(),
+            doing: Vec::new(),
+            waiting,
+            facts: HashMap::new(),
+            references: HashMap::new(),
+            patterns: HashMap::new(),
+            copied: 0,
+            depth: 0,
+            warned: HashSet::new(),
+            unsaid: 0,
+        }
+    }
+
+    /// Notes something that was passed over, once.
+    pub(crate) fn warn(&mut self, spot: &Spot, problem: &str) {
+        let key = format!("{}:{problem}", spot.file);
+        if self.warned.contains(&key) {
+            return;
+        }
+        if self.warned.len() >= MAX_WARNINGS {
+            self.unsaid += 1;
+            return;
+        }
+        self.warned.insert(key);
+        let place = self.sources.describe(spot);
+        self.sources.warnings.push(format!("{place}: {problem}"));
+    }
+
+    /// Every warning so far.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        let mut warnings = std::mem::take(&mut self.sources.warnings);
+        if self.unsaid > 0 {
+            warnings.push(format!("and {} more like these", self.unsaid));
+        }
+        warnings
+    }
+
+    /// Cuts circles that say nothing; see [`super::cycles`]. Says where it did.
+    pub(crate) fn cut_circles(&mut self) -> Vec<String> {
+        let places: Vec<String> = super::cycles::cut(&mut self.done)
+            .into_iter()
+            .map(|name| match self.names.spot(&name) {
+                Some(spot) if spot.file != usize::MAX => self.sources.describe(spot),
+                _ => name,
+            })
+            .collect();
+        let problem =
+            "its definition leads back to itself and says nothing, so it is left open; describe what it is";
+        places.into_iter().map(|place| format!("{place}: {problem}")).collect()
+    }
+
+    /// The finished definitions.
+    pub(crate) fn take_definitions(&mut self) -> BTreeMap<String, Value> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Normalises every definition that was named or referred to.
+    pub(crate) fn define_all(&mut self) {
+        let mut scanned: HashSet<usize> = self.sources.roots().iter().copied().collect();
+        loop {
+            while let Some(name) = self.waiting.pop() {
+                self.define(&name);
+            }
+            // A file that is only referred to may hold subtypes of what is known.
+            for file in (0..self.sources.len()).filter(|file| scanned.insert(*file)) {
+                for spot in definitions_of(&self.sources, file) {
+                    let extends = |value: &Value| value.get("allOf").is_some_and(Value::is_array);
+                    if self.sources.value(&spot).is_some_and(extends) {
+                        let name = self.names.of(&spot);
+                        self.waiting.push(name);
+                    }
+                }
+            }
+            if self.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The normalised definition, made now if it can be.
+    pub(super) fn defined(&mut self, name: &str) -> Option<&Value> {
+        if !self.done.contains_key(name) {
+            if self.depth > MAX_CHAIN || self.doing.iter().any(|doing| doing == name) {
+                return None;
+            }
+            self.define(name);
+        }
+        self.done.get(name)
+    }
+
+    fn define(&mut self, name: &str) {
+        if self.done.contains_key(name) || self.doing.iter().any(|doing| doing == name) {
+            return;
+        }
+        let Some(spot) = self.names.spot(name).cloned() else { return };
+        let Some(file) = self.sources.file(spot.file).map(|source| source.value.clone()) else { return };
+        let found = spot.pointer.iter().try_fold(&*file, |value, token| match value {
+            Value::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get(index)),
+            value => value.get(token),
+        });
+        self.doing.push(name.to_owned());
+        let facts = found.map(|value| self.facts_of(value, spot.file)).unwrap_or_default();
+        self.facts.insert(name.to_owned(), facts);
+        let schema = found.map_or(Value::Bool(true), |value| self.normalise(value, &Trail::new(&spot)));
+        // Members beside a definition are added to it, so it is an object.
+        let schema = match schema {
+            Value::Bool(true) => json!({}),
+            Value::Bool(false) => json!({"not": {}}),
+            schema => schema,
+        };
+        self.done.insert(name.to_owned(), schema);
+        self.doing.pop();
+    }
+
+    fn facts_of(&mut self, value: &Value, file: usize) -> Facts {
+        let parts = value.get("allOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let references: Vec<String> =
+            parts.iter().filter_map(crate::document::sources::reference_of).map(str::to_owned).collect();
+        let spot = Spot { file, pointer: Vec::new() };
+        let trail = Trail::new(&spot);
+        let parents = references.iter().filter_map(|reference| self.reference(reference, &trail)).collect();
+        let value = match value.get("x-ms-discriminator-value") {
+            Some(Value::String(value)) => Some(value.clone()),
+            Some(Value::Number(value)) => Some(value.to_string()),
+            _ => None,
+        };
+        Facts { parents, value }
+    }
+
+    /// The name of the definition that a reference leads to; the reason is given once.
+    fn resolve(&mut self, file: usize, reference: &str) -> Result<String, Option<String>> {
+        let key = (file, reference.to_owned());
+        if let Some(known) = self.references.get(&key) {
+            return known.clone().ok_or(None);
+        }
+        let target = self.sources.target(file, reference);
+        let found = target.and_then(|target| self.sources.find(&target));
+        match found {
+            Ok(spot) => {
+                let name = self.names.of(&spot);
+                if !self.done.contains_key(&name) {
+                    self.waiting.push(name.clone());
+                }
+                self.references.insert(key, Some(name.clone()));
+                Ok(name)
+            }
+            Err(reason) => {
+                self.references.insert(key, None);
+                Err(Some(reason))
+            }
+        }
+    }
+
+    /// The definition of a reference; one that leads nowhere is noted.
+    pub(super) fn reference(&mut self, reference: &str, trail: &Trail<'_>) -> Option<String> {
+        match self.resolve(trail.file(), reference) {
+            Ok(name) => Some(name),
+            Err(Some(reason)) => {
+                self.warn(&trail.spot(), &format!("`{reference}` is left open: {reason}"));
+                None
+            }
+            // It was said where it was met first.
+            Err(None) => None,
+        }
+    }
+
+    /// Normalises a schema. What cannot be one becomes open.
+    pub(crate) fn normalise(&mut self, value: &Value, trail: &Trail<'_>) -> Value {
+        self.depth += 1;
+        let schema = match value {
+            Value::Bool(_) => value.clone(),
+            Value::Object(members) => self.object(members, trail),
+            _ => {
+                self.warn(&trail.spot(), "this is no schema, so it is left open; write an object");
+                json!({})
+            }
+        };
+        self.depth -= 1;
+        schema
+    }
+
+    fn object(&mut self, members: &Map<String, Value>, trail: &Trail<'_>) -> Value {
+        let is_nullable =
+            ["nullable", "x-nullable"].into_iter().any(|key| members.get(key) == Some(&Value::Bool(true)));
+        let mut schema = match members.get("$ref") {
+            Some(Value::String(reference)) => {
+                let mut schema = match self.reference(reference, trail) {
+                    Some(name) => reference_to(&name),
+                    None => json!({}),
+                };
+                if let Some(schema) = schema.as_object_mut() {
+                    // Until 3.1 nothing beside a reference counts, yet everybody writes words there.
+                    if self.allows_siblings(trail.file()) {
+                        self.keywords(members, schema, trail);
+                    } else {
+                        self.annotations(members, schema);
+                    }
+                }
+                schema
+            }
+            _ => {
+                let mut schema = Map::new();
+                self.keywords(members, &mut schema, trail);
+                Value::Object(schema)
+            }
+        };
+        if let Some(Value::Array(parts)) = members.get("allOf") {
+            let takes_siblings = !members.contains_key("$ref") || self.allows_siblings(trail.file());
+            if takes_siblings && let Value::Object(own) = schema {
+                let within = trail.down("allOf");
+                let parts = parts
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| self.normalise(part, &within.down(&index.to_string())))
+                    .collect();
+                schema = self.all_of(own, parts, trail.is_top() && !self.doing.is_empty());
+            }
+        }
+        if is_nullable { nullable(schema) } else { schema }
+    }
+
+    fn allows_siblings(&self, file: usize) -> bool {
+        let version = self.sources.file(file).and_then(|source| source.value.get("openapi"));
+        version.is_some_and(|version| match version {
+            Value::String(version) => version.starts_with("3.1") || version.starts_with("3.2"),
+            Value::Number(version) => version.as_f64().is_some_and(|version| version > 3.05),
+            _ => false,
+        })
+    }
+}
+
+/// The same schema, and null.
+pub(super) fn nullable(schema: Value) -> Value {
+    let Value::Object(mut members) = schema else { return schema };
+    let null = || json!({"type": "null"});
+    let has_type = members.contains_key("type");
+    match members.get_mut("type") {
+        Some(Value::Array(types)) if types.iter().any(|kind| kind == "null") => {}
+        Some(Value::Array(types)) => types.push(json!("null")),
+        Some(kind) if kind != "null" => *kind = json!([kind.clone(), "null"]),
+        _ => {}
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    let needs_choice =
+        ["$ref", "allOf", "oneOf", "anyOf", "const", "not"].into_iter().any(|key| members.contains_key(key));
+    if !needs_choice {
+        return Value::Object(members);
+    }
+    if !has_type && !members.contains_key("discriminator") && !is_alias(&Value::Object(members.clone())) {
+        for key in ["anyOf", "oneOf"] {
+            if members.len() == 1
+                && let Some(Value::Array(choices)) = members.get_mut(key)
+            {
+                choices.push(null());
+                return Value::Object(members);
+            }
+        }
+    }
+    let mut outer = Map::new();
+    for key in super::ANNOTATIONS {
+        if let Some(value) = members.remove(key) {
+            outer.insert(key.to_owned(), value);
+        }
+    }
+    outer.insert("anyOf".to_owned(), Value::Array(vec![Value::Object(members), null()]));
+    Value::Object(outer)
+}

@@ -1,0 +1,136 @@
+//! When to ask a service again.
+
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use tokio::time::Instant;
+
+use super::UpstreamLimits;
+
+/// Whether the same request may go better a moment later, and does no harm.
+///
+/// A 429 says that the request was not processed. The others may come from something on the way, after the service
+/// itself has done its work.
+pub(super) fn status_may_pass(status: StatusCode, repeatable: bool) -> bool {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => repeatable,
+        _ => false,
+    }
+}
+
+/// How long to wait before the next try, or `None` if there is no use in one.
+///
+/// A service that asks for more patience than we have is not asked again: early questions are what it wants to be
+/// spared.
+pub(super) fn pause(
+    limits: &UpstreamLimits,
+    made: u32,
+    asked: Option<Duration>,
+    until: Instant,
+) -> Option<Duration> {
+    if asked.is_some_and(|asked| asked > limits.retry_after) {
+        return None;
+    }
+    let own = limits.pause.saturating_mul(4u32.saturating_pow(made.saturating_sub(1)));
+    let share = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
+    // Calls that failed together do not come back together, and none before it was asked to.
+    let pause = match asked {
+        Some(asked) => asked + limits.pause.mul_f64(share),
+        None => own.mul_f64(0.5 + share),
+    };
+    (Instant::now() + pause < until).then_some(pause)
+}
+
+/// What `Retry-After` asks for. Its date is read by the service's own clock, if the answer tells it.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let value = text(header::RETRY_AFTER)?.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More seconds than a number holds are still a wait.
+        return Some(Duration::from_secs(value.parse::<u32>().unwrap_or(u32::MAX).into()));
+    }
+    let now = text(header::DATE).and_then(parse_date).unwrap_or_else(Utc::now);
+    Some((parse_date(value)? - now).to_std().unwrap_or_default())
+}
+
+/// A date in one of the three forms that HTTP knows.
+fn parse_date(text: &str) -> Option<DateTime<Utc>> {
+    let text = text.trim();
+    if text.len() > 64 {
+        return None;
+    }
+    if let Ok(date) = DateTime::parse_from_rfc2822(text) {
+        return Some(date.to_utc());
+    }
+    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
+        .iter()
+        .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
+        .map(|date| date.and_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn seconds(value: &'static str) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::DATE, HeaderValue::from_static("Sat, 31 Jan 2026 08:00:00 GMT"));
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(value));
+        retry_after(&headers).map(|pause| pause.as_secs())
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        for (value, expected) in [
+            ("3", Some(3)),
+            (" 0 ", Some(0)),
+            ("99999999999999999999", Some(u64::from(u32::MAX))),
+            ("Sat, 31 Jan 2026 08:00:07 GMT", Some(7)),
+            ("Saturday, 31-Jan-26 08:00:07 GMT", Some(7)),
+            ("Sat Jan 31 08:00:07 2026", Some(7)),
+            ("Sat, 31 Jan 2026 07:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("", None),
+            ("-1", None),
+            ("1.5", None),
+        ] {
+            assert_eq!(seconds(value), expected, "{value}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn pauses_differ_and_grow_and_end_with_the_time_left() {
+        let limits = UpstreamLimits::default();
+        let far = Instant::now() + Duration::from_secs(3600);
+        let pauses: Vec<_> = (0..50).map(|_| pause(&limits, 1, None, far).unwrap()).collect();
+        assert!(pauses.iter().all(|it| (limits.pause / 2..=limits.pause * 2).contains(it)), "{pauses:?}");
+        assert!(pauses.iter().any(|it| *it != pauses[0]));
+        assert!(pause(&limits, 2, None, far).unwrap() >= limits.pause * 2);
+        let asked = |seconds| pause(&limits, 1, Some(Duration::from_secs(seconds)), far);
+        assert!(asked(30).unwrap() >= Duration::from_secs(30), "never before it was asked to");
+        assert_eq!(asked(31), None, "more than the limit");
+        let near = Instant::now() + Duration::from_secs(2);
+        assert_eq!(pause(&limits, 1, Some(Duration::from_secs(5)), near), None, "more than is left");
+    }
+
+    #[test]
+    fn what_may_have_been_processed_is_not_repeated() {
+        for (status, repeatable, expected) in [
+            (429, false, true),
+            (503, false, false),
+            (502, false, false),
+            (503, true, true),
+            (502, true, true),
+            (504, true, true),
+            (500, true, false),
+            (404, true, false),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(status_may_pass(status, repeatable), expected, "{status} {repeatable}");
+        }
+    }
+}

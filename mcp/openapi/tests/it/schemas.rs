@@ -1,0 +1,274 @@
+//! Schemas of documents: whole, short, and for both directions.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bindpost_mcp_openapi::{Document, LoadOptions, Purpose, Subtype};
+use serde_json::{Value, json};
+
+use crate::documents::{operation, ours};
+
+pub(crate) fn compile(schema: &Value, what: &str) -> jsonschema::Validator {
+    let built = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline().build(schema);
+    built.unwrap_or_else(|error| panic!("{what}: {error} in {schema}"))
+}
+
+/// Compiles everything that a document can be asked for.
+pub(crate) fn compile_all(document: &Document) {
+    for operation in &document.operations {
+        let inputs = operation.parameters.iter().map(|parameter| &parameter.schema);
+        for schema in inputs.chain(operation.body.iter().map(|body| &body.schema)) {
+            compile(&document.whole(schema, Purpose::Input), &operation.id);
+            let short = document.short(schema, Purpose::Input, "api");
+            assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
+            compile(&short, &operation.id);
+        }
+        for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
+            compile(&document.whole(schema, Purpose::Output), &operation.id);
+            let short = document.short(schema, Purpose::Output, "api");
+            assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
+            compile(&short, &operation.id);
+        }
+    }
+    for name in document.definitions.keys() {
+        compile(&document.definition(name).expect("it is there"), name);
+    }
+}
+
+fn named(document: &Document, name: &str, purpose: Purpose) -> Value {
+    document.whole(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
+}
+
+#[test]
+fn every_schema_of_our_documents_compiles() {
+    for name in ["library-2.0.json", "zoo-3.0.yaml", "notes-3.1.json", "circles.json", "split"] {
+        compile_all(&ours(name));
+    }
+}
+
+#[test]
+fn normalises_what_swagger_says() {
+    let document = ours("library-2.0.json");
+    let book = &document.definitions["Book"]["properties"];
+    assert_eq!(
+        book["binding"],
+        json!({"type": "string", "description": "How it is bound. One of: soft, hard; others may come."})
+    );
+    assert_eq!(book["rating"], json!({"type": ["number", "null"], "exclusiveMaximum": 5}));
+    let media = json!({"anyOf": [{"$ref": "#/$defs/Medium"}, {"type": "null"}], "description": "What it is made of."});
+    assert_eq!(book["media"], media);
+    // A member may be called like a keyword.
+    assert_eq!(book["$ref"], json!({"type": "string", "description": "Where it stands."}));
+}
+
+#[test]
+fn normalises_what_3_1_says() {
+    let document = ours("notes-3.1.json");
+    let note = &document.definitions["Note_of_day"];
+    assert_eq!(note["type"], json!(["object", "null"]));
+    assert_eq!((note.get("$id"), note.get("$schema")), (None, None));
+    let properties = &note["properties"];
+    assert_eq!((&properties["any"], &properties["never"]), (&json!(true), &json!(false)));
+    assert_eq!(properties["old"], json!({"type": "array", "prefixItems": [{"type": "string"}]}));
+    assert_eq!(properties["pair"]["items"], json!(false));
+    assert_eq!(properties["size"]["exclusiveMinimum"], json!(0));
+    assert_eq!(properties["next"], json!({"$ref": "#/$defs/Note_of_day", "description": "The one after."}));
+    assert_eq!(properties["inner"], json!({"$ref": "#/$defs/Holder.inner"}));
+    // Only from 3.1 on, what stands beside a reference counts.
+    assert_eq!(properties["more"], json!({"$ref": "#/$defs/Holder", "required": ["inner"]}));
+}
+
+#[test]
+fn subtypes_are_told_by_their_value() {
+    let document = ours("library-2.0.json");
+    let subtype = |value: &str, definition: &str| Subtype {
+        value: value.to_owned(),
+        definition: definition.to_owned(),
+    };
+    assert_eq!(
+        document.subtypes("Medium"),
+        [
+            subtype("#ebook", "Ebook"),
+            subtype("#paper", "Paper.itself"),
+            subtype("#recycled", "RecycledPaper")
+        ]
+    );
+    assert_eq!(
+        document.subtypes("Paper"),
+        [subtype("#recycled", "RecycledPaper"), subtype("#paper", "Paper.itself")]
+    );
+    assert_eq!(document.subtypes("Book"), []);
+    let zoo = ours("zoo-3.0.yaml");
+    assert_eq!(
+        zoo.subtypes("Animal"),
+        [subtype("cat", "Cat"), subtype("hound", "Dog"), subtype("puppy", "Dog")]
+    );
+
+    let input = compile(&named(&document, "Medium", Purpose::Input), "Medium");
+    assert!(input.is_valid(&json!({"kind": "#paper", "pages": 3, "weight": 1})));
+    assert!(input.is_valid(&json!({"kind": "#recycled", "pages": 3, "share": 0.5})));
+    assert!(!input.is_valid(&json!({"kind": "#recycled", "pages": 3})), "a member that the subtype demands");
+    assert!(!input.is_valid(&json!({"kind": "#paper", "pages": "3"})), "a member that is inherited");
+    assert!(!input.is_valid(&json!({"kind": "#stone"})) && !input.is_valid(&json!({"pages": 3})));
+    let output = compile(&named(&document, "Medium", Purpose::Output), "Medium");
+    assert!(output.is_valid(&json!({"kind": "#stone", "age": 3})), "a subtype that came later");
+    assert!(!output.is_valid(&json!("stone")));
+
+    let input = compile(&named(&zoo, "Animal", Purpose::Input), "Animal");
+    assert!(input.is_valid(
+        &json!({"sort": "cat", "name": "Tom", "friend": {"sort": "hound", "name": "Rex", "password": "x"}})
+    ));
+    assert!(input.is_valid(&json!({"sort": "puppy", "name": "Rex"})));
+    assert!(!input.is_valid(&json!({"sort": "cat", "name": "Tom", "friend": {"sort": "cow", "name": "M"}})));
+}
+
+#[test]
+fn an_input_has_nothing_that_only_the_service_writes() {
+    let document = ours("library-2.0.json");
+    let input = named(&document, "Book", Purpose::Input);
+    assert_eq!(input["required"], json!(["title"]));
+    assert!(input["properties"].get("id").is_none() && !input.to_string().contains("readOnly"));
+    assert_eq!(input["additionalProperties"], json!(false));
+    // Only what is reachable is there, and what refers to itself stays a reference.
+    let names: Vec<&String> = input["$defs"].as_object().expect("definitions").keys().collect();
+    assert_eq!(names, ["Book", "Ebook", "Medium", "Paper.itself", "RecycledPaper"]);
+    assert_eq!(input["properties"]["sequels"]["items"], json!({"$ref": "#/$defs/Book"}));
+    let validator = compile(&input, "Book");
+    assert!(validator.is_valid(&json!({"title": "a", "sequels": [{"title": "b", "sequels": []}]})));
+    assert!(!validator.is_valid(&json!({"title": "a", "sequels": [{"sequels": []}]})));
+}
+
+#[test]
+fn an_output_accepts_what_services_really_answer() {
+    let document = ours("library-2.0.json");
+    let schema = named(&document, "Book", Purpose::Output);
+    assert_eq!(schema["type"], "object");
+    let validator = compile(&schema, "Book");
+    for answer in [
+        json!({}),
+        json!({"id": null, "title": null, "rating": null, "sequels": null, "media": null}),
+        json!({"id": 3, "rating": 77, "new": true, "binding": "leather", "sequels": [null, {"media": {"kind": "?"}}]}),
+    ] {
+        assert!(validator.is_valid(&answer), "{answer}");
+    }
+    assert!(!validator.is_valid(&json!({"title": 3})));
+    let zoo = ours("zoo-3.0.yaml");
+    let named = named(&zoo, "Named", Purpose::Output);
+    assert!(named["properties"].get("password").is_none());
+    assert_eq!(
+        named["properties"]["answers"],
+        json!({"type": ["string", "null"], "description": "Known: yes, on, off."})
+    );
+    assert_eq!(
+        zoo.definition("Named").expect("it is there")["properties"]["password"]["writeOnly"],
+        json!(true)
+    );
+}
+
+#[test]
+fn a_short_schema_says_where_to_read_more() {
+    let document = ours("library-2.0.json");
+    let body = &operation(&document, "addBook").body.as_ref().expect("a body").schema;
+    assert_eq!(
+        document.short(body, Purpose::Input, "library"),
+        json!({
+            "type": "object",
+            "description": "Book: see library-schema://Book",
+            "required": ["title"],
+            "properties": {
+                "title": {"type": "string"},
+                "binding": {"type": "string", "description": "How it is bound."},
+                "rating": {"type": ["number", "null"]},
+                "media": {"type": ["object", "null"], "description": "What it is made of. Medium: see library-schema://Medium"},
+                "$ref": {"type": "string", "description": "Where it stands."},
+                "sequels": {"type": "array", "items": {"type": "object", "description": "Book: see library-schema://Book"}},
+            }
+        })
+    );
+}
+
+#[test]
+fn circles_that_say_nothing_are_cut_and_recursion_stays() {
+    let document = ours("circles.json");
+    assert_eq!(document.operations.len(), 2, "an operation whose path cannot be filled is left out");
+    let tree = &operation(&document, "tree").body.as_ref().expect("a body").schema;
+    let validator = compile(&document.whole(tree, Purpose::Input), "tree");
+    assert!(validator.is_valid(&json!({"branches": [{"name": "a", "branches": [{"name": "b"}]}]})));
+    assert!(!validator.is_valid(&json!({"branches": [{"branches": [{"name": 1}]}]})));
+    for name in ["A", "Self", "Either", "Up"] {
+        let validator = compile(&named(&document, name, Purpose::Input), name);
+        assert!(validator.is_valid(&json!({"x": "y"})) != (name == "Either"), "{name}");
+        assert!(document.warnings.iter().any(|warning| warning.contains("leads back to itself")));
+    }
+    let either = compile(&named(&document, "Either", Purpose::Input), "Either");
+    assert!(either.is_valid(&json!("a")) && !either.is_valid(&json!(1)));
+}
+
+/// The values by which the subtypes of the real document are told.
+fn values(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => members.values().for_each(|part| values(part, found)),
+        Value::Array(parts) => parts.iter().for_each(|part| values(part, found)),
+        _ => {}
+    }
+    if let Some(Value::Object(definitions)) = schema.get("$defs") {
+        found.extend(definitions.keys().map(|name| name.trim_end_matches(".itself").to_owned()));
+    }
+}
+
+#[test]
+fn a_real_document_keeps_every_subtype() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs/azure-search/2025-08-01-preview");
+    if !folder.exists() {
+        eprintln!("skipped: a_real_document_keeps_every_subtype: there is no {}", folder.display());
+        return;
+    }
+    let files =
+        ["searchservice.json", "searchindex.json", "knowledgeagent.json"].map(|name| folder.join(name));
+    let mut wanted = BTreeSet::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).expect("it can be read");
+        let raw: Value = serde_json::from_str(&text).expect("JSON");
+        let definitions = raw["definitions"].as_object().expect("definitions");
+        let told = definitions.iter().filter(|(_, schema)| schema.get("x-ms-discriminator-value").is_some());
+        wanted.extend(told.map(|(name, _)| name.clone()));
+    }
+    assert_eq!(wanted.len(), 113);
+    let document = Document::load(&files, &LoadOptions::default()).expect("a good document");
+    assert_eq!(document.operations.len(), 60);
+    let missing = |warning: &&String| !warning.contains("common-types");
+    assert_eq!(document.warnings.iter().find(missing), None);
+    assert!(
+        document.operations.iter().any(|operation| operation.path == "/indexes('{indexName}')/docs('{key}')")
+    );
+
+    let (mut inputs, mut outputs) = (BTreeSet::new(), BTreeSet::new());
+    for operation in &document.operations {
+        if let Some(body) = &operation.body {
+            values(&document.whole(&body.schema, Purpose::Input), &mut inputs);
+        }
+        for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
+            values(&document.whole(schema, Purpose::Output), &mut outputs);
+        }
+    }
+    let given = wanted.intersection(&inputs).count();
+    let only_answered: Vec<&String> = wanted.difference(&inputs).collect();
+    assert_eq!(given, 104, "{only_answered:?}");
+    assert!(only_answered.iter().all(|name| outputs.contains(*name)), "{only_answered:?}");
+    assert_eq!(only_answered.iter().filter(|name| name.ends_with("Reference")).count(), 3);
+    assert_eq!(only_answered.iter().filter(|name| name.ends_with("ActivityRecord")).count(), 6);
+
+    let index = named(&document, "SearchIndex", Purpose::Input);
+    assert!(!index.to_string().contains("readOnly"));
+    compile_all(&document);
+    let validator = compile(&index, "SearchIndex");
+    let field = json!({"name": "rooms", "type": "Collection(Edm.ComplexType)", "fields": [
+        {"name": "bed", "type": "Edm.ComplexType", "fields": [{"name": "size", "type": "Edm.Int32"}]}]});
+    let tokenizer = json!({"@odata.type": "#Microsoft.Azure.Search.KeywordTokenizerV2", "name": "k", "maxTokenLength": 8});
+    assert!(validator.is_valid(&json!({"name": "hotels", "fields": [field], "tokenizers": [tokenizer]})));
+    assert!(!validator.is_valid(&json!({"name": "hotels", "fields": [{"fields": [{"name": 1}]}]})));
+    assert!(!validator.is_valid(
+        &json!({"name": "hotels", "fields": [field], "tokenizers": [{"@odata.type": "#none", "name": "k"}]})
+    ));
+}
