@@ -26,6 +26,10 @@ pub(crate) enum Command {
     Run(Run),
     /// Serve an embedded search service with the REST API of Azure AI Search
     SearchService(SearchService),
+    /// Serve the operations of an OpenAPI or Swagger document as MCP tools and resources
+    Openapi(Box<Openapi>),
+    /// Serve Azure AI Search, or the embedded search service with a sample, as an MCP server
+    Search(Search),
     /// Become another program that ends when this one's parent does
     #[command(hide = true)]
     Exec(Exec),
@@ -112,6 +116,82 @@ pub(crate) struct SearchService {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Openapi {
+    /// The document: files, or folders of files (Swagger 2.0, OpenAPI 3.0 or 3.1, JSON or YAML)
+    #[arg(value_name = "SPEC", required = true)]
+    pub(crate) specs: Vec<PathBuf>,
+    /// Where the service is [default: the document's own server]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// A folder that references of the document may lead to, besides its own (repeat for more)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Serve operations that fit: `*` globs over ids, paths and `METHOD /path` (repeat for more)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
+    /// Never serve operations that fit, in no way (repeat for more)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Serve operations with this tag (repeat for more)
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Serve only operations that change nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Give a parameter its value wherever it occurs, such as api-version=2025-01-01; callers cannot (repeat for more)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How large tools/list may be; above it schemas become short, and then three tools stand for all
+    #[arg(long, value_name = "BYTES", default_value_t = 40 * 1024)]
+    pub(crate) list_budget: usize,
+    /// How large one answer may be; above it, it is cut by whole items, with a cursor
+    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
+    pub(crate) answer_budget: usize,
+    /// Send BINDPOST_UPSTREAM_SECRET to the service in this header
+    #[arg(long, value_name = "NAME", group = "credential")]
+    pub(crate) key_header: Option<String>,
+    /// Send BINDPOST_UPSTREAM_SECRET to the service in this parameter of the query
+    #[arg(long, value_name = "NAME", group = "credential")]
+    pub(crate) key_query: Option<String>,
+    /// Send BINDPOST_UPSTREAM_SECRET to the service as a bearer token
+    #[arg(long, group = "credential")]
+    pub(crate) bearer: bool,
+    /// Send BINDPOST_UPSTREAM_SECRET to the service as this user's password
+    #[arg(long, value_name = "USER", group = "credential")]
+    pub(crate) basic: Option<String>,
+    /// Hand a header of the caller's request on to the service; Authorization too, if named (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_header: Vec<String>,
+    /// Do not ask the user before something is deleted
+    #[arg(long)]
+    pub(crate) without_confirmation: bool,
+    /// Send a credential over plain HTTP to another machine
+    #[arg(long)]
+    pub(crate) allow_plain: bool,
+    /// Serve stdin and stdout instead of HTTP
+    #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
+    pub(crate) stdio: bool,
+    /// The address to serve on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// The port to serve on; 0 takes any free one
+    #[arg(long, short, default_value_t = 7071)]
+    pub(crate) port: u16,
+    /// Serve an address that other machines reach, though nothing asks callers who they are
+    #[arg(long)]
+    pub(crate) without_auth: bool,
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Exec {
     /// The process whose end ends the program
     #[arg(long)]
@@ -147,4 +227,59 @@ pub(crate) struct Demo {
     /// Answer with JSON only: no streams, no questions to the client
     #[arg(long)]
     pub(crate) json_only: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// The service to serve, such as https://NAME.search.windows.net; its key is in AZURE_SEARCH_API_KEY [default: the embedded service]
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// The version of the service's interface
+    #[arg(long, value_name = "DATE", default_value = bindpost_azure_search::API_VERSION)]
+    pub(crate) api_version: String,
+    /// A description of the interface to use instead of the built-in one: an OpenAPI or Swagger file, or a folder of them (repeat for more)
+    #[arg(long, value_name = "FILE_OR_DIR")]
+    pub(crate) spec: Vec<PathBuf>,
+    /// A folder that references of --spec may lead to, besides its own (repeat for more)
+    #[arg(long, value_name = "DIR", requires = "spec")]
+    pub(crate) spec_root: Vec<PathBuf>,
+    /// The folder that the embedded service keeps everything in
+    #[arg(long, value_name = "DIR", default_value = ".bindpost/search", conflicts_with = "endpoint")]
+    pub(crate) data: PathBuf,
+    /// The port of the embedded service's REST interface; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "endpoint")]
+    pub(crate) service_port: u16,
+    /// Make no sample in an embedded service that is empty
+    #[arg(long, conflicts_with = "endpoint")]
+    pub(crate) no_sample: bool,
+    /// Offer nothing that changes the service
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Do not ask the user before something is destroyed
+    #[arg(long)]
+    pub(crate) without_confirmation: bool,
+    /// As much as one answer may hold, in bytes; longer lists are cut and go on with a cursor
+    #[arg(long, value_name = "BYTES", default_value_t = bindpost_azure_search::ANSWER_BYTES)]
+    pub(crate) answer_budget: usize,
+    /// Serve stdin and stdout instead of HTTP
+    #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
+    pub(crate) stdio: bool,
+    /// The address to serve on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// The port to serve on; 0 takes any free one
+    #[arg(long, short, default_value_t = 7071)]
+    pub(crate) port: u16,
+    /// Serve an address that other machines reach, though nothing asks callers who they are
+    #[arg(long)]
+    pub(crate) without_auth: bool,
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -16,7 +16,11 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     match flags.command {
         Command::Run(_) => log::start_for_functions(),
-        Command::Demo(_) | Command::SearchService(_) | Command::Exec(_) => log::start(),
+        Command::Demo(_)
+        | Command::Search(_)
+        | Command::SearchService(_)
+        | Command::Openapi(_)
+        | Command::Exec(_) => log::start(),
     }
     match run(flags.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,7 +45,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         match command {
             Command::Demo(demo) => commands::demo::run(demo).await,
             Command::Run(run) => commands::run::run(run).await,
+            Command::Search(search) => commands::search::run(search).await,
             Command::SearchService(service) => commands::search_service::run(service).await,
+            Command::Openapi(flags) => commands::openapi::run(*flags).await,
             Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
         }
     })

@@ -97,7 +97,7 @@ fn arguments(rows: &[ArgumentRow]) -> String {
 }
 
 /// A table that leaves out its last columns, one by one, until it fits.
-fn table<const N: usize>(
+pub(crate) fn table<const N: usize>(
     out: &mut String,
     title: &str,
     heads: [&str; N],
@@ -162,14 +162,14 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Paint(bool);
+pub(crate) struct Paint(pub(crate) bool);
 
 impl Paint {
     fn with(self, code: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
@@ -177,7 +177,7 @@ impl Paint {
         self.with("2", text)
     }
 
-    fn yellow(self, text: &str) -> String {
+    pub(crate) fn yellow(self, text: &str) -> String {
         self.with("33", text)
     }
 }

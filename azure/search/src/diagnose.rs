@@ -19,7 +19,7 @@ use crate::shared::Shared;
 /// As many keys as one call to retry them names.
 const MOST_RETRIED: usize = 100;
 
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let read_only = shared.read_only;
     let shared = shared.clone();
     let run = move |parts: Parts| {

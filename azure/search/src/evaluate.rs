@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 const BEYOND: usize = 10;
 
 /// The tool.
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let parameters = "Search parameters for all queries, e.g. {scoringProfile, searchMode, vectorQueries}; indexName for \
                       another index";
     let input = json!({

@@ -20,7 +20,7 @@ use crate::reading::{self, Index, Reader};
 use crate::shared::Shared;
 
 /// The tool.
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let input = json!({
         "type": "object",
         "properties": {

@@ -20,7 +20,7 @@ use crate::failure::{Failure, Kind};
 use crate::indexer_runs::{echo, read_arguments};
 use crate::shared::Shared;
 
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let read_only = shared.read_only;
     let shared = shared.clone();
     let run = move |parts: Parts| {

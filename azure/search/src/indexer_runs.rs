@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(570);
 const HISTORY: usize = 3;
 
 /// Both tools; the one that changes something only where changes are allowed.
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let mut entries = vec![status_tool(shared).into()];
     if !shared.read_only {
         entries.push(run_tool(shared).into());

@@ -25,7 +25,7 @@ const VECTORS: usize = 20;
 const MOST_VALUES: usize = 1000;
 
 /// The tool and the resource.
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let input = json!({
         "type": "object",
         "properties": {

@@ -145,7 +145,7 @@ const PLANS: [Plan; 6] = [
 ];
 
 /// The prompts.
-pub fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     PLANS.iter().map(|plan| entry(plan, shared.read_only).into()).collect()
 }
 

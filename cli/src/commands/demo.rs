@@ -1,16 +1,15 @@
 //! `bindpost demo`: a small server with one entry of each kind, to try a client with.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use bindpost::http::{self, SessionMode, Settings};
 use bindpost::protocol::Revision;
 use bindpost::protocol::client::ElicitParams;
 use bindpost::{Context, Server, ToolError, entries, prompt, resource, stdio, tool};
 use serde_json::{Value, json};
 
-use super::say;
+use super::{check_door, say};
 use crate::flags::Demo;
 
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
@@ -18,28 +17,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
     if flags.stdio {
         return Ok(stdio::serve_stdio(&server).await?);
     }
-    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    if !loopback && !flags.without_auth {
-        bail!(
-            "{} is not a loopback address, and nothing asks callers who they are\n  \
-             fix: leave out --host, or say --without-auth if that is what you want",
-            flags.host
-        );
-    }
-    if let Some(host) = flags.allow_host.iter().find(|host| host.contains("/") || host.contains(' ')) {
-        bail!(
-            "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
-        );
-    }
-    let is_origin = |origin: &str| {
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
-    };
-    if let Some(origin) = flags.allow_origin.iter().find(|origin| !is_origin(origin)) {
-        bail!(
-            "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
-        );
-    }
+    check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     let settings = Settings {
         allowed_hosts: flags.allow_host,
         allowed_origins: flags.allow_origin,

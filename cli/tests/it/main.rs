@@ -1,9 +1,11 @@
 //! The program as a user meets it.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why")]
 
+mod openapi;
 #[cfg(unix)]
 mod run;
 mod search_crashes;
+mod search_server;
 mod search_service;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

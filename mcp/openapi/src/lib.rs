@@ -2,16 +2,25 @@
 //!
 //! A [`Document`] is what was read: Swagger 2.0, OpenAPI 3.0 or 3.1, with references resolved and schemas turned into
 //! JSON Schema 2020-12. An [`Upstream`] is the service it describes: where it is, who we are there, how long we wait.
+//! A [`Bridge`] puts the two together: the operations that a [`Selection`] takes become entries of an MCP server.
 
+mod bridge;
 mod budget;
 mod confirm;
 mod cursor;
 mod document;
+mod entries;
 mod operation;
+mod paging;
+mod reply;
 mod request;
+mod resources;
 mod schema;
+mod selection;
+mod three_tools;
 mod upstream;
 
+pub use bridge::{Bridge, BridgeBuilder, BridgeError, Form};
 pub use budget::fitting;
 pub use confirm::confirm;
 pub use cursor::{CursorError, Cursors};
@@ -19,6 +28,7 @@ pub use document::{Document, DocumentError, LoadOptions};
 pub use operation::{Body, Media, Operation, Parameter, Place, Response, Status, Style};
 pub use request::{RequestError, body_argument, outgoing};
 pub use schema::{Purpose, Subtype};
+pub use selection::Selection;
 pub use upstream::{
     Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamBuilder, UpstreamError,
     UpstreamLimits,

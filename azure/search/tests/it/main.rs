@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
 mod diagnose;
+mod embedded;
 mod evaluate;
 mod explain;
 mod failures;
@@ -19,7 +20,9 @@ mod own_service_idx;
 mod profile;
 mod prompts;
 mod resources;
+mod scratch;
 mod service;
+mod swagger;
 mod talk;
 #[allow(dead_code, reason = "each crate uses a part of it")]
 #[path = "../../../../mcp/openapi/tests/it/upstream_service.rs"]

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bindpost_azure_search::{
-    Client as SearchClient, Shared, evaluate, explain, filter, profile, prompts, quoted,
-};
+use bindpost_azure_search::{Client as SearchClient, Shared, own_entries, quoted};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
 use bindpost_mcp_openapi::{Credential, Cursors, Document, Upstream, UpstreamLimits};
 use bindpost_mcp_server::Server;
@@ -66,14 +64,7 @@ impl Stage {
             confirms: false,
             answer_bytes: 64 * 1024,
         });
-        let server = Server::builder("search", "1")
-            .add(explain::entries(&shared))
-            .add(filter::entries(&shared))
-            .add(evaluate::entries(&shared))
-            .add(profile::entries(&shared))
-            .add(prompts::entries(&shared))
-            .build()
-            .unwrap();
+        let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
         Stage { client: Client::connect(&server), service, folder, _upkeep: upkeep, _stop: stop }
     }
 

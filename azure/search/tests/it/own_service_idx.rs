@@ -9,7 +9,7 @@ use bindpost_azure_search::{Client as Rest, Shared};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
 use bindpost_mcp_openapi::{Credential, Cursors, Document, Upstream, UpstreamLimits};
 use bindpost_mcp_server::testing::Client;
-use bindpost_mcp_server::{Entry, Server, TaskLimits};
+use bindpost_mcp_server::{Server, TaskLimits};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -172,9 +172,7 @@ pub(crate) enum Era {
 
 pub(crate) const BOTH: [Era; 2] = [Era::Session, Era::Alone];
 
-type Entries = fn(&Arc<Shared>) -> Vec<Entry>;
-
-/// An MCP server over a service, with the entries of the three tools.
+/// An MCP server over a service, with all entries of our own.
 pub(crate) fn server(base: &str, read_only: bool) -> Server {
     let upstream = Upstream::new(base, Credential::None, UpstreamLimits::default()).unwrap();
     let shared = Arc::new(Shared {
@@ -185,12 +183,7 @@ pub(crate) fn server(base: &str, read_only: bool) -> Server {
         confirms: true,
         answer_bytes: 64 << 10,
     });
-    let all: [Entries; 3] = [
-        bindpost_azure_search::indexer_runs::entries,
-        bindpost_azure_search::diagnose::entries,
-        bindpost_azure_search::index_change::entries,
-    ];
-    let entries: Vec<Entry> = all.iter().flat_map(|entries| entries(&shared)).collect();
+    let entries = bindpost_azure_search::own_entries(&shared);
     Server::builder("search", "1").add(entries).tasks(TaskLimits::default()).build().unwrap()
 }
 

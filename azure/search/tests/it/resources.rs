@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_search::{main_entries, watch};
+use bindpost_azure_search::{own_entries, watch};
 use bindpost_mcp_openapi::Document;
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ async fn definitions_states_and_statistics_are_listed_and_read() {
         assert!(read(&mut talk, "search://servicestats").await["counters"].is_object());
         assert_eq!(read(&mut talk, "search://indexstats").await["value"][0]["documentCount"], 3);
         let templates = talk.request("resources/templates/list", json!({})).await.unwrap();
-        assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 5);
+        assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 6);
         for uri in
             ["search://indexes/nothing", "search://indexes/..%2Fservicestats", "search://indexers/x/status"]
         {
@@ -140,7 +140,7 @@ async fn whoever_subscribes_hears_of_changes() {
         let service = Service::start().await;
         service.put_file("c", "one.json", r#"{"id": "1", "title": "One"}"#);
         let shared = Arc::new(service.shared());
-        let server = Server::builder("search", "1").add(main_entries(&shared)).build().unwrap();
+        let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
         let _watch = watch(&server, &shared);
         let mut other = Talk::start(&server, Era::Session).await;
         fill(&mut other).await;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bindpost_azure_search::{Client, Shared, main_entries};
+use bindpost_azure_search::{Client, Shared, own_entries};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
 use bindpost_mcp_openapi::{Credential, Cursors, Document, Secret, Upstream, UpstreamLimits};
 use bindpost_mcp_server::Server;
@@ -96,7 +96,7 @@ pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Sh
 
 /// A server with the main entries.
 pub(crate) fn server(shared: Shared) -> Server {
-    Server::builder("search", "1").add(main_entries(&Arc::new(shared))).build().unwrap()
+    Server::builder("search", "1").add(own_entries(&Arc::new(shared))).build().unwrap()
 }
 
 /// An index of hotels with a suggester and a vector field.

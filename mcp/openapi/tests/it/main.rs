@@ -2,6 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
+mod bridge_answers;
+mod bridge_asking;
+mod bridge_forms;
+mod bridge_paging;
+mod bridge_pets;
+mod bridge_resources;
+mod bridge_rights;
+mod bridge_selection;
 mod documents;
 mod documents_bad;
 mod requests;

@@ -1,9 +1,6 @@
 //! Schemas of documents: whole, short, and for both directions.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
-use bindpost_mcp_openapi::{Document, LoadOptions, Purpose, Subtype};
+use bindpost_mcp_openapi::{Document, Purpose, Subtype};
 use serde_json::{Value, json};
 
 use crate::documents::{operation, ours};
@@ -202,73 +199,4 @@ fn circles_that_say_nothing_are_cut_and_recursion_stays() {
     }
     let either = compile(&named(&document, "Either", Purpose::Input), "Either");
     assert!(either.is_valid(&json!("a")) && !either.is_valid(&json!(1)));
-}
-
-/// The values by which the subtypes of the real document are told.
-fn values(schema: &Value, found: &mut BTreeSet<String>) {
-    match schema {
-        Value::Object(members) => members.values().for_each(|part| values(part, found)),
-        Value::Array(parts) => parts.iter().for_each(|part| values(part, found)),
-        _ => {}
-    }
-    if let Some(Value::Object(definitions)) = schema.get("$defs") {
-        found.extend(definitions.keys().map(|name| name.trim_end_matches(".itself").to_owned()));
-    }
-}
-
-#[test]
-fn a_real_document_keeps_every_subtype() {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs/azure-search/2025-08-01-preview");
-    if !folder.exists() {
-        eprintln!("skipped: a_real_document_keeps_every_subtype: there is no {}", folder.display());
-        return;
-    }
-    let files =
-        ["searchservice.json", "searchindex.json", "knowledgeagent.json"].map(|name| folder.join(name));
-    let mut wanted = BTreeSet::new();
-    for file in &files {
-        let text = std::fs::read_to_string(file).expect("it can be read");
-        let raw: Value = serde_json::from_str(&text).expect("JSON");
-        let definitions = raw["definitions"].as_object().expect("definitions");
-        let told = definitions.iter().filter(|(_, schema)| schema.get("x-ms-discriminator-value").is_some());
-        wanted.extend(told.map(|(name, _)| name.clone()));
-    }
-    assert_eq!(wanted.len(), 113);
-    let document = Document::load(&files, &LoadOptions::default()).expect("a good document");
-    assert_eq!(document.operations.len(), 60);
-    let missing = |warning: &&String| !warning.contains("common-types");
-    assert_eq!(document.warnings.iter().find(missing), None);
-    assert!(
-        document.operations.iter().any(|operation| operation.path == "/indexes('{indexName}')/docs('{key}')")
-    );
-
-    let (mut inputs, mut outputs) = (BTreeSet::new(), BTreeSet::new());
-    for operation in &document.operations {
-        if let Some(body) = &operation.body {
-            values(&document.whole(&body.schema, Purpose::Input), &mut inputs);
-        }
-        for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
-            values(&document.whole(schema, Purpose::Output), &mut outputs);
-        }
-    }
-    let given = wanted.intersection(&inputs).count();
-    let only_answered: Vec<&String> = wanted.difference(&inputs).collect();
-    assert_eq!(given, 104, "{only_answered:?}");
-    assert!(only_answered.iter().all(|name| outputs.contains(*name)), "{only_answered:?}");
-    assert_eq!(only_answered.iter().filter(|name| name.ends_with("Reference")).count(), 3);
-    assert_eq!(only_answered.iter().filter(|name| name.ends_with("ActivityRecord")).count(), 6);
-
-    let index = named(&document, "SearchIndex", Purpose::Input);
-    assert!(!index.to_string().contains("readOnly"));
-    compile_all(&document);
-    let validator = compile(&index, "SearchIndex");
-    let field = json!({"name": "rooms", "type": "Collection(Edm.ComplexType)", "fields": [
-        {"name": "bed", "type": "Edm.ComplexType", "fields": [{"name": "size", "type": "Edm.Int32"}]}]});
-    let tokenizer = json!({"@odata.type": "#Microsoft.Azure.Search.KeywordTokenizerV2", "name": "k", "maxTokenLength": 8});
-    assert!(validator.is_valid(&json!({"name": "hotels", "fields": [field], "tokenizers": [tokenizer]})));
-    assert!(!validator.is_valid(&json!({"name": "hotels", "fields": [{"fields": [{"name": 1}]}]})));
-    assert!(!validator.is_valid(
-        &json!({"name": "hotels", "fields": [field], "tokenizers": [{"@odata.type": "#none", "name": "k"}]})
-    ));
 }

@@ -1,0 +1,251 @@
+//! The MCP server over a search service: everything that the other files offer, put together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindpost_mcp_openapi::{Bridge, BridgeError, Cursors, Document, DocumentError, Upstream};
+use bindpost_mcp_server::testing::Client as MemoryClient;
+use bindpost_mcp_server::{BuildError, Entry, Hints, Server, TaskLimits};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::resources::Watch;
+use crate::shared::Shared;
+use crate::{
+    api, diagnose, evaluate, explain, filter, front, index_change, indexer_runs, profile, prompts, resources,
+};
+
+/// As much as one answer holds unless told otherwise, in bytes of JSON.
+pub const ANSWER_BYTES: usize = 64 * 1024;
+/// As much as `tools/list` should hold, in bytes of JSON.
+pub const LIST_BYTES: usize = 40 * 1024;
+
+/// What a model reads first.
+const INSTRUCTIONS: &str = "\
+Search over indexes of documents. Start with listIndexes, then profileIndex of the one that fits: it shows the fields, \
+what each can do, and examples of values. Make filters with buildFilter, which names the field that is wrong, and ask \
+with searchDocuments; explainSearch says why a document is found or missing. Longer lists have a nextCursor: hand it \
+back as cursor. Definitions have an etag: hand it back to change only what you have seen. What no tool of its own does \
+is an operation: findOperations, describeOperation, callOperation.";
+
+const READS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
+const DESTROYS: Hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: true };
+const REPLACES: Hints = Hints { destructive: false, ..DESTROYS };
+
+/// What the verb alone does not tell, whichever document is used: POSTs that only read, those that destroy, PUTs that
+/// add to what was there.
+const OVERRIDES: &[(&str, Hints)] = &[
+    ("Documents_SearchPost", READS),
+    ("Documents_SuggestPost", READS),
+    ("Documents_AutocompletePost", READS),
+    ("Indexes_Analyze", READS),
+    ("KnowledgeRetrieval_Retrieve", READS),
+    ("Documents_Index", Hints { idempotent: false, ..DESTROYS }),
+    ("Indexers_Reset", DESTROYS),
+    ("Indexers_ResetDocs", DESTROYS),
+    ("Indexers_Resync", DESTROYS),
+    ("Skillsets_ResetSkills", DESTROYS),
+    ("KnowledgeAgents_CreateOrUpdate", REPLACES),
+    ("KnowledgeSources_CreateOrUpdate", REPLACES),
+    ("DataSources_CreateOrUpdate", REPLACES),
+    ("Indexers_CreateOrUpdate", REPLACES),
+    ("Aliases_CreateOrUpdate", REPLACES),
+];
+
+/// Besides DELETEs: what throws away work that takes long to do again.
+const ASK_FIRST: &[&str] = &["Indexers_Reset", "Skillsets_ResetSkills"];
+
+/// An MCP server over a search service; see [`SearchServer::builder`]. Subscriptions are looked after until it is dropped.
+pub struct SearchServer {
+    server: Server,
+    _watch: Watch,
+}
+
+impl SearchServer {
+    /// Starts a server over this service.
+    pub fn builder(client: Client) -> SearchServerBuilder {
+        SearchServerBuilder {
+            client,
+            document: None,
+            read_only: false,
+            confirms: true,
+            answer_bytes: ANSWER_BYTES,
+        }
+    }
+
+    /// The server, for a transport to serve.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+}
+
+/// Builds a [`SearchServer`].
+#[derive(Debug)]
+pub struct SearchServerBuilder {
+    client: Client,
+    document: Option<Document>,
+    read_only: bool,
+    confirms: bool,
+    answer_bytes: usize,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchServerError {
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error("the operating system gives no random bytes for cursors")]
+    Cursors,
+    #[error("{0}")]
+    Operations(#[from] BridgeError),
+    #[error("{0}")]
+    Entries(#[from] BuildError),
+}
+
+impl SearchServerBuilder {
+    /// Another description of the interface than the built-in one.
+    pub fn document(mut self, document: Document) -> Self {
+        self.document = Some(document);
+        self
+    }
+
+    /// Offers nothing that changes the service.
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.read_only = yes;
+        self
+    }
+
+    /// Whether the user is asked before something is destroyed; yes unless told.
+    pub fn confirms(mut self, yes: bool) -> Self {
+        self.confirms = yes;
+        self
+    }
+
+    /// As much as one answer may hold, in bytes of JSON.
+    pub fn answer_bytes(mut self, bytes: usize) -> Self {
+        self.answer_bytes = bytes;
+        self
+    }
+
+    /// The server. It has to be built on a runtime, where indexers that clients subscribed to are looked at.
+    pub fn build(self) -> Result<SearchServer, SearchServerError> {
+        let document = match self.document {
+            Some(document) => document,
+            None => api::document()?,
+        };
+        let shared = Arc::new(Shared {
+            client: self.client,
+            document: Arc::new(document),
+            cursors: Cursors::new().map_err(|_| SearchServerError::Cursors)?,
+            read_only: self.read_only,
+            confirms: self.confirms,
+            answer_bytes: self.answer_bytes,
+        });
+        let mut entries = own_entries(&shared);
+        entries.extend(operations(&shared)?);
+        let server = Server::builder("bindpost-search", env!("CARGO_PKG_VERSION"))
+            .title("Azure AI Search")
+            .description("Search, understand and look after indexes of Azure AI Search.")
+            .instructions(INSTRUCTIONS)
+            .tasks(TaskLimits::default())
+            .offer_all()
+            .add(entries);
+        let server = server.build()?;
+        let _watch = resources::watch(&server, &shared);
+        Ok(SearchServer { server, _watch })
+    }
+}
+
+/// What each file offers, given what all work with.
+type Entries = fn(&Arc<Shared>) -> Vec<Entry>;
+
+/// The tools, resources and prompts that are made by hand: one line for each file that has some.
+pub fn own_entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    let files: [Entries; 10] = [
+        front::entries,
+        resources::entries,
+        indexer_runs::entries,
+        diagnose::entries,
+        index_change::entries,
+        explain::entries,
+        filter::entries,
+        evaluate::entries,
+        profile::entries,
+        prompts::entries,
+    ];
+    files.iter().flat_map(|entries| entries(shared)).collect()
+}
+
+/// All operations of the document, through three tools: find, describe, call.
+fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
+    let document = Document::clone(&shared.document);
+    let upstream = Upstream::clone(shared.client.upstream());
+    let mut bridge = Bridge::builder(document, upstream)
+        .scheme("search")
+        // However few they are: the tools in front are those of the other files.
+        .list_budget(0)
+        .answer_budget(shared.answer_bytes)
+        .confirms(shared.confirms)
+        .fixed("api-version", shared.client.api_version())
+        .fixed("Prefer", "return=representation");
+    if shared.read_only {
+        bridge = bridge.read_only();
+    }
+    for (operation, hints) in OVERRIDES {
+        if shared.document.operation(operation).is_some() {
+            bridge = bridge.hints(*operation, *hints);
+        }
+    }
+    for operation in ASK_FIRST.iter().filter(|operation| shared.document.operation(operation).is_some()) {
+        bridge = bridge.asks(*operation);
+    }
+    Ok(bridge.build()?.tools())
+}
+
+/// What a server offers, as a client sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// Definitions of tools.
+    pub tools: Vec<Value>,
+    /// URIs of resources, and of templates.
+    pub resources: Vec<String>,
+    pub templates: Vec<String>,
+    /// Names of prompts.
+    pub prompts: Vec<String>,
+    /// The size of `tools/list`, in bytes of JSON.
+    pub list_bytes: usize,
+}
+
+impl Overview {
+    /// Asks the server for its lists, in memory, as any client would.
+    pub async fn of(server: &Server) -> Overview {
+        let tools = list(server, "tools/list").await;
+        let members = |list: &Value, name: &str, member: &str| -> Vec<String> {
+            let items = list[name].as_array().into_iter().flatten();
+            items.filter_map(|item| item[member].as_str().map(str::to_owned)).collect()
+        };
+        let resources = list(server, "resources/list").await;
+        let templates = list(server, "resources/templates/list").await;
+        let prompts = list(server, "prompts/list").await;
+        Overview {
+            resources: members(&resources, "resources", "uri"),
+            templates: members(&templates, "resourceTemplates", "uriTemplate"),
+            prompts: members(&prompts, "prompts", "name"),
+            list_bytes: tools.to_string().len(),
+            tools: tools["tools"].as_array().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+async fn list(server: &Server, method: &str) -> Value {
+    let mut client = MemoryClient::connect(server);
+    let asked = async {
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()).await;
+        client.next().await
+    };
+    // Lists of resources ask the service, which may be far away or not there at all.
+    let answer = tokio::time::timeout(Duration::from_secs(10), asked).await;
+    let answer: Value =
+        answer.ok().flatten().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    answer["result"].clone()
+}

@@ -1,0 +1,215 @@
+//! `bindpost openapi`: the operations of a document as an MCP server.
+
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{anyhow, bail};
+use bindpost::http::{self, Settings};
+use bindpost::{Server, stdio};
+use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, Secret, Selection, Upstream};
+use serde_json::{Value, json};
+
+use super::{check_door, say};
+use crate::flags::Openapi;
+
+/// Where the secret comes from: flags are seen by everybody who lists processes.
+const SECRET: &str = "BINDPOST_UPSTREAM_SECRET";
+/// Warnings on the start screen; the rest is counted.
+const MOST_WARNINGS: usize = 10;
+
+pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
+    if !flags.stdio {
+        check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+    }
+    let secret = std::env::var(SECRET).ok().filter(|secret| !secret.is_empty());
+    let credential = credential(&flags, secret)?;
+    let fixed = flags.set.iter().map(|setting| parse_setting(setting)).collect::<anyhow::Result<Vec<_>>>()?;
+    let options = LoadOptions { roots: flags.root.clone(), ..LoadOptions::default() };
+    let document = Document::load(&flags.specs, &options).map_err(|error| anyhow!("{error}"))?;
+    let base = base(&flags, &document)?;
+    check_plain(&flags, &base, &credential)?;
+    let upstream = Upstream::builder(&base).credential(credential);
+    let upstream = if flags.allow_plain { upstream.allow_plain() } else { upstream };
+    let upstream = upstream.build().map_err(|error| {
+        anyhow!("{base}: {error}\n  fix: give --base-url an address such as https://api.example.com")
+    })?;
+    let (title, version) = (document.title.clone(), document.version.clone());
+    let mut builder = Bridge::builder(document, upstream)
+        .select(selection(&flags))
+        .list_budget(flags.list_budget)
+        .answer_budget(flags.answer_budget)
+        .confirms(!flags.without_confirmation);
+    for (name, value) in fixed {
+        builder = builder.fixed(name, value);
+    }
+    for name in &flags.pass_header {
+        builder = builder.pass_header(name);
+    }
+    let bridge = builder.build().map_err(|error| anyhow!("{error}"))?;
+    let server = server(&bridge, &title, &version)?;
+    if flags.stdio {
+        greet(&flags, &bridge, &title, &base, None)?;
+        return Ok(stdio::serve_stdio(&server).await?);
+    }
+    let settings = Settings {
+        allowed_hosts: flags.allow_host.clone(),
+        allowed_origins: flags.allow_origin.clone(),
+        // Asked for by --without-auth, or the address is this machine's.
+        open_to_all: true,
+        ..Settings::default()
+    };
+    let bound = http::bind((flags.host.as_str(), flags.port))
+        .await
+        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
+    greet(&flags, &bridge, &title, &base, Some(bound.local_addr()))?;
+    Ok(bound.serve(server, settings).await?)
+}
+
+fn server(bridge: &Bridge, title: &str, version: &str) -> anyhow::Result<Server> {
+    let name: String =
+        title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let name = name.trim_matches('-').to_lowercase();
+    let name = if name.is_empty() { "openapi".to_owned() } else { name };
+    let version = if version.is_empty() { env!("CARGO_PKG_VERSION") } else { version };
+    let server = Server::builder(name, version).title(shown(title)).add(bridge.entries()).build();
+    server.map_err(|error| anyhow!("{error}"))
+}
+
+fn selection(flags: &Openapi) -> Selection {
+    let mut selection = Selection::all();
+    for pattern in &flags.include {
+        selection = selection.include(pattern);
+    }
+    for pattern in &flags.exclude {
+        selection = selection.deny(pattern);
+    }
+    for tag in &flags.tag {
+        selection = selection.tag(tag);
+    }
+    if flags.read_only { selection.read_only() } else { selection }
+}
+
+/// Who we are at the service.
+fn credential(flags: &Openapi, secret: Option<String>) -> anyhow::Result<Credential> {
+    let wanted =
+        flags.bearer || flags.key_header.is_some() || flags.key_query.is_some() || flags.basic.is_some();
+    let Some(secret) = secret.filter(|_| wanted) else {
+        if wanted {
+            bail!("there is no secret for the service\n  fix: set {SECRET} in the environment");
+        }
+        return Ok(Credential::None);
+    };
+    let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
+    if (flags.bearer || flags.basic.is_some()) && passes("authorization") {
+        bail!(
+            "--pass-header Authorization and a credential of our own are two answers to one question\n  \
+             fix: leave out one of them"
+        );
+    }
+    let secret = Secret::new(secret);
+    Ok(match (&flags.key_header, &flags.key_query, &flags.basic) {
+        (Some(name), _, _) => {
+            let header = name.parse().map_err(|_| {
+                anyhow!("--key-header {name}: not the name of a header\n  fix: write it as in X-Api-Key")
+            })?;
+            Credential::Header(header, secret)
+        }
+        (_, Some(name), _) => Credential::Query(name.clone(), secret),
+        (_, _, Some(user)) => Credential::Basic(user.clone(), secret),
+        _ => Credential::Bearer(secret),
+    })
+}
+
+/// `NAME=VALUE`
+fn parse_setting(setting: &str) -> anyhow::Result<(String, Value)> {
+    match setting.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
+        _ => bail!(
+            "--set {setting}: not a name and a value\n  fix: write NAME=VALUE, as in api-version=2025-01-01"
+        ),
+    }
+}
+
+/// Where the service is: what was said, or what the document says.
+fn base(flags: &Openapi, document: &Document) -> anyhow::Result<String> {
+    let is_address = |url: &&String| url.starts_with("http://") || url.starts_with("https://");
+    match &flags.base_url {
+        Some(url) if is_address(&url) => Ok(url.clone()),
+        Some(url) => bail!(
+            "--base-url {url}: not an address\n  fix: write it with its scheme, as in https://api.example.com"
+        ),
+        None => match document.servers.iter().find(|url| is_address(url) && !url.contains('{')) {
+            Some(url) => Ok(url.clone()),
+            None => bail!(
+                "the document does not say where its service is\n  fix: say it with --base-url https://…"
+            ),
+        },
+    }
+}
+
+/// A credential that travels in the clear can be read on its way.
+fn check_plain(flags: &Openapi, base: &str, credential: &Credential) -> anyhow::Result<()> {
+    let Some(rest) = base.strip_prefix("http://") else { return Ok(()) };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let sends = !matches!(credential, Credential::None) || !flags.pass_header.is_empty();
+    if sends && !loopback && !flags.allow_plain {
+        bail!(
+            "{base} is plain HTTP to another machine: whoever is on the way reads the credential\n  \
+             fix: use https://, or say --allow-plain if that is what you want"
+        );
+    }
+    Ok(())
+}
+
+/// Text of the document, fit for a terminal.
+fn shown(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(400).collect()
+}
+
+fn greet(
+    flags: &Openapi,
+    bridge: &Bridge,
+    title: &str,
+    base: &str,
+    address: Option<SocketAddr>,
+) -> anyhow::Result<()> {
+    let url = address.map(|address| format!("http://{address}/mcp"));
+    let operations = bridge.operations().count();
+    if flags.json {
+        let said = json!({
+            "url": url,
+            "operations": operations,
+            "tools": bridge.tool_count(),
+            "listBytes": bridge.list_bytes(),
+            "form": bridge.form().as_str(),
+            "warnings": bridge.warnings(),
+        });
+        let mut out = io::stdout().lock();
+        return Ok(writeln!(out, "{said}").and_then(|()| out.flush())?);
+    }
+    say(format_args!("bindpost {} openapi: {}", env!("CARGO_PKG_VERSION"), shown(title)));
+    say(format_args!("  service      {}", shown(base)));
+    say(format_args!(
+        "  operations   {operations}, {}: {} tools, {} bytes of tools/list",
+        bridge.form().as_str(),
+        bridge.tool_count(),
+        bridge.list_bytes()
+    ));
+    for warning in bridge.warnings().iter().take(MOST_WARNINGS) {
+        say(format_args!("  warning      {}", shown(warning)));
+    }
+    let more = bridge.warnings().len().saturating_sub(MOST_WARNINGS);
+    if more > 0 {
+        say(format_args!("               and {more} more warnings; --json tells them all"));
+    }
+    match url {
+        Some(url) => say(format_args!("  listening on {url}")),
+        None => say(format_args!("  serving      stdin and stdout")),
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! `bindpost search`: Azure AI Search, or the embedded search service, as an MCP server.
+
+mod greeting;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+use bindpost::http::{self, Bound, Settings};
+use bindpost::stdio;
+use bindpost_azure_search::{
+    Client, Embedded, EmbeddedOptions, EntraCredential, Failure, Kind, Overview, SearchServer, api, api_key,
+    is_local, remote, sample,
+};
+use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
+use serde_json::Value;
+
+use self::greeting::{Facts, IndexRow, Warning};
+use crate::flags::Search;
+
+/// Where the key of a service is looked for, the first first.
+const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
+
+pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    // Bound before anything is opened: a port that is taken shows at once.
+    let bound = match flags.stdio {
+        true => None,
+        false => Some(bind(&flags).await?),
+    };
+    let document = document(&flags).await?;
+    let (client, embedded) = service(&flags).await?;
+    let mut warnings = told(&document.warnings);
+    let mut made = Vec::new();
+    if let (Some(embedded), false) = (&embedded, flags.no_sample) {
+        let sample = sample::install(embedded.client(), embedded.data()).await;
+        match sample {
+            Ok(sample) => made = sample.map(|sample| sample.made).unwrap_or_default(),
+            Err(error) => warnings.push(Warning::of(&error.to_string(), None)),
+        }
+    }
+    let operations = document.operations.len();
+    let server = SearchServer::builder(client.clone())
+        .document(document)
+        .read_only(flags.read_only)
+        .confirms(!flags.without_confirmation)
+        .answer_bytes(flags.answer_budget)
+        .build()?;
+    let indexes = indexes(&client).await.unwrap_or_else(|failure| {
+        warnings.push(refused(&flags, &failure));
+        Vec::new()
+    });
+    let served = match bound {
+        None => {
+            for warning in &warnings {
+                tracing::warn!("{}", warning.line());
+            }
+            stdio::serve_stdio(server.server()).await
+        }
+        Some(bound) => {
+            let overview = Overview::of(server.server()).await;
+            let facts = Facts {
+                mcp: format!("http://{}", bound.local_addr()),
+                endpoint: client.upstream().base().trim_end_matches('/').to_owned(),
+                embedded: embedded.as_ref(),
+                api_version: &flags.api_version,
+                read_only: flags.read_only,
+                operations,
+                overview,
+                indexes,
+                made,
+                warnings,
+                ready_ms: begin.elapsed().as_millis(),
+            };
+            greeting::say(&facts, flags.json)?;
+            bound.serve(server.server().clone(), settings(flags)).await
+        }
+    };
+    if let Some(embedded) = embedded {
+        embedded.stop().await?;
+    }
+    Ok(served?)
+}
+
+async fn bind(flags: &Search) -> anyhow::Result<Bound> {
+    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if !loopback && !flags.without_auth {
+        bail!(
+            "{} is not a loopback address, and nothing asks callers who they are\n  \
+             fix: leave out --host, or say --without-auth if that is what you want",
+            flags.host
+        );
+    }
+    if let Some(host) = flags.allow_host.iter().find(|host| host.contains(['/', ' '])) {
+        bail!(
+            "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
+        );
+    }
+    let is_origin = |origin: &str| {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
+    };
+    if let Some(origin) = flags.allow_origin.iter().find(|origin| !is_origin(origin)) {
+        bail!(
+            "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
+        );
+    }
+    http::bind((flags.host.as_str(), flags.port))
+        .await
+        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
+}
+
+fn settings(flags: Search) -> Settings {
+    Settings {
+        allowed_hosts: flags.allow_host,
+        allowed_origins: flags.allow_origin,
+        // Asked for by --without-auth, or the address is this machine's.
+        open_to_all: true,
+        ..Settings::default()
+    }
+}
+
+/// What the service's interface is: the built-in description, or the user's.
+async fn document(flags: &Search) -> anyhow::Result<Document> {
+    let (spec, roots) = (flags.spec.clone(), flags.spec_root.clone());
+    let read = tokio::task::spawn_blocking(move || match spec.is_empty() {
+        true => api::document(),
+        false => Document::load(&spec, &LoadOptions { roots, ..LoadOptions::default() }),
+    });
+    Ok(read.await??)
+}
+
+/// What was passed over in the description: the first few, since one missing file makes many alike.
+fn told(passed_over: &[String]) -> Vec<Warning> {
+    let (shown, rest) = passed_over.split_at(passed_over.len().min(3));
+    let mut warnings: Vec<Warning> = shown.iter().map(|text| Warning::of(text, None)).collect();
+    if !rest.is_empty() {
+        warnings
+            .push(Warning::of(&format!("{} more places of the description are left open", rest.len()), None));
+    }
+    warnings
+}
+
+/// The service that is named, or the embedded one.
+async fn service(flags: &Search) -> anyhow::Result<(Client, Option<Embedded>)> {
+    if let Some(endpoint) = &flags.endpoint {
+        return Ok((remote(endpoint, credential(endpoint)?, &flags.api_version)?, None));
+    }
+    let options = EmbeddedOptions { data: flags.data.clone(), port: flags.service_port };
+    // These errors tell their causes themselves.
+    let embedded = Embedded::start(options).await.map_err(|error| anyhow!("{error}"))?;
+    Ok((embedded.client_of_version(&flags.api_version), Some(embedded)))
+}
+
+/// Who we are at the service: a key of the environment.
+fn credential(endpoint: &str) -> anyhow::Result<Credential> {
+    let key = KEYS.iter().filter_map(|name| std::env::var(name).ok()).find(|key| !key.trim().is_empty());
+    if let Some(key) = key {
+        return Ok(api_key(key.trim()));
+    }
+    if !is_local(endpoint) {
+        let lookup = |name: &str| std::env::var(name).ok();
+        let tokens = EntraCredential::offered(&lookup).map_err(|error| anyhow!("{error}"))?;
+        return Ok(Credential::Source(Arc::new(tokens)));
+    }
+    bail!(
+        "--endpoint {endpoint}: there is no key for this service\n  \
+         fix: export AZURE_SEARCH_API_KEY=KEY  (from the keys.json in the service's data folder)"
+    )
+}
+
+/// The indexes with their numbers of documents. Versions that do not count all at once tell the names.
+async fn indexes(client: &Client) -> Result<Vec<IndexRow>, Failure> {
+    let rows = |body: &Value| -> Vec<IndexRow> {
+        let all = body["value"].as_array().into_iter().flatten();
+        all.filter_map(|index| {
+            let name = index["name"].as_str()?.to_owned();
+            Some(IndexRow { name, documents: index["documentCount"].as_u64() })
+        })
+        .collect()
+    };
+    match client.get("indexstats").send().await {
+        Ok(answer) => Ok(rows(&answer.body)),
+        Err(failure) if matches!(failure.kind, Kind::ResourceNotFound | Kind::InvalidRequest) => {
+            let answer = client.get("indexes").query("$select", "name").send().await?;
+            Ok(rows(&answer.body))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The service did not tell its indexes. The server serves all the same: what is wrong may be over soon.
+fn refused(flags: &Search, failure: &Failure) -> Warning {
+    let fix = match (failure.kind, failure.status) {
+        (Kind::Unauthorized, _) => {
+            "put an admin key of this very service into AZURE_SEARCH_API_KEY; query keys only search"
+        }
+        (_, None) => "check --endpoint, and that this machine reaches it",
+        (Kind::InvalidRequest | Kind::ResourceNotFound, _) => "check --endpoint and --api-version",
+        _ => "try again in a while",
+    };
+    let place = flags.endpoint.as_deref().unwrap_or("the embedded service");
+    let status = failure.status.map(|status| format!(" ({status})")).unwrap_or_default();
+    Warning::of(&format!("{place} does not tell its indexes{status}: {}", failure.message), Some(fix))
+}

@@ -1,0 +1,161 @@
+//! What `bindpost search` says when it is ready: a screen for people, or a line of JSON for programs.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use bindpost::protocol::Revision;
+use bindpost_azure_search::{Embedded, Overview};
+use serde_json::{Value, json};
+
+use crate::screen::{Paint, clean, table};
+
+/// What runs, and where.
+pub(super) struct Facts<'a> {
+    /// `http://127.0.0.1:7071`
+    pub(super) mcp: String,
+    /// The service's address.
+    pub(super) endpoint: String,
+    pub(super) embedded: Option<&'a Embedded>,
+    pub(super) api_version: &'a str,
+    pub(super) read_only: bool,
+    /// How many operations the description has.
+    pub(super) operations: usize,
+    pub(super) overview: Overview,
+    pub(super) indexes: Vec<IndexRow>,
+    /// What the sample made, as `collection/name`.
+    pub(super) made: Vec<String>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) ready_ms: u128,
+}
+
+/// An index, and how many documents it has if the service says so.
+pub(super) struct IndexRow {
+    pub(super) name: String,
+    pub(super) documents: Option<u64>,
+}
+
+/// Something that is not as it should be, and what to do about it.
+pub(super) struct Warning {
+    message: String,
+    fix: Option<String>,
+}
+
+impl Warning {
+    /// A text that has its own `fix:` keeps it.
+    pub(super) fn of(text: &str, fix: Option<&str>) -> Warning {
+        let (message, own) = match text.split_once("fix: ") {
+            Some((message, own)) => (message.trim_end(), Some(own)),
+            None => (text, None),
+        };
+        Warning { message: message.to_owned(), fix: fix.or(own).map(str::to_owned) }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let fix = self.fix.as_ref().map(|fix| format!(" (fix: {fix})")).unwrap_or_default();
+        format!("{}{fix}", self.message)
+    }
+}
+
+/// Says it: on stdout as JSON, or on stderr as a screen.
+pub(super) fn say(facts: &Facts<'_>, as_json: bool) -> io::Result<()> {
+    if as_json {
+        let mut out = io::stdout().lock();
+        return writeln!(out, "{}", line(facts)).and_then(|()| out.flush());
+    }
+    let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
+    super::super::say(format_args!("{}", screen(facts, width, Paint(color))));
+    Ok(())
+}
+
+fn line(facts: &Facts<'_>) -> Value {
+    let Overview { tools, resources, templates, prompts, list_bytes } = &facts.overview;
+    let tools: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    let indexes: Vec<Value> =
+        facts.indexes.iter().map(|index| json!({"name": index.name, "documents": index.documents})).collect();
+    let warnings: Vec<Value> = facts
+        .warnings
+        .iter()
+        .map(|warning| json!({"message": warning.message, "fix": warning.fix}))
+        .collect();
+    json!({
+        "event": "ready", "readyMs": facts.ready_ms,
+        "mcp": format!("{}/mcp", facts.mcp), "sse": format!("{}/sse", facts.mcp),
+        "service": {
+            "url": facts.endpoint, "apiVersion": facts.api_version, "embedded": facts.embedded.is_some(),
+            "data": facts.embedded.map(Embedded::data), "keys": facts.embedded.map(Embedded::keys_file),
+        },
+        "readOnly": facts.read_only, "sample": facts.made, "indexes": indexes, "operations": facts.operations,
+        "tools": tools, "resources": resources, "resourceTemplates": templates, "prompts": prompts,
+        "toolsListBytes": list_bytes, "warnings": warnings,
+    })
+}
+
+fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
+    let mut out = String::new();
+    let revisions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
+    let (version, mcp) = (env!("CARGO_PKG_VERSION"), &facts.mcp);
+    let _ =
+        writeln!(out, "\n  {} {version}   search   ready in {} ms\n", paint.bold("bindpost"), facts.ready_ms);
+    let _ = writeln!(out, "  MCP        {mcp}/mcp  streamable HTTP: {}", revisions.join(", "));
+    let _ = writeln!(out, "             {mcp}/sse  HTTP+SSE, for old clients");
+    let _ =
+        writeln!(out, "  Service    {}  api-version {}", clean(&facts.endpoint), clean(facts.api_version));
+    if let Some(embedded) = facts.embedded {
+        let data = embedded.data().display().to_string();
+        let keys = embedded.keys_file().display().to_string();
+        let _ = writeln!(
+            out,
+            "             embedded, in {}; keys for other clients in {}",
+            clean(&data),
+            clean(&keys)
+        );
+    }
+    let changes = match facts.read_only {
+        true => "read-only: nothing that changes the service is offered",
+        false => "reads and changes; --read-only offers no changes",
+    };
+    let _ = writeln!(out, "  Tools      {changes}");
+    let overview = &facts.overview;
+    let _ = writeln!(
+        out,
+        "             {} tools in {} bytes of tools/list; {} operations of the description through three of them",
+        overview.tools.len(),
+        overview.list_bytes,
+        facts.operations
+    );
+    if !facts.made.is_empty() {
+        let _ = writeln!(out, "  Sample     made in the empty service: {}", clean(&facts.made.join(", ")));
+    }
+    out.push('\n');
+
+    let indexes = facts.indexes.iter().map(|index| {
+        let documents = index.documents.map(|documents| documents.to_string());
+        [index.name.clone(), documents.unwrap_or_default()]
+    });
+    table(&mut out, "INDEXES", ["NAME", "DOCUMENTS"], indexes, width, paint);
+    let tools = overview.tools.iter().map(|tool| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        [text(&tool["name"]), hints(&tool["annotations"]), text(&tool["description"])]
+    });
+    table(&mut out, "TOOLS", ["NAME", "HINTS", "DESCRIPTION"], tools, width, paint);
+    let resources = overview.resources.iter().chain(&overview.templates).map(|uri| [uri.clone()]);
+    table(&mut out, "RESOURCES", ["URI"], resources, width, paint);
+    let prompts = overview.prompts.iter().map(|name| [name.clone()]);
+    table(&mut out, "PROMPTS", ["NAME"], prompts, width, paint);
+
+    for warning in &facts.warnings {
+        let _ = writeln!(out, "  {} {}", paint.yellow("!"), clean(&warning.message));
+        if let Some(fix) = &warning.fix {
+            let _ = writeln!(out, "      fix: {}", clean(fix));
+        }
+    }
+    out
+}
+
+/// What a tool's hints say, in a word or two.
+fn hints(annotations: &Value) -> String {
+    let named = [("readOnlyHint", "read-only"), ("destructiveHint", "destructive")];
+    let said = named.iter().filter(|(hint, _)| annotations[*hint] == true).map(|(_, word)| *word);
+    said.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,240 @@
+//! [`Bridge`]: the operations of a document as entries of an MCP server, and the calls of them.
+
+mod builder;
+mod call;
+mod headers;
+mod names;
+pub(crate) mod offered;
+pub(crate) mod text;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::nearest::nearest;
+use bindpost_mcp_server::{Context, Entry, ToolError};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use crate::cursor::Cursors;
+use crate::document::Document;
+use crate::operation::Operation;
+use crate::schema::Purpose;
+use crate::selection::PathPattern;
+use crate::upstream::Upstream;
+use crate::{entries, resources, three_tools};
+pub use builder::{BridgeBuilder, BridgeError};
+use headers::PassedHeaders;
+use offered::Offered;
+
+/// A document's operations, served by the service they belong to. Cheap to clone.
+///
+/// ```
+/// use bindpost_mcp_openapi::{Bridge, Credential, Document, Selection, Upstream, UpstreamLimits};
+/// use bindpost_mcp_server::Server;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # fn read() -> Document { Document::default() }
+/// let document: Document = read();
+/// let upstream = Upstream::new("https://api.example.com/v1", Credential::None, UpstreamLimits::default())?;
+/// let bridge = Bridge::builder(document, upstream).select(Selection::all().deny("*admin*")).build();
+/// # let Ok(bridge) = bridge else { return Ok(()) };
+/// let server = Server::builder("example", "1.0.0").add(bridge.entries()).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Bridge(Arc<Shared>);
+
+/// In which form operations are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A tool for each, with whole schemas.
+    Whole,
+    /// A tool for each, with short schemas; the whole ones are resources.
+    Short,
+    /// Three tools: to find an operation, to describe it, to call it.
+    ThreeTools,
+}
+
+impl Form {
+    /// For people: `whole`, `short`, `three tools`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Form::Whole => "whole",
+            Form::Short => "short",
+            Form::ThreeTools => "three tools",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) document: Document,
+    pub(crate) upstream: Upstream,
+    /// The selected operations, in the order of the document.
+    pub(crate) offered: Vec<Offered>,
+    /// Where they are by id and by tool name.
+    places: HashMap<String, usize>,
+    /// The operations that were left out: nobody gets there by a value that makes another path theirs.
+    left_out: Vec<(Method, PathPattern)>,
+    pub(crate) scheme: String,
+    pub(crate) answer_budget: usize,
+    pub(crate) confirms: bool,
+    pub(crate) enforces_scopes: bool,
+    passed: PassedHeaders,
+    pub(crate) cursors: Cursors,
+    definitions: OnceLock<BTreeSet<String>>,
+    warnings: Vec<String>,
+    form: Form,
+    list_bytes: usize,
+    tools: Vec<bindpost_mcp_protocol::Tool>,
+}
+
+impl Bridge {
+    /// Starts a bridge between a document and the service it describes.
+    pub fn builder(document: Document, upstream: Upstream) -> BridgeBuilder {
+        BridgeBuilder::new(document, upstream)
+    }
+
+    /// All entries: tools in the form that fits, resources, templates, schemas.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.tools();
+        entries.extend(resources::entries(self));
+        entries
+    }
+
+    /// The tools alone, for a server that has resources of its own.
+    pub fn tools(&self) -> Vec<Entry> {
+        match self.0.form {
+            Form::ThreeTools => three_tools::entries(self, &self.0.tools),
+            Form::Whole | Form::Short => entries::tools(self, &self.0.tools),
+        }
+    }
+
+    /// Calls an operation, as its tool does: arguments are checked, the user is asked where that is due, the answer is
+    /// cut to size.
+    pub async fn call(
+        &self,
+        operation: &Operation,
+        arguments: Map<String, Value>,
+        context: &Context,
+    ) -> Result<CallToolResult, ToolError> {
+        match self.0.find(&operation.id) {
+            Some(offered) => self.0.call(offered, arguments, context).await,
+            None => Err(ToolError::new(format!("operation {:?} is not served here", operation.id))),
+        }
+    }
+
+    /// The operations that are served, in the order of the document.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.0.offered.iter().map(|offered| &offered.operation)
+    }
+
+    /// The document, without its operations.
+    pub fn document(&self) -> &Document {
+        &self.0.document
+    }
+
+    /// In which form operations are served.
+    pub fn form(&self) -> Form {
+        self.0.form
+    }
+
+    /// How many bytes `tools/list` has.
+    pub fn list_bytes(&self) -> usize {
+        self.0.list_bytes
+    }
+
+    /// How many tools there are.
+    pub fn tool_count(&self) -> usize {
+        self.0.tools.len()
+    }
+
+    /// What is wrong and can be lived with: the document's own warnings first.
+    pub fn warnings(&self) -> &[String] {
+        &self.0.warnings
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+impl Shared {
+    /// The operation of that id, or of that tool.
+    pub(crate) fn find(&self, name: &str) -> Option<&Offered> {
+        self.offered.get(*self.places.get(name)?)
+    }
+
+    /// What to say of an operation that is not there.
+    pub(crate) fn unknown_operation(&self, name: &str) -> ToolError {
+        let known: Vec<&str> = self.offered.iter().map(|offered| offered.operation.id.as_str()).collect();
+        ToolError::new(match nearest(name, &known) {
+            Some(meant) => format!("there is no operation {name:?}; did you mean {meant:?}?"),
+            None => format!("there is no operation {name:?}; findOperations finds those that are there"),
+        })
+    }
+
+    /// The names of definitions that selected operations use; nobody reads those of others.
+    pub(crate) fn definitions(&self) -> &BTreeSet<String> {
+        self.definitions.get_or_init(|| {
+            let schemas: Vec<Value> = self.offered.iter().flat_map(Offered::schemas).cloned().collect();
+            let all = json!({"anyOf": schemas});
+            let mut names = BTreeSet::new();
+            // Subtypes of discriminators are known to the document only.
+            for purpose in [Purpose::Input, Purpose::Output] {
+                let whole = self.document.whole(&all, purpose);
+                let defined = whole.get("$defs").and_then(Value::as_object);
+                names.extend(defined.into_iter().flatten().map(|(name, _)| name.clone()));
+            }
+            let mut found = Vec::new();
+            references(&all, &mut found);
+            while let Some(name) = found.pop() {
+                if let Some(definition) = self.document.definitions.get(&name)
+                    && names.insert(name)
+                {
+                    references(definition, &mut found);
+                }
+            }
+            names.retain(|name| self.document.definitions.contains_key(name));
+            names
+        })
+    }
+
+    /// One definition, whole, if a selected operation uses it.
+    pub(crate) fn definition(&self, name: &str) -> Option<Value> {
+        if !self.definitions().contains(name) {
+            return None;
+        }
+        let mut whole = self.document.definition(name)?;
+        text::clean(&mut whole);
+        Some(whole)
+    }
+}
+
+/// The short form of a schema: the one place that knows how the document makes it.
+pub(crate) fn short(document: &Document, schema: &Value, purpose: Purpose, scheme: &str) -> Value {
+    let mut short = document.short(schema, purpose, scheme);
+    text::clean(&mut short);
+    short
+}
+
+/// The definitions that a schema names, itself and below.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (keyword, value) in members {
+                match (keyword.as_str(), value) {
+                    ("$ref", Value::String(reference)) => {
+                        let name = reference.strip_prefix("#/$defs/").unwrap_or_default();
+                        found.push(name.replace("~1", "/").replace("~0", "~"));
+                    }
+                    _ => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,195 @@
+//! One call of an operation: who may, with what, is the user sure, and what comes back.
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::{Access, Context, ToolError};
+use http::{HeaderValue, Method};
+use serde_json::{Map, Value};
+
+use super::offered::Offered;
+use super::{Shared, text};
+use crate::confirm::confirm;
+use crate::operation::Place;
+use crate::paging::{self, Next};
+use crate::reply::{self, Failure, Kind};
+use crate::request;
+use crate::upstream::{Incoming, Outgoing, UpstreamError};
+
+impl Shared {
+    /// Calls an operation, whichever way it was named.
+    pub(crate) async fn call(
+        &self,
+        offered: &Offered,
+        mut arguments: Map<String, Value>,
+        context: &Context,
+    ) -> Result<CallToolResult, ToolError> {
+        // Models write null for what they leave out.
+        arguments.retain(|_, value| !value.is_null());
+        let cursor = match offered.cursor_in(&mut arguments) {
+            Ok(cursor) => cursor,
+            Err(failure) => return Ok(failure.into_result()),
+        };
+        let next = match cursor {
+            None => Next { arguments, ..Next::default() },
+            Some(cursor) => {
+                let opened = self.cursors.open::<Next>(&offered.operation.id, context.caller().id(), &cursor);
+                let next = match opened {
+                    Ok(next) => next,
+                    Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
+                };
+                // Models like to repeat what they said; something else belongs to another list.
+                if let Some((name, _)) =
+                    arguments.iter().find(|(name, value)| next.arguments.get(*name) != Some(value))
+                {
+                    let text = format!(
+                        "argument {name:?} is not what it was in the call that gave this cursor; leave it out, or \
+                         leave out the cursor to begin again"
+                    );
+                    return Ok(Failure::invalid(text).into_result());
+                }
+                next
+            }
+        };
+        let sent = match self.prepare(offered, &next, context) {
+            Ok(outgoing) => outgoing,
+            Err(failure) => return Ok(failure.into_result()),
+        };
+        if self.confirms && offered.asks {
+            confirm(context, &question(offered, &sent)).await?;
+        }
+        let path = sent.path.clone();
+        match self.upstream.send(sent).await {
+            Ok(incoming) => Ok(reply::result(self, offered, &next, &path, &incoming, context.caller().id())),
+            Err(error) => Ok(self.no_answer(offered, &error).into_result()),
+        }
+    }
+
+    /// Reads an operation as a resource: the answer as it came.
+    pub(crate) async fn read(
+        &self,
+        offered: &Offered,
+        arguments: Map<String, Value>,
+        context: &Context,
+    ) -> Result<Incoming, Failure> {
+        let next = Next { arguments, ..Next::default() };
+        let sent = self.prepare(offered, &next, context)?;
+        self.upstream.send(sent).await.map_err(|error| self.no_answer(offered, &error))
+    }
+
+    /// The request, if this caller may send it.
+    fn prepare(&self, offered: &Offered, next: &Next, context: &Context) -> Result<Outgoing, Failure> {
+        let operation = &offered.operation;
+        if self.enforces_scopes && !operation.scopes.is_empty() {
+            let access = Access::default().with_scopes(&operation.scopes);
+            if !access.permits(context.caller()) {
+                let scopes = operation.scopes.join(", ");
+                let text = format!("operation {:?} needs the scopes {scopes}", operation.id);
+                return Err(Failure { kind: Kind::Unauthorized, ..Failure::invalid(text) });
+            }
+        }
+        let mut arguments = next.arguments.clone();
+        // Nobody but the operator gives these, even where the schema cannot be compiled.
+        if let Some(name) = arguments.keys().find(|name| offered.fixed.contains_key(*name)) {
+            return Err(Failure::invalid(format!("argument {name:?} is unknown")));
+        }
+        let given = Value::Object(arguments);
+        if let Some(check) = offered.check(&self.document)
+            && let Err(wrong) = check.check(&given)
+        {
+            let text = format!("Invalid arguments for operation {:?}:\n{wrong}", operation.id);
+            return Err(Failure::invalid(text));
+        }
+        let Value::Object(given) = given else { return Err(Failure::invalid("no arguments".to_owned())) };
+        arguments = given;
+        arguments.extend(offered.fixed.clone());
+        let mut outgoing =
+            request::outgoing(operation, &arguments).map_err(|error| Failure::invalid(error.to_string()))?;
+        let hides = |(method, pattern): &(Method, super::PathPattern)| {
+            *method == operation.method
+                && pattern.variables < offered.path.variables
+                && pattern.covers(&outgoing.path)
+        };
+        if self.left_out.iter().any(hides) {
+            let text = "these arguments lead to another operation, which is not served here".to_owned();
+            return Err(Failure::invalid(text));
+        }
+        if let Some(link) = &next.link {
+            outgoing.path = paging::with_fixed(link, &outgoing.path, &offered.fixed_names);
+        }
+        outgoing.repeatable = offered.hints.read_only || offered.hints.idempotent;
+        if let Some(http) = context.http() {
+            let is_fixed = |name: &str| {
+                operation.parameters.iter().any(|parameter| {
+                    parameter.place == Place::Header
+                        && parameter.name.eq_ignore_ascii_case(name)
+                        && offered.fixed.contains_key(&parameter.argument)
+                })
+            };
+            self.passed.hand_on(http.headers(), &mut outgoing.headers, is_fixed);
+        }
+        if !outgoing.headers.contains_key(http::header::ACCEPT) {
+            let media = operation.success().and_then(|success| success.content_type.as_deref());
+            let accept = format!("{}, */*;q=0.5", media.unwrap_or("application/json"));
+            if let Ok(accept) = HeaderValue::from_str(&accept) {
+                outgoing.headers.insert(http::header::ACCEPT, accept);
+            }
+        }
+        Ok(outgoing)
+    }
+
+    /// What to tell when there is no answer at all.
+    fn no_answer(&self, offered: &Offered, error: &UpstreamError) -> Failure {
+        tracing::warn!(operation = offered.operation.id, ?error, "no answer of the service");
+        let kind = match error {
+            UpstreamError::NoCredential(_) => Kind::Unauthorized,
+            UpstreamError::TooLarge(_) => Kind::Unknown,
+            _ => Kind::Server,
+        };
+        let mut message = error.to_string();
+        if matches!(error, UpstreamError::TooLarge(_)) {
+            message += &reply::narrowing(offered);
+        }
+        Failure { kind, message, ..Failure::default() }
+    }
+}
+
+impl Offered {
+    /// Takes the cursor out of the arguments.
+    fn cursor_in(&self, arguments: &mut Map<String, Value>) -> Result<Option<String>, Failure> {
+        match arguments.remove(self.cursor) {
+            None => Ok(None),
+            Some(Value::String(cursor)) => Ok(Some(cursor)),
+            Some(_) => Err(Failure::invalid(format!("`{}` must be a string", self.cursor))),
+        }
+    }
+}
+
+/// What the user is asked: the real address, and what the document says of it.
+fn question(offered: &Offered, sent: &Outgoing) -> String {
+    let path = sent.path.split('?').next().unwrap_or_default();
+    let path: String = path.chars().take(300).collect();
+    let operation = &offered.operation;
+    format!(
+        "{} {path}\n{} ({}). Go on?",
+        sent.method,
+        text::summary(operation).trim_end_matches('.'),
+        operation.id
+    )
+}
+
+impl Shared {
+    /// Whether a path that the service named is one of this operation, or of another that is read and served.
+    pub(crate) fn serves(&self, offered: &Offered, path: &str) -> bool {
+        let covering = self.offered.iter().filter(|other| {
+            // Another operation may need other scopes.
+            !self.enforces_scopes
+                && other.operation.method == Method::GET
+                && other.hints.read_only
+                && other.path.covers(path)
+        });
+        let own = offered.path.covers(path).then_some(offered.path.variables);
+        let Some(fewest) = covering.map(|other| other.path.variables).chain(own).min() else { return false };
+        !self.left_out.iter().any(|(method, pattern)| {
+            *method == Method::GET && pattern.variables < fewest && pattern.covers(path)
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Headers of the caller's request that are handed on, because the operator says so.
+
+use http::{HeaderMap, HeaderName};
+
+/// Those that belong to one connection or one body.
+const NEVER: [&str; 13] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// What is in the names of those that say who somebody is: a pattern does not mean them.
+const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "token", "secret", "password", "session"];
+
+/// Which headers are handed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassedHeaders {
+    names: Vec<HeaderName>,
+    /// What stands before the star.
+    beginnings: Vec<String>,
+}
+
+impl PassedHeaders {
+    /// What was named, or the first name that cannot be handed on.
+    pub(crate) fn new(named: &[String]) -> Result<PassedHeaders, String> {
+        let mut passed = PassedHeaders::default();
+        for name in named {
+            let lower = name.trim().to_ascii_lowercase();
+            match lower.strip_suffix('*') {
+                Some(beginning) if beginning.len() >= 2 => passed.beginnings.push(beginning.to_owned()),
+                Some(_) => return Err(name.clone()),
+                None => match HeaderName::from_bytes(lower.as_bytes()) {
+                    Ok(known) if !NEVER.contains(&known.as_str()) => passed.names.push(known),
+                    _ => return Err(name.clone()),
+                },
+            }
+        }
+        Ok(passed)
+    }
+
+    fn takes(&self, name: &HeaderName) -> bool {
+        let text = name.as_str();
+        let fits = |beginning: &String| text.starts_with(beginning.as_str());
+        let is_credential = CREDENTIALS.iter().any(|part| text.contains(part));
+        let is_plain = !NEVER.contains(&text) && !is_credential && !text.starts_with("mcp-");
+        self.names.contains(name) || is_plain && self.beginnings.iter().any(fits)
+    }
+
+    /// Hands them on. What the caller's request says counts more than what a model made up, and less than what the
+    /// operator has fixed.
+    pub(crate) fn hand_on(&self, from: &HeaderMap, to: &mut HeaderMap, is_fixed: impl Fn(&str) -> bool) {
+        for name in from.keys().filter(|name| self.takes(name) && !is_fixed(name.as_str())) {
+            to.remove(name);
+            for value in from.get_all(name) {
+                to.append(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn credentials_are_handed_on_only_if_they_are_named() {
+        let mut from = HeaderMap::new();
+        for name in ["authorization", "cookie", "x-tenant", "x-tenant-id", "host", "x-api-key"] {
+            from.insert(HeaderName::from_static(name), HeaderValue::from_static("v"));
+        }
+        let passed = |named: &[&str]| {
+            let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
+            let mut to = HeaderMap::new();
+            PassedHeaders::new(&named).unwrap().hand_on(&from, &mut to, |name| name == "x-tenant-id");
+            let mut names: Vec<String> = to.keys().map(ToString::to_string).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(passed(&["x-*", "au*", "co*", "ho*"]), ["x-tenant"]);
+        assert_eq!(passed(&["Authorization"]), ["authorization"]);
+        assert_eq!(passed(&["x-tenant", "x-api-key"]), ["x-api-key", "x-tenant"]);
+        for refused in ["host", "Content-Length", "*", "a b", ""] {
+            assert!(PassedHeaders::new(&[refused.to_owned()]).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! One selected operation: what callers see of it, and what their arguments are checked against.
+
+use std::sync::OnceLock;
+
+use bindpost_mcp_server::{Hints, Schema};
+use serde_json::{Map, Value, json};
+
+use super::text;
+use crate::document::Document;
+use crate::operation::{Operation, Parameter, Place};
+use crate::paging;
+use crate::request::body_argument;
+use crate::schema::Purpose;
+use crate::selection::PathPattern;
+
+/// Headers that no argument sets: who we are, and how the message is written, is not the model's business.
+const OURS: [&str; 9] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "proxy-authorization",
+];
+
+/// A selected operation.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) operation: Operation,
+    /// The name of its tool.
+    pub(crate) name: String,
+    pub(crate) hints: Hints,
+    /// Whether the user is asked first.
+    pub(crate) asks: bool,
+    /// Arguments that the operator gives, and the names of their parameters on the wire.
+    pub(crate) fixed: Map<String, Value>,
+    pub(crate) fixed_names: Vec<String>,
+    /// The argument that takes the body.
+    pub(crate) body: &'static str,
+    /// The argument that takes the cursor.
+    pub(crate) cursor: &'static str,
+    /// Whether its success is a list, so that callers are told of cursors.
+    pub(crate) is_list: bool,
+    pub(crate) path: PathPattern,
+    check: OnceLock<Option<Schema>>,
+}
+
+/// Whether somebody who says this name means this parameter.
+pub(crate) fn is_named(parameter: &Parameter, name: &str) -> bool {
+    parameter.argument == name || parameter.name.eq_ignore_ascii_case(name)
+}
+
+impl Offered {
+    pub(crate) fn new(
+        document: &Document,
+        operation: Operation,
+        name: String,
+        hints: Hints,
+        asks: bool,
+        fixed: &[(String, Value)],
+    ) -> Offered {
+        let has = |name: &str| operation.parameters.iter().any(|parameter| parameter.argument == name);
+        let body = body_argument(&operation);
+        let cursor = if has("cursor") { "answerCursor" } else { "cursor" };
+        let (mut given, mut fixed_names) = (Map::new(), Vec::new());
+        for parameter in &operation.parameters {
+            if let Some((_, value)) = fixed.iter().rev().find(|(name, _)| is_named(parameter, name)) {
+                given.insert(parameter.argument.clone(), value.clone());
+                fixed_names.push(parameter.name.clone());
+            }
+        }
+        let is_list = hints.read_only && paging::is_list(document, &operation);
+        let path = PathPattern::new(&operation.path);
+        Offered {
+            operation,
+            name,
+            hints,
+            asks,
+            fixed: given,
+            fixed_names,
+            body,
+            cursor,
+            is_list,
+            path,
+            check: OnceLock::new(),
+        }
+    }
+
+    /// The parameters that callers may give.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        let is_ours = |parameter: &Parameter| {
+            parameter.place == Place::Header
+                && OURS.iter().any(|ours| parameter.name.eq_ignore_ascii_case(ours))
+        };
+        self.operation
+            .parameters
+            .iter()
+            .filter(move |parameter| !self.fixed.contains_key(&parameter.argument) && !is_ours(parameter))
+    }
+
+    /// All schemas it has, as the document wrote them.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Value> {
+        let body = self.operation.body.iter().map(|body| &body.schema);
+        let responses = self.operation.responses.iter().filter_map(|response| response.schema.as_ref());
+        self.parameters().map(|parameter| &parameter.schema).chain(body).chain(responses)
+    }
+
+    /// The schema of its arguments, with references to the document's definitions.
+    pub(crate) fn input(&self) -> Value {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        let described = |schema: &Value, description: Option<&String>| match (schema, description) {
+            (Value::Object(members), Some(description)) => {
+                let mut members = members.clone();
+                members.insert("description".to_owned(), description.as_str().into());
+                Value::Object(members)
+            }
+            (Value::Null, Some(description)) => json!({"description": description}),
+            (Value::Null, None) => json!({}),
+            _ => schema.clone(),
+        };
+        for parameter in self.parameters() {
+            let schema = described(&parameter.schema, parameter.description.as_ref());
+            properties.insert(parameter.argument.clone(), schema);
+            if parameter.required {
+                required.push(parameter.argument.as_str());
+            }
+        }
+        if let Some(body) = &self.operation.body {
+            properties.insert(self.body.to_owned(), described(&body.schema, body.description.as_ref()));
+            if body.required {
+                required.push(self.body);
+            }
+        }
+        if self.is_list {
+            let cursor = json!({"type": "string", "description": "nextCursor of the answer before"});
+            properties.insert(self.cursor.to_owned(), cursor);
+        }
+        let mut input = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            input["required"] = json!(required);
+        }
+        input
+    }
+
+    /// The same, whole.
+    pub(crate) fn whole_input(&self, document: &Document) -> Value {
+        let mut whole = document.whole(&self.input(), Purpose::Input);
+        text::clean(&mut whole);
+        as_object(whole)
+    }
+
+    /// The schema of its structured content, with references to the document's definitions: an object, whatever the
+    /// service answers. `None` if it answers no JSON.
+    pub(crate) fn output(&self, document: &Document) -> Option<Value> {
+        let success = self.operation.success()?;
+        let schema = success.schema.as_ref()?;
+        if !success.content_type.as_deref().is_none_or(|media| media.contains("json")) {
+            return None;
+        }
+        let is = |kind: &str| paging::is_of_type(document, schema, kind);
+        let cut = json!({"nextCursor": {"type": "string"}, "hasMore": {"type": "boolean"}});
+        if is("array") {
+            let mut wrapped = json!({"type": "object", "properties": {"items": schema}});
+            if let (Value::Object(properties), Value::Object(cut)) = (&mut wrapped["properties"], cut) {
+                properties.extend(cut);
+            }
+            return Some(wrapped);
+        }
+        if ["string", "number", "integer", "boolean"].into_iter().any(is) {
+            return Some(json!({"type": "object", "properties": {"value": schema}}));
+        }
+        Some(schema.clone()).filter(|schema| schema.as_object().is_some_and(|members| !members.is_empty()))
+    }
+
+    pub(crate) fn whole_output(&self, document: &Document) -> Option<Value> {
+        let mut whole = document.whole(&self.output(document)?, Purpose::Output);
+        text::clean(&mut whole);
+        Some(as_object(whole))
+    }
+
+    /// What arguments are checked against: the whole schema, compiled by the first call.
+    pub(crate) fn check(&self, document: &Document) -> Option<&Schema> {
+        self.check
+            .get_or_init(|| {
+                let mut schema = document.whole(&self.input(), Purpose::Input);
+                schema["additionalProperties"] = json!(false);
+                match Schema::compile(&schema) {
+                    Ok(check) => Some(check),
+                    Err(error) => {
+                        let operation = &self.operation.id;
+                        tracing::warn!(
+                            operation,
+                            error,
+                            "arguments are not checked: the schema does not compile"
+                        );
+                        None
+                    }
+                }
+            })
+            .as_ref()
+    }
+}
+
+/// Clients want an object at the root, and nothing else.
+pub(crate) fn as_object(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(members) => {
+            members.insert("type".to_owned(), "object".into());
+            schema
+        }
+        _ => json!({"type": "object"}),
+    }
+}

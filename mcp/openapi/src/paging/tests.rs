@@ -1,0 +1,111 @@
+use super::*;
+use crate::upstream::Upstream;
+use http::{HeaderMap, HeaderValue};
+use serde_json::json;
+
+/// Cuts an answer to size; cursors are the JSON of what they carry.
+fn cut_to(value: Value, budget: usize, next: &Next, link: Option<&str>) -> Result<Value, Uncut> {
+    let seal = |next: &Next| serde_json::to_string(next).ok();
+    let link = link.map(str::to_owned);
+    cut(value, &Cut { budget, items: None, next, link, repeatable: true, is_list: true, seal: &seal })
+}
+
+fn cursor(value: &Value) -> Next {
+    serde_json::from_str(value["nextCursor"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn all_items_come_once_and_in_order_by_following_cursors() {
+    let all: Vec<Value> = (0..50).map(|n| json!({"id": n, "text": "x".repeat(20)})).collect();
+    let (mut next, mut seen, mut pages) = (Next::default(), Vec::new(), 0);
+    loop {
+        let page = cut_to(json!({"items": all, "total": 50}), 600, &next, None).unwrap();
+        assert!(page.to_string().len() <= 600, "{page}");
+        seen.extend(page["items"].as_array().unwrap().clone());
+        pages += 1;
+        if page["hasMore"] == false {
+            break;
+        }
+        next = cursor(&page);
+    }
+    assert!(pages > 3);
+    assert_eq!(seen, all);
+}
+
+#[test]
+fn the_next_page_comes_after_the_last_item_of_this_one() {
+    let value = json!({"items": [1, 2, 3]});
+    let page = cut_to(value, 1000, &Next::default(), Some("/list?page=2")).unwrap();
+    assert_eq!(cursor(&page).link.as_deref(), Some("/list?page=2"));
+    assert_eq!(page["hasMore"], true);
+    // A page that is cut goes on with itself first.
+    let value = json!({"items": ["x".repeat(300), "y".repeat(300)]});
+    let page = cut_to(value, 520, &Next::default(), Some("/list?page=2")).unwrap();
+    assert_eq!((cursor(&page).link, cursor(&page).offset), (None, 1));
+}
+
+#[test]
+fn the_largest_list_below_is_cut_when_the_top_has_none() {
+    let long: Vec<String> = (0..100).map(|n| format!("number {n}")).collect();
+    let value = json!({"a": {"short": [1, 2], "b": {"long": long}}, "empty": []});
+    let page = cut_to(value, 600, &Next::default(), None).unwrap();
+    assert_eq!(page["cutAt"], "/a/b/long");
+    assert_eq!(page["a"]["short"], json!([1, 2]));
+    assert!(page["a"]["b"]["long"].as_array().unwrap().len() < 100);
+}
+
+#[test]
+fn what_cannot_be_cut_says_how_large_it_is() {
+    let text = json!({"text": "x".repeat(1000)});
+    assert_eq!(cut_to(text, 500, &Next::default(), None), Err(Uncut { bytes: 1011, beyond: None }));
+    let items = json!({"items": ["x".repeat(1000), "y"]});
+    let uncut = cut_to(items, 500, &Next::default(), None).unwrap_err();
+    let beyond: Next = serde_json::from_str(&uncut.beyond.unwrap()).unwrap();
+    assert_eq!(beyond.offset, 1);
+}
+
+#[test]
+fn links_are_found_where_services_write_them() {
+    let none = HeaderMap::new();
+    for (value, named, expected) in [
+        (json!({"@odata.nextLink": "https://x/a"}), Some("@odata.nextLink"), Some("https://x/a")),
+        (json!({"page": {"more": "?p=2"}}), Some("page.more"), Some("?p=2")),
+        (json!({"next": "https://x/?page=2"}), None, Some("https://x/?page=2")),
+        (json!({"next": "token"}), None, None),
+        (json!({"next": null}), None, None),
+        (json!({"_links": {"next": {"href": "/a?p=2"}}}), None, Some("/a?p=2")),
+        (json!({"nextLink": ""}), Some("nextLink"), None),
+    ] {
+        assert_eq!(link_in(&value, named, &none).as_deref(), expected, "{value}");
+    }
+    let mut headers = HeaderMap::new();
+    let link = r#"<https://x/a?p=1>; rel="prev", <https://x/a?p=3>; rel="next", <https://x/a?p=9>; rel=last"#;
+    headers.insert("link", HeaderValue::from_static(link));
+    assert_eq!(link_in(&json!({}), None, &headers).as_deref(), Some("https://x/a?p=3"));
+}
+
+#[test]
+fn a_link_stays_below_the_base_address() {
+    let fixed = ["key".to_owned()];
+    let upstream = Upstream::builder("https://x.example/v1/").build().unwrap();
+    for (link, expected) in [
+        ("https://x.example/v1/pets?page=2", Some("/pets?page=2")),
+        ("/v1/pets?page=2#top", Some("/pets?page=2")),
+        ("?page=2", Some("/pets?page=2")),
+        ("pets?page=2&key=secret", Some("/pets?page=2")),
+        ("pets?key=secret", Some("/pets")),
+        ("https://x.example/v10/pets", None),
+        ("https://x.example/v2/pets", None),
+        ("/v1/../admin", None),
+        ("http://x.example/v1/pets", None),
+        ("https://evil.example/v1/pets", None),
+        ("//evil.example/v1/pets", None),
+        ("https://u:p@x.example/v1/pets", None),
+        ("javascript:alert(1)", None),
+    ] {
+        let found = upstream.follow("/pets?page=1", link).ok();
+        let found = found.map(|link| without_fixed(&link, &fixed));
+        assert_eq!(found.as_deref(), expected, "{link}");
+    }
+    assert_eq!(with_fixed("/pets?page=2", "/pets?key=secret&page=1", &fixed), "/pets?page=2&key=secret");
+}

@@ -1,0 +1,154 @@
+//! HTTP response → tool result: content, or a failure the model can act on.
+
+mod body;
+mod failure;
+
+use bindpost_mcp_protocol::{CallToolResult, Content, ResourceContents};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::bridge::Shared;
+use crate::bridge::offered::Offered;
+use crate::operation::{Place, Status};
+use crate::paging::{self, Cut, Next};
+use crate::upstream::Incoming;
+
+pub(crate) use body::{Answer, Expected, media_type};
+pub(crate) use failure::{Failure, Kind};
+
+/// The largest thing that is no text: pictures are not read like text, but somebody has to carry them.
+const LARGEST_BINARY: usize = 4 << 20;
+
+/// What a call gives, given what the service answered.
+pub(crate) fn result(
+    shared: &Shared,
+    offered: &Offered,
+    next: &Next,
+    sent: &str,
+    incoming: &Incoming,
+    caller: Option<&str>,
+) -> CallToolResult {
+    let Incoming { status, headers, body, .. } = incoming;
+    let status = *status;
+    if !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
+        return Failure::of(status, headers, body).into_result();
+    }
+    let answer = match Answer::read(headers, body, expected(offered, status)) {
+        Ok(answer) => answer,
+        Err(message) => {
+            let failure = Failure { kind: Kind::Server, message, ..Failure::of(status, headers, &[]) };
+            return failure.into_result();
+        }
+    };
+    let too_large = |bytes: usize, beyond: Option<String>| {
+        let message = format!(
+            "The answer has {bytes} bytes, more than the {} that are passed on, and cannot be cut.{}",
+            shared.answer_budget,
+            narrowing(offered)
+        );
+        let failure = Failure { status: Some(status.as_u16()), message, ..Failure::default() };
+        Failure { next_cursor: beyond, ..failure }.into_result()
+    };
+    let described =
+        |media: &str, bytes: usize| json!({"status": status.as_u16(), "contentType": media, "bytes": bytes});
+    match answer {
+        Answer::Empty => CallToolResult::structured(json!({"status": status.as_u16()})),
+        Answer::Json(value) => {
+            let mut value = match value {
+                Value::Object(_) => value,
+                Value::Array(items) => json!({"items": items}),
+                bare => json!({"value": bare}),
+            };
+            let link = next_page(shared, offered, sent, &mut value, incoming);
+            let seal = |next: &Next| shared.cursors.seal(&offered.operation.id, caller, next);
+            let by = Cut {
+                budget: shared.answer_budget,
+                items: offered.operation.items.as_deref(),
+                next,
+                link,
+                repeatable: offered.hints.read_only,
+                is_list: offered.is_list,
+                seal: &seal,
+            };
+            match paging::cut(value, &by) {
+                Ok(value) => CallToolResult::structured(value),
+                Err(uncut) => too_large(uncut.bytes, uncut.beyond),
+            }
+        }
+        Answer::Text { text, .. } if text.len() > shared.answer_budget => too_large(text.len(), None),
+        Answer::Text { text, media } => {
+            // Whoever was promised structure gets some.
+            let structured = offered.output(&shared.document).map(|_| described(&media, text.len()));
+            CallToolResult { structured_content: structured, ..CallToolResult::text(text) }
+        }
+        Answer::Binary { bytes, .. } if bytes.len() > LARGEST_BINARY => too_large(bytes.len(), None),
+        Answer::Binary { bytes, media } => {
+            let structured = Some(described(&media, bytes.len()));
+            let content = match media.split('/').next() {
+                Some("image") => Content::image(&bytes, &*media),
+                Some("audio") => Content::audio(&bytes, &*media),
+                _ => {
+                    let path = sent.split('?').next().unwrap_or_default();
+                    let uri = format!("{}://{path}", shared.scheme);
+                    Content::resource(ResourceContents::blob(uri, &bytes).with_mime_type(media))
+                }
+            };
+            CallToolResult {
+                content: vec![content],
+                structured_content: structured,
+                ..CallToolResult::default()
+            }
+        }
+    }
+}
+
+/// What the document says of the answer with this status.
+pub(crate) fn expected(offered: &Offered, status: StatusCode) -> Expected {
+    let mut responses = offered.operation.responses.iter();
+    let exact = responses.find(|response| response.status == Status::Exactly(status.as_u16()));
+    let response = exact.or_else(|| offered.operation.success());
+    let media = response.and_then(|response| response.content_type.as_deref());
+    match (media, response.and_then(|response| response.schema.as_ref())) {
+        (Some(media), _) if media.contains("json") => Expected::Json,
+        (Some(media), _) if media.contains("html") => Expected::Html,
+        (None, Some(_)) => Expected::Json,
+        _ => Expected::Anything,
+    }
+}
+
+/// The next page as the service names it, if it is an operation that is served, at the same place.
+fn next_page(
+    shared: &Shared,
+    offered: &Offered,
+    sent: &str,
+    value: &mut Value,
+    incoming: &Incoming,
+) -> Option<String> {
+    if offered.operation.method != http::Method::GET {
+        return None;
+    }
+    let written = paging::link_in(value, offered.operation.next_link.as_deref(), &incoming.headers)?;
+    let link = shared.upstream.follow(sent, &written).ok()?;
+    // A link is data of the service: it leads on, to operations that are served, and never to one that was left out.
+    if sent == link || !shared.serves(offered, &link) {
+        return None;
+    }
+    paging::take_link(value, &written);
+    Some(paging::without_fixed(&link, &offered.fixed_names))
+}
+
+/// What might make an answer smaller.
+pub(crate) fn narrowing(offered: &Offered) -> String {
+    let query = offered.parameters().filter(|parameter| parameter.place == Place::Query);
+    let names: Vec<String> = query.take(12).map(|parameter| format!("`{}`", parameter.argument)).collect();
+    match names.as_slice() {
+        [] => " The operation has no parameters that would narrow it.".to_owned(),
+        names => format!(" Narrow it by one of its parameters: {}.", names.join(", ")),
+    }
+}
+
+/// Members of a JSON object, in the order given, without those that are null.
+pub(crate) fn without_nulls<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
+}

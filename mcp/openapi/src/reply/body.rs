@@ -1,0 +1,119 @@
+//! What the body of an answer is: by what it says of itself, by what the document says, and by what it looks like.
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::bridge::text::{plain, sentences};
+
+/// What the document promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Json,
+    Html,
+    Anything,
+}
+
+/// The body of an answer that went well.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    Empty,
+    Json(Value),
+    Text { text: String, media: String },
+    Binary { bytes: Vec<u8>, media: String },
+}
+
+impl Answer {
+    /// Reads a body; what is not what it says it is, or should be, is told.
+    pub(crate) fn read(headers: &HeaderMap, body: &[u8], expected: Expected) -> Result<Answer, String> {
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Answer::Empty);
+        }
+        let media = media_type(headers);
+        let declares_json = is_json(&media);
+        let is_vague = media.is_empty() || media == "application/octet-stream" || media == "text/plain";
+        if declares_json || (expected == Expected::Json && is_vague) {
+            match serde_json::from_slice(body) {
+                Ok(value) => return Ok(Answer::Json(value)),
+                Err(error) if declares_json => {
+                    let shown = shown(body);
+                    return Err(format!(
+                        "The service says that its answer is JSON, but it is not ({error}). It begins: {shown}"
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
+        let is_text = is_text(&media) || is_vague && std::str::from_utf8(body).is_ok();
+        if !is_text {
+            let media = if media.is_empty() { "application/octet-stream".to_owned() } else { media };
+            return Ok(Answer::Binary { bytes: body.to_vec(), media });
+        }
+        if media.contains("html") && expected == Expected::Json {
+            return Err(format!(
+                "The service answered with a web page instead of JSON; perhaps the base address or the credential is \
+                 wrong. It says: {}",
+                page_text(&decode(headers, body))
+            ));
+        }
+        let media = if media.is_empty() { "text/plain".to_owned() } else { media };
+        Ok(Answer::Text { text: decode(headers, body), media })
+    }
+}
+
+/// The media type without its parameters, in small letters.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+pub(crate) fn is_json(media: &str) -> bool {
+    media == "application/json" || media == "text/json" || media.ends_with("+json")
+}
+
+pub(crate) fn is_text(media: &str) -> bool {
+    media.starts_with("text/")
+        || media.ends_with("+xml")
+        || media.ends_with("+yaml")
+        || is_json(media)
+        || [
+            "application/xml",
+            "application/yaml",
+            "application/x-yaml",
+            "application/x-ndjson",
+            "application/jsonl",
+            "application/javascript",
+            "application/graphql",
+            "application/x-www-form-urlencoded",
+        ]
+        .contains(&media)
+}
+
+/// Text as it was meant: UTF-8 unless it says that each byte is a character.
+pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let says = value.unwrap_or_default().to_ascii_lowercase();
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    match says.contains("iso-8859-1") || says.contains("windows-1252") {
+        true => body.iter().map(|byte| char::from(*byte)).collect(),
+        false => String::from_utf8_lossy(body).into_owned(),
+    }
+}
+
+/// What a web page says: its title, or else its text.
+pub(crate) fn page_text(page: &str) -> String {
+    let lower = page.to_ascii_lowercase();
+    let title = lower.find("<title").and_then(|at| {
+        let begin = at + lower.get(at..)?.find('>')? + 1;
+        let end = begin + lower.get(begin..)?.find("</title")?;
+        page.get(begin..end)
+    });
+    let title = title.map(plain).filter(|title| !title.is_empty());
+    sentences(&title.unwrap_or_else(|| plain(page)), 300)
+}
+
+/// The beginning of something that is not what it should be.
+fn shown(body: &[u8]) -> String {
+    let head = body.get(..body.len().min(1200)).unwrap_or_default();
+    sentences(&plain(&String::from_utf8_lossy(head)), 200)
+}

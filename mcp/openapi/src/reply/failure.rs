@@ -1,0 +1,220 @@
+//! Failures as a model reads them: what kind, what the service says, whom to tell, when to try again.
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::ToolError;
+use chrono::{DateTime, Utc};
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::body::{self, decode, page_text};
+use super::without_nulls;
+use crate::bridge::text::{plain, sentences};
+
+/// The longest message that is passed on, in characters.
+const LONGEST: usize = 1000;
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    InvalidRequest,
+    Unauthorized,
+    NotFound,
+    Conflict,
+    RateLimited,
+    Server,
+    #[default]
+    Unknown,
+}
+
+impl Kind {
+    fn of(status: StatusCode) -> Kind {
+        match status.as_u16() {
+            400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 428 | 431 => Kind::InvalidRequest,
+            401 | 403 | 407 => Kind::Unauthorized,
+            404 | 410 => Kind::NotFound,
+            409 | 412 | 423 => Kind::Conflict,
+            429 => Kind::RateLimited,
+            500..=599 => Kind::Server,
+            _ => Kind::Unknown,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::InvalidRequest => "invalid_request",
+            Kind::Unauthorized => "unauthorized",
+            Kind::NotFound => "resource_not_found",
+            Kind::Conflict => "conflict",
+            Kind::RateLimited => "rate_limited",
+            Kind::Server => "server_error",
+            Kind::Unknown => "unknown_error",
+        }
+    }
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) status: Option<u16>,
+    pub(crate) code: Option<String>,
+    pub(crate) message: String,
+    pub(crate) request_id: Option<String>,
+    pub(crate) retry_after: Option<u64>,
+    /// What goes on behind what failed.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// Headers by which services name a request.
+const REQUEST_IDS: [&str; 7] = [
+    "x-request-id",
+    "request-id",
+    "x-ms-request-id",
+    "x-amzn-requestid",
+    "x-amz-request-id",
+    "x-correlation-id",
+    "x-trace-id",
+];
+
+impl Failure {
+    /// The caller's mistake; nothing was sent.
+    pub(crate) fn invalid(message: String) -> Failure {
+        Failure { kind: Kind::InvalidRequest, message, ..Failure::default() }
+    }
+
+    /// What a service says of a status that is no success.
+    pub(crate) fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+        let media = body::media_type(headers);
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        let read: Option<Value> =
+            serde_json::from_slice(body).ok().filter(|value: &Value| !value.is_number());
+        let mut message = match &read {
+            Some(value) => message_in(value),
+            None if media.contains("html") || body.trim_ascii_start().starts_with(b"<") => {
+                Some(page_text(&decode(headers, body)))
+            }
+            None if body::is_text(&media) || std::str::from_utf8(body).is_ok() => {
+                Some(sentences(&plain(&decode(headers, body)), 300))
+            }
+            None => None,
+        };
+        message = message.filter(|message| !message.is_empty());
+        let text = |headers: &HeaderMap, name: &str| {
+            headers.get(name).and_then(|value| value.to_str().ok()).map(|value| sentences(&plain(value), 200))
+        };
+        let in_body = || {
+            let read = read.as_ref()?;
+            let inner = read.get("error").unwrap_or(read);
+            let names = ["requestId", "request_id", "traceId", "correlationId"];
+            names.iter().find_map(|name| inner.get(name).or_else(|| read.get(name))?.as_str().map(plain))
+        };
+        let reason = status.canonical_reason().unwrap_or("no reason given");
+        Failure {
+            kind: Kind::of(status),
+            status: Some(status.as_u16()),
+            code: read.as_ref().and_then(code_in),
+            message: message.unwrap_or_else(|| format!("{} {reason}", status.as_u16())),
+            request_id: REQUEST_IDS.iter().find_map(|name| text(headers, name)).or_else(in_body),
+            retry_after: headers
+                .get(http::header::RETRY_AFTER)
+                .and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
+            next_cursor: None,
+        }
+    }
+
+    fn text(&self) -> String {
+        without_nulls([
+            ("error", self.kind.as_str().into()),
+            ("status", self.status.into()),
+            ("code", self.code.clone().into()),
+            ("message", sentences(&self.message, LONGEST).into()),
+            ("requestId", self.request_id.clone().into()),
+            ("retryAfter", self.retry_after.into()),
+            ("nextCursor", self.next_cursor.clone().into()),
+        ])
+        .to_string()
+    }
+
+    /// As the result of a tool.
+    pub(crate) fn into_result(self) -> CallToolResult {
+        CallToolResult::error(self.text())
+    }
+}
+
+impl From<Failure> for ToolError {
+    fn from(failure: Failure) -> ToolError {
+        ToolError::new(failure.text())
+    }
+}
+
+/// Seconds, from a number or a date.
+fn retry_after(value: &str, now: DateTime<Utc>) -> Option<u64> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return (seconds.is_finite() && seconds >= 0.0).then_some(seconds.ceil() as u64);
+    }
+    let date = DateTime::parse_from_rfc2822(value).ok()?;
+    u64::try_from((date.with_timezone(&Utc) - now).num_seconds().max(0)).ok()
+}
+
+/// What went wrong, in the shapes that services use.
+fn message_in(value: &Value) -> Option<String> {
+    let text = |value: &Value| value.as_str().map(plain).filter(|text| !text.is_empty());
+    let named = |value: &Value| {
+        let names = ["message", "detail", "error_description", "description", "title", "msg", "reason"];
+        names.iter().find_map(|name| value.get(name).and_then(text))
+    };
+    let several = |value: &Value| {
+        let said: Vec<String> = match value {
+            Value::Array(errors) => {
+                errors.iter().take(5).filter_map(|error| text(error).or_else(|| named(error))).collect()
+            }
+            // Problems of fields: {"name": ["is too long"]}
+            Value::Object(fields) => fields
+                .iter()
+                .take(5)
+                .map(|(name, value)| {
+                    let value = value.get(0).unwrap_or(value);
+                    format!("{}: {}", plain(name), text(value).unwrap_or_else(|| plain(&value.to_string())))
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Some(said.join("; ")).filter(|said| !said.is_empty())
+    };
+    if let Value::String(said) = value {
+        return Some(sentences(&plain(said), LONGEST));
+    }
+    let error = value.get("error").or_else(|| value.get("Error")).or_else(|| value.get("odata.error"));
+    let inner = error.and_then(|error| match error {
+        Value::String(_) => None,
+        // OData 3 has {"message": {"value": …}}.
+        error => named(error).or_else(|| error.pointer("/message/value").and_then(text)),
+    });
+    // Titles of problem documents say what, details say why.
+    let main = inner.or_else(|| named(value)).or_else(|| error.and_then(text));
+    let errors = value.get("errors").or_else(|| value.get("details")).and_then(several);
+    let said = match (main, errors) {
+        (Some(main), Some(errors)) if !main.contains(&errors) => format!("{main} ({errors})"),
+        (Some(main), _) => main,
+        (None, Some(errors)) => errors,
+        (None, None) => several(value).or_else(|| Some(plain(&value.to_string())))?,
+    };
+    Some(sentences(&said, LONGEST))
+}
+
+/// The service's own word for it.
+fn code_in(value: &Value) -> Option<String> {
+    let error = value.get("error").or_else(|| value.get("odata.error")).unwrap_or(value);
+    let names = ["code", "errorCode", "error_code", "type"];
+    let found = names.iter().find_map(|name| match error.get(name).or_else(|| value.get(name))? {
+        Value::String(text) if !text.is_empty() && text != "about:blank" => Some(plain(text)),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    let plain_error = || value.get("error").and_then(Value::as_str).map(plain);
+    found.or_else(plain_error).map(|code| sentences(&code, 120))
+}
+
+#[cfg(test)]
+mod tests;

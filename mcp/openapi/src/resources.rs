@@ -1,0 +1,174 @@
+//! What can be read: schemas of the document, and operations that only need a path.
+
+use std::collections::HashSet;
+
+use bindpost_mcp_protocol::ResourceContents;
+use bindpost_mcp_server::{
+    Entry, Parts, ProtocolError, ResourceEntry, Signature, TemplateEntry, ToolError, UriTemplate,
+};
+use http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use crate::bridge::offered::Offered;
+use crate::bridge::{Bridge, text};
+use crate::operation::Place;
+use crate::reply::{self, Answer, Failure};
+
+/// How many names a completion gives.
+const MOST_NAMES: usize = 100;
+
+/// Resources and templates of the selected operations, and the schemas they use.
+pub(crate) fn entries(bridge: &Bridge) -> Vec<Entry> {
+    let mut entries = vec![schemas(bridge).into()];
+    let mut shapes = HashSet::new();
+    for (at, offered) in bridge.shared().offered.iter().enumerate() {
+        entries.extend(readable(bridge, at, offered, &mut shapes));
+    }
+    entries
+}
+
+/// `openapi-schema://{definition}`: a definition, or the schemas of an operation, whole.
+fn schemas(bridge: &Bridge) -> TemplateEntry {
+    let template = format!("{}-schema://{{definition}}", bridge.shared().scheme);
+    let (reading, completing) = (bridge.clone(), bridge.clone());
+    let read = move |parts: Parts| {
+        let bridge = reading.clone();
+        async move {
+            let name = parts.context.variable("definition").unwrap_or_default().to_owned();
+            let uri = parts.context.uri().unwrap_or_default().to_owned();
+            match schema(&bridge, &name) {
+                Some(schema) => {
+                    let contents = ResourceContents::text(&uri, schema.to_string());
+                    Ok(contents.with_mime_type("application/schema+json"))
+                }
+                None => Err(ToolError::from(ProtocolError::UnknownResource(uri))),
+            }
+        }
+    };
+    TemplateEntry::with_signature(template, "schema", Signature::new(), read)
+        .description("The whole JSON Schema of a definition, or of an operation's arguments and answer")
+        .mime_type("application/schema+json")
+        .complete("definition", move |typed| {
+            let shared = completing.shared();
+            let typed = typed.to_lowercase();
+            let names = shared.definitions().iter().map(String::as_str);
+            let operations = shared.offered.iter().map(|offered| offered.name.as_str());
+            let fits = |name: &&str| name.to_lowercase().starts_with(&typed);
+            names.chain(operations).filter(fits).take(MOST_NAMES).map(str::to_owned).collect()
+        })
+}
+
+fn schema(bridge: &Bridge, name: &str) -> Option<Value> {
+    let shared = bridge.shared();
+    shared.definition(name).or_else(|| {
+        let offered = shared.find(name)?;
+        let document = &shared.document;
+        Some(json!({"inputSchema": offered.whole_input(document), "outputSchema": offered.whole_output(document)}))
+    })
+}
+
+/// A GET that needs nothing but its path, and no consent of the user.
+fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<String>) -> Option<Entry> {
+    let operation = &offered.operation;
+    let asks = offered.asks && bridge.shared().confirms;
+    let needs_more =
+        asks || offered.parameters().any(|parameter| parameter.place != Place::Path && parameter.required);
+    if operation.method != Method::GET || !offered.hints.read_only || needs_more || operation.body.is_some() {
+        return None;
+    }
+    let mut path = operation.path.clone();
+    let mut shape = path.clone();
+    let mut variables = Vec::new();
+    for parameter in operation.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+        let written = format!("{{{}}}", parameter.name);
+        let (variable, in_shape) = match offered.fixed.get(&parameter.argument) {
+            // What the operator gives is not for the eyes of others.
+            Some(_) => ("-".to_owned(), "-"),
+            None => (format!("{{{}}}", parameter.argument), "{}"),
+        };
+        path = path.replace(&written, &variable);
+        shape = shape.replace(&written, in_shape);
+        if variable.starts_with('{') {
+            variables.push((parameter.argument.clone(), parameter.schema.clone()));
+        }
+    }
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let uri = format!("{}://{slash}{path}", bridge.shared().scheme);
+    // Two of the same shape cannot be told apart, and a query in a path is no template.
+    let template = UriTemplate::parse(&uri).ok()?;
+    if template.variables().count() != variables.len() || path.contains('?') || !shapes.insert(shape) {
+        return None;
+    }
+    let is_template = !variables.is_empty();
+    let bridge = bridge.clone();
+    let scopes = if bridge.shared().enforces_scopes { operation.scopes.clone() } else { Vec::new() };
+    let name = offered.name.clone();
+    let description = text::describe(operation);
+    let read = move |parts: Parts| {
+        let bridge = bridge.clone();
+        let given: Map<String, Value> = variables
+            .iter()
+            .filter_map(|(name, schema)| {
+                let value = parts.context.variable(name)?;
+                Some((name.clone(), typed(value, schema)))
+            })
+            .collect();
+        async move { read(&bridge, at, given, &parts).await }
+    };
+    Some(match is_template {
+        true => TemplateEntry::with_signature(uri, name, Signature::new(), read)
+            .description(description)
+            .scopes(scopes)
+            .into(),
+        false => ResourceEntry::with_signature(uri, name, Signature::new(), read)
+            .description(description)
+            .scopes(scopes)
+            .into(),
+    })
+}
+
+/// The value of a variable, in the type that its schema wants.
+fn typed(value: &str, schema: &Value) -> Value {
+    let wants = |kind: &str| match schema.get("type") {
+        Some(Value::String(only)) => only == kind,
+        Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
+        _ => false,
+    };
+    let is_plain = ["integer", "number", "boolean"].into_iter().any(wants) && !wants("string");
+    let parsed = is_plain.then(|| serde_json::from_str(value).ok()).flatten();
+    parsed.filter(|value: &Value| value.is_number() || value.is_boolean()).unwrap_or_else(|| value.into())
+}
+
+/// The answer as it came, with the media type it came with.
+async fn read(
+    bridge: &Bridge,
+    at: usize,
+    arguments: Map<String, Value>,
+    parts: &Parts,
+) -> Result<ResourceContents, ToolError> {
+    let shared = bridge.shared();
+    let uri = parts.context.uri().unwrap_or_default();
+    let offered = shared.offered.get(at).ok_or_else(|| ToolError::new("this resource is gone"))?;
+    let incoming = shared.read(offered, arguments, &parts.context).await?;
+    let (status, headers, body) = (incoming.status, &incoming.headers, &incoming.body);
+    if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
+        return Err(ProtocolError::UnknownResource(uri.to_owned()).into());
+    }
+    if !status.is_success() {
+        return Err(Failure::of(status, headers, body).into());
+    }
+    let answer = Answer::read(headers, body, reply::expected(offered, status));
+    let contents = match answer.map_err(ToolError::new)? {
+        Answer::Empty => ResourceContents::text(uri, ""),
+        // As answered: the service's own way to write it.
+        Answer::Json(_) => {
+            let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+            let media = reply::media_type(headers);
+            let media = if media.contains("json") { media } else { "application/json".to_owned() };
+            ResourceContents::text(uri, text).with_mime_type(media)
+        }
+        Answer::Text { text, media } => ResourceContents::text(uri, text).with_mime_type(media),
+        Answer::Binary { bytes, media } => ResourceContents::blob(uri, bytes).with_mime_type(media),
+    };
+    Ok(contents)
+}

@@ -1,0 +1,211 @@
+//! [`Selection`]: which operations of a document are served. What is left out is left out of everything.
+
+use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::nearest::nearest;
+use percent_encoding::percent_decode_str;
+
+use crate::operation::Operation;
+
+/// Which operations of a document are served: all of them, unless something is said.
+///
+/// Patterns are matched against the operation's id, its path if they begin with `/` or `*`, and `METHOD /path` if they
+/// have a space or begin with `*`. `*` stands for anything, and case does not matter.
+///
+/// ```
+/// use bindpost_mcp_openapi::Selection;
+///
+/// let selection = Selection::all().tag("pets").include("GET /pets*").deny("*admin*").read_only();
+/// # let _ = selection;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    tags: Vec<String>,
+    include: Vec<String>,
+    allow: Vec<String>,
+    deny: Vec<String>,
+    read_only: bool,
+}
+
+impl Selection {
+    /// Everything.
+    pub fn all() -> Selection {
+        Selection::default()
+    }
+
+    /// Operations with this tag, and with others that are named.
+    pub fn tag(mut self, tag: impl Into<String>) -> Selection {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// Operations that this pattern fits, and others that are named.
+    pub fn include(mut self, pattern: impl Into<String>) -> Selection {
+        self.include.push(pattern.into());
+        self
+    }
+
+    /// The operation of this id, whatever tags and patterns say.
+    pub fn allow(mut self, id: impl Into<String>) -> Selection {
+        self.allow.push(id.into());
+        self
+    }
+
+    /// No operation that this pattern fits, whatever else is said.
+    pub fn deny(mut self, pattern: impl Into<String>) -> Selection {
+        self.deny.push(pattern.into());
+        self
+    }
+
+    /// Only operations that change nothing.
+    pub fn read_only(mut self) -> Selection {
+        self.read_only = true;
+        self
+    }
+
+    /// Whether an operation is served, given what it may do.
+    pub fn takes(&self, operation: &Operation, hints: Hints) -> bool {
+        let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, operation));
+        let tagged = |wanted: &String| operation.tags.iter().any(|tag| tag.eq_ignore_ascii_case(wanted));
+        let says_nothing = self.tags.is_empty() && self.include.is_empty();
+        let chosen = match says_nothing {
+            true => self.allow.is_empty(),
+            false => {
+                (self.tags.is_empty() || self.tags.iter().any(tagged))
+                    && (self.include.is_empty() || named(&self.include))
+            }
+        };
+        (chosen || self.allow.contains(&operation.id))
+            && !named(&self.deny)
+            && (hints.read_only || !self.read_only)
+    }
+
+    /// What was named and is not there: probably a slip, and dangerous where something was to be denied.
+    pub(crate) fn idle(&self, operations: &[Operation]) -> Vec<String> {
+        let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
+        let tags: Vec<&str> =
+            operations.iter().flat_map(|operation| &operation.tags).map(String::as_str).collect();
+        let meant = |name: &str, known: &[&str]| match nearest(name, known) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None => "correct it, or leave it out".to_owned(),
+        };
+        let mut idle = Vec::new();
+        for tag in &self.tags {
+            if !tags.iter().any(|known| known.eq_ignore_ascii_case(tag)) {
+                idle.push(format!("no operation has the tag {tag:?}; fix: {}", meant(tag, &tags)));
+            }
+        }
+        for (what, pattern) in
+            self.include.iter().map(|it| ("includes", it)).chain(self.deny.iter().map(|it| ("denies", it)))
+        {
+            if !operations.iter().any(|operation| fits(pattern, operation)) {
+                idle.push(format!("{pattern:?} {what} no operation; fix: {}", meant(pattern, &ids)));
+            }
+        }
+        for id in self.allow.iter().filter(|id| !ids.contains(&id.as_str())) {
+            idle.push(format!("there is no operation {id:?} to allow; fix: {}", meant(id, &ids)));
+        }
+        idle
+    }
+}
+
+/// Whether a pattern fits an operation.
+fn fits(pattern: &str, operation: &Operation) -> bool {
+    let pattern = pattern.trim().to_lowercase();
+    let (path, id) = (operation.path.to_lowercase(), operation.id.to_lowercase());
+    let whole = format!("{} {path}", operation.method.as_str().to_lowercase());
+    // `get*` means names that begin so, and not every GET.
+    glob(&pattern, &id)
+        || pattern.starts_with(['/', '*']) && glob(&pattern, &path)
+        || (pattern.contains(' ') || pattern.starts_with('*')) && glob(&pattern, &whole)
+}
+
+/// Whether a text is what a pattern says, where `*` stands for anything.
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+/// A path with variables, to recognise the paths it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct PathPattern {
+    segments: Vec<String>,
+    /// How many variables it has: of two that fit, services take the one with fewer.
+    pub(crate) variables: usize,
+}
+
+impl PathPattern {
+    pub(crate) fn new(path: &str) -> PathPattern {
+        let segment = |segment: &str| {
+            let mut out = String::new();
+            let mut rest = segment;
+            while let Some((before, after)) = rest.split_once('{') {
+                out.push_str(before);
+                out.push('*');
+                rest = after.split_once('}').map_or("", |(_, after)| after);
+            }
+            out + rest
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        PathPattern {
+            segments: path.trim_end_matches('/').split('/').map(segment).collect(),
+            variables: path.matches('{').count(),
+        }
+    }
+
+    /// Whether this path, encoded and perhaps with a query, is one of them.
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let mut segments = path.trim_end_matches('/').split('/');
+        let all = self.segments.iter().all(|pattern| {
+            segments.next().is_some_and(|segment| {
+                let segment = percent_decode_str(segment).decode_utf8_lossy();
+                glob(pattern, &segment) && (pattern.is_empty() || !segment.is_empty())
+            })
+        });
+        all && segments.next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c", "abc", true),
+            ("a*c", "ac", true),
+            ("a*b*c", "aXbYc", true),
+            ("a*b*c", "aXcYb", false),
+            ("ab*ba", "aba", false),
+            ("get /pets/*", "get /pets/{id}", true),
+        ] {
+            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_recognised_by_its_template() {
+        let pattern = PathPattern::new("/indexes('{name}')/docs/{key}");
+        assert!(pattern.covers("/indexes('hotels')/docs/1?x=/"));
+        assert!(pattern.covers("/indexes(%27a%2Fb%27)/docs/1/"));
+        assert!(!pattern.covers("/indexes('hotels')/docs"));
+        assert!(!pattern.covers("/indexes('hotels')/docs/1/2"));
+        assert!(!pattern.covers("/indexes/docs/1"));
+        assert_eq!(pattern.variables, 2);
+        assert!(PathPattern::new("/pets/secret").covers("/pets/%73ecret"));
+    }
+}

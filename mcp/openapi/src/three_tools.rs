@@ -1,0 +1,207 @@
+//! Three tools that stand for all operations: find one, describe it, call it. The same selection holds.
+
+mod find;
+
+use std::sync::{Arc, OnceLock};
+
+use bindpost_mcp_protocol::{CallToolResult, Tool};
+use bindpost_mcp_server::nearest::nearest;
+use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use serde_json::{Map, Value, json};
+
+use crate::bridge::offered::{Offered, as_object};
+use crate::bridge::{Bridge, short, text};
+use crate::entries::{annotations, arguments};
+use crate::reply::Failure;
+use crate::schema::Purpose;
+use find::Finder;
+
+const FIND: &str = "findOperations";
+const DESCRIBE: &str = "describeOperation";
+const CALL: &str = "callOperation";
+
+/// Schemas up to this size are shown whole.
+const WHOLE: usize = 24 * 1024;
+
+/// The three tools as lists show them.
+pub(crate) fn definitions(offered: &[Offered]) -> Vec<Tool> {
+    let reading = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    let all = |is: fn(&Hints) -> bool| offered.iter().all(|offered| is(&offered.hints));
+    let calling = Hints {
+        read_only: all(|hints| hints.read_only),
+        destructive: !all(|hints| !hints.destructive),
+        idempotent: all(|hints| hints.idempotent),
+        open_world: true,
+    };
+    let tool = |name: &str, description: String, input_schema: Value, hints: Hints| Tool {
+        name: name.to_owned(),
+        description: Some(description),
+        input_schema,
+        annotations: Some(annotations(hints)),
+        ..Tool::default()
+    };
+    vec![
+        tool(
+            FIND,
+            format!("Finds operations of the service by words; there are {}. Start here.", offered.len()),
+            json!({"type": "object", "properties": {
+                "query": {"type": "string", "description": "Words of the name, path or summary"},
+                "tag": {"type": "string"},
+                "method": {"type": "string", "description": "GET, POST, …"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+                "cursor": {"type": "string", "description": "nextCursor of the answer before"}
+            }, "additionalProperties": false}),
+            reading,
+        ),
+        tool(
+            DESCRIBE,
+            "Tells what an operation takes and answers. Large schemas are shortened; `definition` shows one part whole."
+                .to_owned(),
+            json!({"type": "object", "properties": {
+                "operation": {"type": "string", "description": "As findOperations names it"},
+                "definition": {"type": "string", "description": "A name from `definitions`"}
+            }, "additionalProperties": false}),
+            reading,
+        ),
+        tool(
+            CALL,
+            "Calls an operation of the service. Describe it first.".to_owned(),
+            json!({"type": "object", "properties": {
+                "operation": {"type": "string", "description": "As findOperations names it"},
+                "arguments": {"type": "object", "description": "As describeOperation says", "additionalProperties": true},
+                "cursor": {"type": "string", "description": "nextCursor of the answer before"}
+            }, "required": ["operation"], "additionalProperties": false}),
+            calling,
+        ),
+    ]
+}
+
+/// The three tools.
+pub(crate) fn entries(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
+    let finder: Arc<OnceLock<Finder>> = Arc::default();
+    let entry = |definition: &Tool| {
+        let (bridge, finder, name) = (bridge.clone(), finder.clone(), definition.name.clone());
+        let run = move |parts: Parts| {
+            let (bridge, finder, name) = (bridge.clone(), finder.clone(), name.clone());
+            async move {
+                let arguments = arguments(&parts)?;
+                match name.as_str() {
+                    FIND => {
+                        let finder = finder.get_or_init(|| Finder::new(&bridge.shared().offered));
+                        find::find(bridge.shared(), finder, &arguments, &parts.context)
+                    }
+                    DESCRIBE => describe(&bridge, &arguments),
+                    _ => call(&bridge, arguments, &parts.context).await,
+                }
+            }
+        };
+        let entry = ToolEntry::with_signature(definition.name.clone(), Signature::new(), run)
+            .definition(definition.clone());
+        // Models write nested arguments as text at times; the handler reads both.
+        match definition.name == CALL {
+            true => {
+                let mut checked = definition.input_schema.clone();
+                checked["properties"]["arguments"] = json!({"type": ["object", "string", "null"]});
+                entry.checked_by(checked).into()
+            }
+            false => entry.into(),
+        }
+    };
+    definitions.iter().map(entry).collect()
+}
+
+fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// `describeOperation`
+fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolResult, ToolError> {
+    let shared = bridge.shared();
+    if let Some(name) = text_of(arguments, "definition") {
+        let Some(whole) = shared.definition(name) else {
+            let known: Vec<&str> = shared.definitions().iter().map(String::as_str).collect();
+            let hint = nearest(name, &known).map(|meant| format!("; did you mean {meant:?}?"));
+            let text = format!("there is no definition {name:?}{}", hint.unwrap_or_default());
+            return Ok(Failure::invalid(text).into_result());
+        };
+        if whole.to_string().len() <= WHOLE {
+            return Ok(CallToolResult::structured(json!({"definition": name, "schema": whole})));
+        }
+        let names = names_in([&whole]);
+        let short = match shared.document.definitions.get(name) {
+            Some(definition) => short(&shared.document, definition, Purpose::Input, &shared.scheme),
+            None => json!({}),
+        };
+        return Ok(CallToolResult::structured(
+            json!({"definition": name, "schema": short, "definitions": names}),
+        ));
+    }
+    let Some(name) = text_of(arguments, "operation") else {
+        return Ok(Failure::invalid("give `operation`, or `definition`".to_owned()).into_result());
+    };
+    let offered = shared.find(name).ok_or_else(|| shared.unknown_operation(name))?;
+    let operation = &offered.operation;
+    let (document, scheme) = (&shared.document, &shared.scheme);
+    let mut said = json!({
+        "operation": operation.id,
+        "method": operation.method.as_str(),
+        "path": operation.path,
+        "description": text::describe(operation),
+        "readOnly": offered.hints.read_only,
+        "destructive": offered.hints.destructive,
+    });
+    if !operation.scopes.is_empty() {
+        said["scopes"] = json!(operation.scopes);
+    }
+    let input = offered.whole_input(document);
+    let output = offered.whole_output(document).unwrap_or(Value::Null);
+    let (input_size, output_size) = (input.to_string().len(), output.to_string().len());
+    let input_fits = input_size <= WHOLE;
+    let output_fits = output_size + if input_fits { input_size } else { 0 } <= WHOLE;
+    let shortened = [(!input_fits).then_some(&input), (!output_fits).then_some(&output)];
+    if !(input_fits && output_fits) {
+        said["definitions"] = json!(names_in(shortened.into_iter().flatten()));
+    }
+    said["inputSchema"] = match input_fits {
+        true => input,
+        false => as_object(short(document, &offered.input(), Purpose::Input, scheme)),
+    };
+    said["outputSchema"] = match offered.output(document).filter(|_| !output_fits) {
+        Some(output) => as_object(short(document, &output, Purpose::Output, scheme)),
+        None => output,
+    };
+    Ok(CallToolResult::structured(said))
+}
+
+/// The definitions that schemas bring along.
+fn names_in<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
+    let defined = schemas.into_iter().filter_map(|schema| schema.get("$defs")?.as_object());
+    let mut names: Vec<String> = defined.flatten().map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// `callOperation`
+async fn call(
+    bridge: &Bridge,
+    mut given: Map<String, Value>,
+    context: &Context,
+) -> Result<CallToolResult, ToolError> {
+    let shared = bridge.shared();
+    let name = text_of(&given, "operation").unwrap_or_default().to_owned();
+    let offered = shared.find(&name).ok_or_else(|| shared.unknown_operation(&name))?;
+    let read = match given.remove("arguments") {
+        None | Some(Value::Null) => Some(Map::new()),
+        Some(Value::Object(arguments)) => Some(arguments),
+        Some(Value::String(text)) => serde_json::from_str(&text).ok(),
+        Some(_) => None,
+    };
+    let Some(mut arguments) = read else {
+        return Ok(Failure::invalid("`arguments` must be an object".to_owned()).into_result());
+    };
+    if let Some(cursor) = given.remove("cursor").filter(|cursor| !cursor.is_null()) {
+        arguments.insert(offered.cursor.to_owned(), cursor);
+    }
+    shared.call(offered, arguments, context).await
+}

@@ -1,0 +1,195 @@
+//! `findOperations`: operations by the words in their names, paths, summaries and tags.
+
+use std::cmp::Reverse;
+
+use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::{Context, ToolError};
+use serde_json::{Map, Value, json};
+
+use super::{FIND, text_of};
+use crate::bridge::offered::Offered;
+use crate::bridge::{Shared, text};
+use crate::reply::Failure;
+
+/// The words of all operations.
+#[derive(Debug)]
+pub(crate) struct Finder(Vec<Vec<(String, u32)>>);
+
+impl Finder {
+    pub(crate) fn new(offered: &[Offered]) -> Finder {
+        let words_of = |offered: &Offered| {
+            let operation = &offered.operation;
+            let tags = operation.tags.join(" ");
+            let texts = [
+                (operation.id.as_str(), 5),
+                (operation.path.as_str(), 3),
+                (operation.summary.as_deref().unwrap_or_default(), 3),
+                (&tags, 2),
+                (operation.description.as_deref().unwrap_or_default(), 1),
+                (operation.method.as_str(), 1),
+            ];
+            let mut found: Vec<(String, u32)> = Vec::new();
+            for (text, weight) in texts {
+                for word in words(text).into_iter().take(200) {
+                    match found.iter_mut().find(|(known, _)| *known == word) {
+                        Some((_, known)) => *known = weight.max(*known),
+                        None => found.push((word, weight)),
+                    }
+                }
+            }
+            found
+        };
+        Finder(offered.iter().map(words_of).collect())
+    }
+
+    /// How well each operation fits the words; 0 for not at all. Each word counts where it fits best.
+    fn scores<'a>(&'a self, query: &'a [String]) -> impl Iterator<Item = u32> + 'a {
+        self.0.iter().map(|known| {
+            let score = |word: &String| {
+                let fit = |(candidate, weight): &(String, u32)| match () {
+                    () if candidate == word => weight * 4,
+                    () if word.len() >= 3 && candidate.starts_with(word.as_str()) => weight * 2,
+                    () if candidate.len() >= 4 && word.starts_with(candidate.as_str()) => *weight,
+                    () => 0,
+                };
+                known.iter().map(fit).max().unwrap_or_default()
+            };
+            let scores: Vec<u32> = query.iter().map(score).collect();
+            // Operations that know more of the words come before those that know one of them well.
+            let matched = scores.iter().filter(|score| **score > 0).count() as u32;
+            scores.iter().sum::<u32>() + matched.saturating_sub(1) * 20
+        })
+    }
+}
+
+/// The words of a text: `getIndexStats`, `get_index_stats` and `/get/indexes` alike, without plurals.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let letters: Vec<char> = text.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| letters.get(at));
+        let after = letters.get(at + 1);
+        // `getURLs` is `get`, `urls`; `HTTPServer` is `http`, `server`.
+        let begins = letter.is_uppercase()
+            && (before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit())
+                || before.is_some_and(|before| before.is_uppercase())
+                    && after.is_some_and(|after| after.is_lowercase() && *after != 's'));
+        if begins || !letter.is_alphanumeric() {
+            words.extend(Some(singular(&word)).filter(|word| !word.is_empty()));
+            word.clear();
+        }
+        if letter.is_alphanumeric() {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.extend(Some(singular(&word)).filter(|word| !word.is_empty()));
+    words
+}
+
+/// A word without its plural, as far as that can be told from its end.
+fn singular(word: &str) -> String {
+    let stem = |end: &str, rest: &str| {
+        let stem = word.strip_suffix(end).filter(|stem| stem.len() >= 2)?;
+        Some(format!("{stem}{rest}"))
+    };
+    if word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") {
+        return word.to_owned();
+    }
+    let plural = stem("ies", "y")
+        .or_else(|| stem("xes", "x"))
+        .or_else(|| stem("ches", "ch"))
+        .or_else(|| stem("shes", "sh"))
+        .or_else(|| stem("sses", "ss"))
+        .or_else(|| stem("s", ""));
+    plural.unwrap_or_else(|| word.to_owned())
+}
+
+/// Words that say nothing about which operation is meant.
+const IDLE: [&str; 12] = ["a", "all", "an", "the", "of", "to", "for", "in", "on", "and", "with", "by"];
+
+/// `findOperations`
+pub(crate) fn find(
+    shared: &Shared,
+    finder: &Finder,
+    given: &Map<String, Value>,
+    context: &Context,
+) -> Result<CallToolResult, ToolError> {
+    let caller = context.caller().id();
+    let mut given = given.clone();
+    let mut from = 0;
+    if let Some(cursor) = given.remove("cursor").as_ref().and_then(Value::as_str) {
+        match shared.cursors.open::<(Map<String, Value>, usize)>(FIND, caller, cursor) {
+            Ok((before, at)) => (given, from) = (before, at),
+            Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
+        }
+    }
+    let limit = given.get("limit").and_then(Value::as_u64).map_or(20, |limit| limit.clamp(1, 100) as usize);
+    let mut query = words(text_of(&given, "query").unwrap_or_default());
+    if query.iter().any(|word| !IDLE.contains(&word.as_str())) {
+        query.retain(|word| !IDLE.contains(&word.as_str()));
+    }
+    let (tag, method) = (text_of(&given, "tag"), text_of(&given, "method"));
+    let fits = |offered: &Offered| {
+        let operation = &offered.operation;
+        tag.is_none_or(|tag| operation.tags.iter().any(|known| known.eq_ignore_ascii_case(tag)))
+            && method.is_none_or(|method| operation.method.as_str().eq_ignore_ascii_case(method))
+    };
+    let mut found: Vec<(u32, &Offered)> =
+        finder.scores(&query).zip(&shared.offered).filter(|(_, offered)| fits(offered)).collect();
+    if !query.is_empty() {
+        found.retain(|(score, _)| *score > 0);
+        found.sort_by_key(|(score, _)| Reverse(*score));
+    }
+    let total = found.len();
+    let items: Vec<Value> = found.iter().skip(from).take(limit).map(|(_, offered)| shown(offered)).collect();
+    let end = from + items.len();
+    let mut said = json!({"items": items, "total": total, "hasMore": end < total});
+    if end < total
+        && let Some(cursor) = shared.cursors.seal(FIND, caller, &(given.clone(), end))
+    {
+        said["nextCursor"] = cursor.into();
+    }
+    if total == 0 {
+        let mut tags: Vec<&str> =
+            shared.offered.iter().flat_map(|offered| &offered.operation.tags).map(String::as_str).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        tags.truncate(50);
+        said["hint"] = "Nothing fits; try other words, or only a tag.".into();
+        said["tags"] = json!(tags);
+    }
+    Ok(CallToolResult::structured(said))
+}
+
+fn shown(offered: &Offered) -> Value {
+    let operation = &offered.operation;
+    json!({
+        "operation": operation.id,
+        "method": operation.method.as_str(),
+        "path": operation.path,
+        "summary": text::summary(operation),
+        "readOnly": offered.hints.read_only,
+        "destructive": offered.hints.destructive,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_into_words_without_plurals() {
+        for (text, expected) in [
+            ("getIndexStats", "get index stat"),
+            ("list_synonym-maps", "list synonym map"),
+            ("/indexes('{indexName}')/docs", "index index name doc"),
+            ("HTTPServer getURLs", "http server get url"),
+            ("Policies address status classes", "policy address status class"),
+            ("Indexers_Get2", "indexer get2"),
+            ("", ""),
+        ] {
+            assert_eq!(words(text).join(" "), expected, "{text}");
+        }
+    }
+}
