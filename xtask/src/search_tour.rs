@@ -1,8 +1,9 @@
 //! `cargo xtask search-tour`: the official clients of Azure AI Search, each from its package, against
-//! `bindpost search-service`.
+//! `bindpost search-service`; and an official client of MCP against `bindpost search`.
 //!
-//! A tour is a program in `interop/search` that prints one line per check, as those of `cargo xtask interop` do. The
-//! packages are installed below `target/search-tour`; each run has a service of its own with an empty folder.
+//! A tour is a program in `interop/search` or `interop/search-mcp` that prints one line per check, as those of
+//! `cargo xtask interop` do. The packages are installed below `target/search-tour`; each run has a service of its own
+//! with an empty folder, and each tour of MCP starts its servers itself.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -30,10 +31,13 @@ pub(crate) fn run() -> Result<()> {
     let mut reports = Vec::new();
     for tour in &TOURS {
         println!("\n{}", tour.name);
-        let report = Report::of(tour.name, &mut programs.command(tour, &service), PATIENCE, &folder)?;
+        let report = Report::of(tour.name, &mut programs.command(tour, &service)?, PATIENCE, &folder)?;
         if report.count(Verdict::Failed) > 0 {
             println!("-- the client's log:\n{}", report.log.trim_end());
-            println!("-- the service's log:\n{}", fs::read_to_string(&service.log)?.trim_end());
+            // Servers that a tour starts write into its own log.
+            if !matches!(tour.client, Client::Mcp { .. }) {
+                println!("-- the service's log:\n{}", fs::read_to_string(&service.log)?.trim_end());
+            }
         }
         reports.push(report);
     }
@@ -59,19 +63,22 @@ struct Tour {
     client: Client,
 }
 
-/// The older Python package refuses plain HTTP, so it comes by TLS.
+/// The older Python package refuses plain HTTP, so it comes by TLS. The modes of MCP are those of the package.
 enum Client {
     Python11 { mode: &'static str },
     Python12 { mode: &'static str },
     Node,
+    Mcp { mode: &'static str },
 }
 
-const TOURS: [Tour; 5] = [
+const TOURS: [Tour; 7] = [
     Tour { name: "python 12.0.0", client: Client::Python12 { mode: "sync" } },
     Tour { name: "python 12.0.0, async", client: Client::Python12 { mode: "async" } },
     Tour { name: "python 11.7.0b1, TLS", client: Client::Python11 { mode: "sync" } },
     Tour { name: "python 11.7.0b1, TLS, async", client: Client::Python11 { mode: "async" } },
     Tour { name: "javascript 13.0.0", client: Client::Node },
+    Tour { name: "mcp 2025-11-25", client: Client::Mcp { mode: "legacy" } },
+    Tour { name: "mcp 2026-07-28", client: Client::Mcp { mode: "auto" } },
 ];
 
 /// Where the installed packages are.
@@ -80,26 +87,31 @@ struct Programs {
     python12: PathBuf,
     node: PathBuf,
     npm: PathBuf,
+    mcp: PathBuf,
 }
 
 impl Programs {
     fn install(folder: &Path) -> Result<Self> {
-        let npm = folder.join("node");
+        let (npm, mcp) = (folder.join("node"), folder.join("mcp"));
         packages::npm(&npm, &sources())?;
-        // The tour prints its lines as the other clients on Node do.
-        fs::copy(workspace::root().join("interop/node/report.mjs"), npm.join("report.mjs"))?;
+        packages::npm(&mcp, &workspace::root().join("interop/search-mcp"))?;
+        for folder in [&npm, &mcp] {
+            // The tours print their lines as the other clients on Node do.
+            fs::copy(workspace::root().join("interop/node/report.mjs"), folder.join("report.mjs"))?;
+        }
         let python = |version: &str| {
             let requirements = sources().join(format!("requirements-{version}.txt"));
             packages::python(&folder.join(format!("python-{version}")), &requirements)
         };
-        Ok(Self { python11: python("11")?, python12: python("12")?, node: node::node()?, npm })
+        Ok(Self { python11: python("11")?, python12: python("12")?, node: node::node()?, npm, mcp })
     }
 
-    fn command(&self, tour: &Tour, service: &Service) -> Command {
+    fn command(&self, tour: &Tour, service: &Service) -> Result<Command> {
         let (program, script, folder) = match tour.client {
             Client::Python11 { .. } => (&self.python11, "tour.py", sources()),
             Client::Python12 { .. } => (&self.python12, "tour.py", sources()),
             Client::Node => (&self.node, "tour.mjs", self.npm.clone()),
+            Client::Mcp { .. } => (&self.node, "tour.mjs", self.mcp.clone()),
         };
         let mut command = Command::new(program);
         // A folder of sources is no place for compiled files.
@@ -117,14 +129,32 @@ impl Programs {
             Client::Node => {
                 command.arg(&service.url);
             }
+            Client::Mcp { mode } => {
+                let data = empty(self.mcp.join("data").join(mode))?;
+                command.arg(mode).arg(bindpost()).arg(data);
+                return Ok(command);
+            }
         }
         command.args([&service.admin_key, &service.query_key]).arg(&service.blobs);
-        command
+        Ok(command)
     }
 }
 
 fn sources() -> PathBuf {
     workspace::root().join("interop/search")
+}
+
+fn bindpost() -> PathBuf {
+    workspace::target().join("debug/bindpost")
+}
+
+/// The folder, with nothing in it.
+fn empty(folder: PathBuf) -> Result<PathBuf> {
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 /// `bindpost search-service` with an empty folder; it ends when this value goes away.
@@ -141,11 +171,8 @@ struct Service {
 
 impl Service {
     fn start(folder: &Path) -> Result<Self> {
-        let (data, log) = (folder.join("data"), folder.join("service.log"));
-        if data.exists() {
-            fs::remove_dir_all(&data)?;
-        }
-        let mut command = Command::new(workspace::target().join("debug/bindpost"));
+        let (data, log) = (empty(folder.join("data"))?, folder.join("service.log"));
+        let mut command = Command::new(bindpost());
         command.args(["search-service", "--port", "0", "--tls", "--json", "--data"]).arg(&data);
         command.env("RUST_LOG", "info").env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);

@@ -233,7 +233,7 @@ impl Shared {
             .post(format!("{}/{}", serving.base, invocation.function.name))
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, format!("Azure-Functions-Host/{version}"))
-            .header("X-Azure-Functions-InvocationId", &invocation.id)
+            .header("X-Azure-Functions-InvocationId", invocation.id.as_ref())
             .header("X-Azure-Functions-HostVersion", version)
             .body(wire::request(invocation));
         let answered = async {

@@ -9,6 +9,7 @@ use bindpost_mcp_server::{
     AskError, Context, Entry, Parts, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry,
     ToolEntry, ToolError,
 };
+use http::HeaderName;
 use serde_json::{Map, Value, json};
 
 use crate::app::LogLevels;
@@ -279,11 +280,15 @@ async fn taken_up(context: &Context) -> Result<(Round, usize), ToolError> {
     Ok((Round { responses: Some(responses), state }, rounds.unwrap_or(MOST_ROUNDS)))
 }
 
+/// Headers of W3C trace context. A name as text would have to be read each time.
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
 fn trace(context: &Context) -> Trace {
-    let header = |name: &str| context.http().and_then(|http| http.header(name)).map(str::to_owned);
+    let header = |name| context.http()?.headers().get(name)?.to_str().ok().map(str::to_owned);
     Trace {
-        parent: context.traceparent().map(Into::into).or_else(|| header("traceparent")),
-        state: context.tracestate().map(Into::into).or_else(|| header("tracestate")),
+        parent: context.traceparent().map(Into::into).or_else(|| header(&TRACEPARENT)),
+        state: context.tracestate().map(Into::into).or_else(|| header(&TRACESTATE)),
     }
 }
 

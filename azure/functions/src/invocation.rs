@@ -26,7 +26,7 @@ use crate::worker::{InvocationError, Log, Workers};
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// What the answer, the logs and a cancel name.
-    pub id: String,
+    pub id: Arc<str>,
     /// What runs.
     pub function: Arc<Function>,
     /// A value for each `in` binding, by its name.
@@ -137,7 +137,8 @@ impl Engine {
             Engine::Workers { workers, .. } => {
                 workers.invoke(invocation, timeout.unwrap_or(FOREVER), logs).await
             }
-            Engine::CustomHandler(handler) => handler.invoke(invocation, timeout, logs).await,
+            // Workers run most functions; their future need not have room for this one.
+            Engine::CustomHandler(handler) => Box::pin(handler.invoke(invocation, timeout, logs)).await,
         }
     }
 
@@ -237,7 +238,8 @@ impl Runner {
             });
             let outcome = outcome.await;
             while let Some(log) = said.next() {
-                listener.hear(log).await;
+                // Most runs say nothing; their future need not have room for it.
+                Box::pin(listener.hear(log)).await;
             }
             if let Some(outcome) = outcome {
                 break outcome;
@@ -351,14 +353,14 @@ pub(crate) struct Trace {
 }
 
 /// An id in the shape workers expect: a GUID. It is unique in this process and no secret.
-fn next_id() -> String {
+fn next_id() -> Arc<str> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     /// The half that is always the same; to ask for the process costs a system call.
     static FIRST: LazyLock<String> = LazyLock::new(|| format!("{:08x}-0000-4000-8000-", std::process::id()));
     let mut id = String::with_capacity(36);
     id.push_str(&FIRST);
     push_hex(&mut id, NEXT.fetch_add(1, Ordering::Relaxed), 12);
-    id
+    id.into()
 }
 
 /// A trace of its own for a call that belongs to none: functions may rely on having one. It is not sampled.
@@ -377,10 +379,11 @@ fn new_trace() -> String {
 }
 
 /// The last digits of a number in hexadecimal. What formats anything formats this for ten times as much.
-fn push_hex(text: &mut String, number: u64, digits: u32) {
-    text.extend(
-        (0..digits).rev().filter_map(|digit| char::from_digit((number >> (4 * digit)) as u32 & 15, 16)),
-    );
+fn push_hex(text: &mut String, number: u64, digits: usize) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let all: [u8; 16] = std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15]);
+    let last = all.get(16 - digits..).unwrap_or_default();
+    text.push_str(std::str::from_utf8(last).unwrap_or_default());
 }
 
 #[cfg(test)]

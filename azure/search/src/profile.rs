@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
 use crate::reading::{self, Found, Index, Reader};
+use crate::resources;
 use crate::shared::Shared;
 
 /// Documents that are looked at unless the caller says otherwise.
@@ -41,7 +42,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
                        values, examples, range, lengths, vectors, and hints on what to change. Use it first to learn what \
                        can be searched, filtered and sorted.";
     let tool = reading::tool(shared, "profileIndex", description, input, run);
-    let served = Arc::clone(shared);
+    let (served, completed) = (Arc::clone(shared), Arc::clone(shared));
     let read = move |parts: Parts| {
         let shared = Arc::clone(&served);
         async move {
@@ -57,7 +58,8 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         read,
     )
     .description("Per field fill rate, distinct values, examples and hints, from a sample of the documents.")
-    .mime_type("application/json");
+    .mime_type("application/json")
+    .complete_with("name", move |typed| resources::index_names(completed.clone(), typed));
     vec![tool.into(), template.into()]
 }
 

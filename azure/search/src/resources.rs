@@ -185,6 +185,14 @@ fn uri_of(kind: &DefinitionKind, name: &str) -> String {
     format!("{}/{}", kind.resource(), crate::client::encoded(name))
 }
 
+/// The names of indexes that begin as typed, for templates of other files.
+pub(crate) async fn index_names(shared: Arc<Shared>, typed: String) -> Result<Vec<String>, ToolError> {
+    match KINDS.iter().find(|kind| kind.is("indexes")) {
+        Some(kind) => names(kind, shared, typed).await,
+        None => Ok(Vec::new()),
+    }
+}
+
 /// The names of a kind that begin as typed, whatever the case.
 async fn names(
     kind: &'static DefinitionKind,

@@ -1,7 +1,7 @@
 //! Answers that may be streams: which calls get one, and what becomes of a call whose client is gone.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -87,7 +87,7 @@ impl Endpoint {
 
     /// The call lives and dies with the connection.
     async fn stream_alone(&self, mut running: Running, stands_alone: bool, caller: &Caller) -> Reply {
-        let mut patience = Box::pin(tokio::time::sleep(self.settings.stream_after));
+        let mut patience = pin!(tokio::time::sleep(self.settings.stream_after));
         let ended = poll_fn(|context| {
             let polled = Pin::new(&mut running).poll(context);
             if running.stream().is_some() {

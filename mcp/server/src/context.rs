@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
 use bindpost_mcp_protocol::{Raw, RequestId, Revision, jsonrpc, meta};
+use http::HeaderName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
@@ -15,6 +16,9 @@ use crate::error::ToolError;
 use crate::session::Session;
 use crate::signature::decode_argument;
 use crate::transport::HttpRequest;
+
+/// A name as text would have to be read each time.
+static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// What a handler may ask about the call it serves: who calls, with what, and is anybody still waiting.
 #[derive(Clone, Debug)]
@@ -141,7 +145,7 @@ impl Context {
 
     /// The id of the session as the client names it over HTTP.
     pub fn session_id(&self) -> Option<&str> {
-        self.http()?.header("mcp-session-id")
+        self.http()?.headers().get(&SESSION_ID)?.to_str().ok()
     }
 
     /// Something that was given to the server; a parameter [`State<T>`](crate::State) is the usual way.

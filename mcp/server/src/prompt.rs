@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bindpost_mcp_protocol::lifecycle::{CompleteParams, Completion, CompletionReference, Icon};
 use bindpost_mcp_protocol::{GetPromptResult, Meta, Prompt, PromptArgument, PromptMessage};
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -70,9 +71,9 @@ impl PromptEntry {
         R: IntoPromptResult,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
+        // An async block would keep the future twice, as what it holds and as what it awaits.
         let run = move |parts: Parts| -> HandlerFuture {
-            let running = run(parts);
-            Box::pin(async move { running.await?.into_prompt_result().map(Finished::Prompt) })
+            Box::pin(run(parts).map(|returned| returned?.into_prompt_result().map(Finished::Prompt)))
         };
         let arguments = arguments_of(&signature.schema());
         PromptEntry {

@@ -11,6 +11,7 @@ use bindpost_mcp_protocol::{
     Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Revision,
 };
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -38,12 +39,12 @@ where
 {
     Arc::new(move |parts: Parts, mime_type: Option<String>| {
         let context = parts.context.clone();
-        let running = run(parts);
-        Box::pin(async move {
+        // An async block would keep the future twice, as what it holds and as what it awaits.
+        Box::pin(run(parts).map(move |returned| {
             let uri = context.uri().unwrap_or_default();
-            let result = running.await?.into_resource_result(uri, mime_type.as_deref())?;
+            let result = returned?.into_resource_result(uri, mime_type.as_deref())?;
             Ok(Finished::Resource(result))
-        })
+        }))
     })
 }
 

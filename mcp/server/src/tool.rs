@@ -8,6 +8,7 @@ use std::time::Duration;
 use bindpost_mcp_protocol::header::HeaderArgument;
 use bindpost_mcp_protocol::lifecycle::Icon;
 use bindpost_mcp_protocol::{CallToolResult, Content, Meta, Tool, ToolAnnotations};
+use futures_util::TryFutureExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -102,10 +103,8 @@ impl ToolEntry {
     where
         Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
     {
-        let run = move |parts: Parts| -> HandlerFuture {
-            let running = run(parts);
-            Box::pin(async move { running.await.map(Finished::Tool) })
-        };
+        // An async block would keep the future twice, as what it holds and as what it awaits.
+        let run = move |parts: Parts| -> HandlerFuture { Box::pin(run(parts).map_ok(Finished::Tool)) };
         ToolEntry {
             definition: Tool { name: name.into(), input_schema: signature.schema(), ..Tool::default() },
             timeout: None,

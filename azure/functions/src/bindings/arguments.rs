@@ -32,12 +32,12 @@ impl<'a> Arguments<'a> {
 
     /// The JSON text of one argument. Names are compared case by case, as everywhere in MCP.
     pub fn get(&self, name: &str) -> Option<&'a str> {
-        self.members.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
+        self.members.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
     /// Names and values in the string form bindings know: see [`text`](Arguments::text).
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, Cow<'a, str>)> {
-        self.members.iter().map(|(name, value)| (name.as_ref(), dotnet_text(value.get())))
+        self.members.iter().map(|(name, value)| (name.as_ref(), dotnet_text(value)))
     }
 
     /// One argument in the string form bindings know: strings as they are, numbers, objects and arrays as

@@ -156,7 +156,8 @@ impl<'a> BindingData<'a> {
 }
 
 fn string_map<'a>(entries: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> Datum {
-    let mut json = String::from("{");
+    let mut json = String::with_capacity(128);
+    json.push('{');
     for (at, (name, text)) in entries.enumerate() {
         if at > 0 {
             json.push(',');
@@ -193,7 +194,7 @@ fn json_part<'a, 'p>(json: &'a str, rest: &'p [String]) -> Result<Cow<'a, str>, 
     let mut json = json;
     for name in rest {
         let members = members(json).ok_or(NoSuchPart(name))?;
-        json = member_in_any_case(&members, name).ok_or(NoSuchPart(name))?.get();
+        json = member_in_any_case(&members, name).ok_or(NoSuchPart(name))?;
     }
     Ok(if json.starts_with(['{', '[']) { Cow::default() } else { dotnet_text(json) })
 }

@@ -164,17 +164,21 @@ fn push_value(json: &mut String, value: &impl Serialize) {
 /// Writes headers as members. Several values of one header are joined by a comma without a space; bytes that
 /// are no UTF-8 are replaced, since JSON has no room for them.
 fn push_headers(json: &mut String, headers: &HeaderMap) {
-    for (at, name) in headers.keys().enumerate() {
-        // Nothing in a header's name has to be escaped.
-        json.push_str(if at > 0 { ",\"" } else { "\"" });
-        push_header_name(json, name.as_str());
-        json.push_str("\":\"");
-        for (at, one) in headers.get_all(name).iter().enumerate() {
-            if at > 0 {
-                json.push(',');
-            }
-            push_escaped(json, &lossy(one.as_bytes()));
+    let mut last = None;
+    // The values of one header come one after the other.
+    for (name, value) in headers {
+        if last == Some(name) {
+            json.push(',');
+        } else {
+            // Nothing in a header's name has to be escaped.
+            json.push_str(if last.is_none() { "\"" } else { "\",\"" });
+            push_header_name(json, name.as_str());
+            json.push_str("\":\"");
+            last = Some(name);
         }
+        push_escaped(json, &lossy(value.as_bytes()));
+    }
+    if last.is_some() {
         json.push('"');
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Calls {
 
 #[derive(Default)]
 struct State {
-    entries: HashMap<String, Entry>,
+    entries: HashMap<Arc<str>, Entry>,
     closed: bool,
 }
 
@@ -50,12 +50,12 @@ pub(super) enum Refused {
 }
 
 impl Calls {
-    pub(super) fn begin(&self, id: &str, waiting_logs: usize) -> Result<Arc<Call>, Refused> {
+    pub(super) fn begin(&self, id: &Arc<str>, waiting_logs: usize) -> Result<Arc<Call>, Refused> {
         let mut state = self.state();
         if state.closed {
             return Err(Refused::Closed);
         }
-        let Slot::Vacant(slot) = state.entries.entry(id.to_owned()) else { return Err(Refused::Duplicate) };
+        let Slot::Vacant(slot) = state.entries.entry(Arc::clone(id)) else { return Err(Refused::Duplicate) };
         let call = Arc::new(Call { waiting_logs, state: Mutex::default() });
         slot.insert(Entry::Waiting(Arc::clone(&call)));
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn an_abandoned_invocation_keeps_the_worker_busy_until_it_answers() {
         let calls = Calls::default();
-        calls.begin("a", 10).unwrap();
-        assert_eq!(calls.begin("a", 10).err(), Some(Refused::Duplicate));
+        calls.begin(&"a".into(), 10).unwrap();
+        assert_eq!(calls.begin(&"a".into(), 10).err(), Some(Refused::Duplicate));
         assert!(calls.abandon("a"));
         assert!(!calls.abandon("a"));
         assert_eq!((calls.waiting(), calls.running()), (0, 1));
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn no_invocation_begins_after_the_end() {
         let calls = Calls::default();
-        calls.begin("a", 10).unwrap();
+        calls.begin(&"a".into(), 10).unwrap();
         calls.close();
-        assert_eq!(calls.begin("b", 10).err(), Some(Refused::Closed));
+        assert_eq!(calls.begin(&"b".into(), 10).err(), Some(Refused::Closed));
         assert_eq!(calls.waiting(), 1);
         calls.fail_all("gone");
         assert_eq!((calls.waiting(), calls.running()), (0, 0));

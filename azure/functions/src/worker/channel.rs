@@ -15,14 +15,14 @@ use super::error::InvocationError;
 use super::events::{Events, Log, WorkerNumber};
 use super::framing::Item;
 use super::indexing::{failure, load_request};
-use super::invoke::{Running, wire_request};
+use super::invoke::Running;
 use super::limits::Limits;
 use super::outbox::{Closed, Outbox, SendError};
 use super::proto::streaming_message::Content;
 use super::proto::{
     FunctionLoadRequestCollection, FunctionLoadResponse, FunctionMetadataResponse, FunctionsMetadataRequest,
-    InvocationCancel, StreamingMessage, WorkerInitRequest, WorkerInitResponse, WorkerStatusRequest,
-    WorkerTerminate,
+    InvocationCancel, InvocationResponse, StreamingMessage, WorkerInitRequest, WorkerInitResponse,
+    WorkerStatusRequest, WorkerTerminate,
 };
 use crate::function::Function;
 use crate::invocation::Invocation;
@@ -169,9 +169,8 @@ impl Channel {
                 return Err(InvocationError::Message { reason }.into());
             }
         };
-        let id = invocation.id.clone();
-        // The Functions host leaves the request id empty here.
-        match self.send(String::new(), Content::InvocationRequest(wire_request(invocation))) {
+        let id = Arc::clone(&invocation.id);
+        match self.outbox.send_invocation(invocation, self.calls.running()) {
             Ok(()) => Ok(Running::new(Arc::clone(self), id, call)),
             Err(error) => {
                 self.calls.forget(&id);
@@ -275,16 +274,14 @@ impl Channel {
     pub(super) fn receive(&self, item: Item) {
         let message = match item {
             Item::Message(message) => *message,
+            Item::Answer(response) => return self.answered(response),
             Item::Spoiled { invocation: Some(id), reason } => {
                 return self.calls.answer(&id, Answer::Spoiled(reason));
             }
             Item::Spoiled { invocation: None, reason } => return self.note(reason),
         };
         match message.content {
-            Some(Content::InvocationResponse(response)) => {
-                let id = response.invocation_id.clone();
-                self.calls.answer(&id, Answer::Response(Box::new(response)));
-            }
+            Some(Content::InvocationResponse(response)) => self.answered(Box::new(response)),
             Some(Content::RpcLog(log)) => {
                 let id = log.invocation_id.clone();
                 if let Err(log) = self.calls.log(&id, Log::from_wire(log)) {
@@ -305,6 +302,11 @@ impl Channel {
             // A second StartStream, words that only a host says, and whatever we do not know.
             _ => {}
         }
+    }
+
+    fn answered(&self, mut response: Box<InvocationResponse>) {
+        let id = std::mem::take(&mut response.invocation_id);
+        self.calls.answer(&id, Answer::Response(response));
     }
 
     fn answer_load(&self, response: FunctionLoadResponse) {

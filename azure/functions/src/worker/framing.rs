@@ -9,9 +9,10 @@ use prost::Message as _;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::invocation_json;
-use super::proto::StreamingMessage;
+use super::invoke::wire_request;
 use super::proto::streaming_message::Content;
-use super::proto::typed_data::Data;
+use super::proto::{InvocationResponse, StreamingMessage};
+use crate::invocation::Invocation;
 
 /// How messages are written on the stream to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +49,36 @@ impl Framing {
                 message.encode_raw(&mut frame);
             }
             Self::Frames => {
-                let mut text = String::with_capacity(header + likely_size(message));
-                text.extend(std::iter::repeat_n('\0', header));
-                if let Some(Content::InvocationRequest(request)) = &message.content {
-                    invocation_json::push_message(&mut text, &message.request_id, request);
-                    frame = text.into_bytes();
-                } else {
-                    frame = text.into_bytes();
-                    // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
-                    let _ = serde_json::to_writer(&mut frame, message);
-                }
+                frame = Vec::with_capacity(256);
+                frame.resize(header, 0);
+                // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
+                let _ = serde_json::to_writer(&mut frame, message);
             }
         }
+        self.finish(frame, limit)
+    }
+
+    /// The same for the request of an invocation.
+    pub(super) fn encode_invocation(self, invocation: Invocation, limit: usize) -> Result<Vec<u8>, usize> {
+        match self {
+            Self::Grpc => {
+                // The Functions host leaves the request id empty here.
+                let content = Content::InvocationRequest(wire_request(invocation));
+                self.encode(&StreamingMessage { request_id: String::new(), content: Some(content) }, limit)
+            }
+            Self::Frames => {
+                let header = self.header();
+                let mut frame = Vec::with_capacity(header + invocation_json::likely_size(&invocation));
+                frame.resize(header, 0);
+                invocation_json::push_request(&mut frame, &invocation);
+                self.finish(frame, limit)
+            }
+        }
+    }
+
+    /// Fills in the header of a frame.
+    fn finish(self, mut frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, usize> {
+        let header = self.header();
         let size = frame.len() - header;
         let length = u32::try_from(size).ok().filter(|_| size <= limit).ok_or(size)?;
         if let Some(place) = frame.get_mut(header - 4..header) {
@@ -77,27 +96,12 @@ impl Framing {
     }
 }
 
-/// How long the JSON of a message probably is, so that a large one need not move while it grows: the texts of an
-/// invocation, an eighth more for their escapes, and the names around them.
-fn likely_size(message: &StreamingMessage) -> usize {
-    let Some(Content::InvocationRequest(request)) = &message.content else { return 256 };
-    let inputs = request.input_data.iter().filter_map(|input| input.data.as_ref());
-    let values = inputs.chain(request.trigger_metadata.values());
-    let size: usize = values
-        .map(|value| match &value.data {
-            Some(Data::String(text) | Data::Json(text)) => text.len() + text.len() / 8 + 64,
-            // Base64.
-            Some(Data::Bytes(bytes)) => bytes.len() / 3 * 4 + 64,
-            _ => 64,
-        })
-        .sum();
-    size + 256
-}
-
 /// What came out of the stream.
 #[derive(Debug)]
 pub(super) enum Item {
     Message(Box<StreamingMessage>),
+    /// The message that most are, by itself.
+    Answer(Box<InvocationResponse>),
     /// A message that is too large or cannot be decoded, and the invocation it answers, if that could be seen.
     Spoiled {
         invocation: Option<String>,
@@ -179,23 +183,37 @@ impl Inbox {
             return Ok(None);
         }
         self.buffer.advance(header);
-        let frame = self.buffer.split_to(length).freeze();
-        Ok(Some(self.decode(frame)))
-    }
-
-    fn decode(&self, frame: Bytes) -> Item {
-        let decoded = match self.framing {
-            Framing::Grpc => StreamingMessage::decode(frame.clone()).map_err(|error| error.to_string()),
-            Framing::Frames => serde_json::from_slice(&frame).map_err(|error| error.to_string()),
+        let item = match self.framing {
+            Framing::Grpc => decode_protobuf(self.buffer.split_to(length).freeze()),
+            Framing::Frames => {
+                let item = decode_json(self.buffer.get(..length).unwrap_or_default());
+                self.buffer.advance(length);
+                item
+            }
         };
-        match decoded {
-            Ok(message) => Item::Message(Box::new(message)),
-            Err(error) => Item::Spoiled {
-                invocation: self.framing.peek(&frame),
-                reason: format!("the worker's answer cannot be read: {error}"),
-            },
-        }
+        Ok(Some(item))
     }
+}
+
+fn decode_protobuf(frame: Bytes) -> Item {
+    match StreamingMessage::decode(frame.clone()) {
+        Ok(message) => Item::Message(Box::new(message)),
+        Err(error) => spoiled(peek_protobuf(&frame), &error),
+    }
+}
+
+fn decode_json(frame: &[u8]) -> Item {
+    if let Some(response) = invocation_json::read_answer(frame) {
+        return Item::Answer(Box::new(response));
+    }
+    match serde_json::from_slice(frame) {
+        Ok(message) => Item::Message(Box::new(message)),
+        Err(error) => spoiled(peek_json(frame), &error),
+    }
+}
+
+fn spoiled(invocation: Option<String>, error: &dyn std::error::Error) -> Item {
+    Item::Spoiled { invocation, reason: format!("the worker's answer cannot be read: {error}") }
 }
 
 /// Field 5 of a message is the answer of an invocation; field 1 of that is the invocation's id.

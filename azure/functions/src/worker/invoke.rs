@@ -15,13 +15,13 @@ use crate::invocation::{Invocation, Outcome};
 /// An invocation that was sent. Dropping it cancels the invocation.
 pub(super) struct Running {
     channel: Arc<Channel>,
-    id: String,
+    id: Arc<str>,
     call: Arc<Call>,
     finished: bool,
 }
 
 impl Running {
-    pub(super) fn new(channel: Arc<Channel>, id: String, call: Arc<Call>) -> Self {
+    pub(super) fn new(channel: Arc<Channel>, id: Arc<str>, call: Arc<Call>) -> Self {
         Self { channel, id, call, finished: false }
     }
 
@@ -49,7 +49,7 @@ impl Running {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &Arc<str> {
         &self.id
     }
 }
@@ -65,7 +65,7 @@ impl Drop for Running {
 pub(super) fn wire_request(invocation: Invocation) -> InvocationRequest {
     let input = |(name, datum)| ParameterBinding { name, data: Some(typed_data::input(datum)) };
     InvocationRequest {
-        invocation_id: invocation.id,
+        invocation_id: invocation.id.as_ref().to_owned(),
         function_id: invocation.function.id.clone(),
         input_data: invocation.inputs.into_iter().map(input).collect(),
         trigger_metadata: invocation

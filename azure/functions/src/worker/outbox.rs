@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::framing::Framing;
 use super::proto::StreamingMessage;
 use super::socket::Socket;
+use crate::invocation::Invocation;
 
 /// Writes messages to one worker, from any task.
 ///
@@ -80,10 +81,16 @@ impl Outbox {
 
     /// Writes or queues a message. `in_flight` is how many invocations the worker has.
     pub(super) fn send(&self, message: &StreamingMessage, in_flight: usize) -> Result<(), SendError> {
-        let frame = self
-            .framing
-            .encode(message, self.limit)
-            .map_err(|size| SendError::TooLarge { size, limit: self.limit })?;
+        self.post(self.framing.encode(message, self.limit), in_flight)
+    }
+
+    /// Writes or queues the request of an invocation.
+    pub(super) fn send_invocation(&self, invocation: Invocation, in_flight: usize) -> Result<(), SendError> {
+        self.post(self.framing.encode_invocation(invocation, self.limit), in_flight)
+    }
+
+    fn post(&self, encoded: Result<Vec<u8>, usize>, in_flight: usize) -> Result<(), SendError> {
+        let frame = encoded.map_err(|size| SendError::TooLarge { size, limit: self.limit })?;
         let mut state = self.state();
         if state.closed.is_some() {
             return Err(SendError::Ended);
@@ -109,7 +116,11 @@ impl Outbox {
         }
         state.waiting += frame.len();
         match state.queue.back_mut() {
-            Some(last) if last.len() + frame.len() <= TOGETHER => last.extend_from_slice(&frame),
+            Some(last) if last.len() + frame.len() <= TOGETHER => {
+                // Room for all that may follow: it moves once, not each time it has doubled.
+                last.reserve_exact(TOGETHER - last.len());
+                last.extend_from_slice(&frame);
+            }
             _ => state.queue.push_back(frame),
         }
         let waker = state.waker.take();

@@ -230,15 +230,15 @@ impl Drop for Workers {
 /// hold its worker for longer than one that is waited for.
 struct Overdue {
     worker: Option<Arc<Worker>>,
-    invocation: String,
+    invocation: Arc<str>,
     end: Option<Instant>,
     grace: Duration,
 }
 
 impl Overdue {
-    fn new(worker: Arc<Worker>, invocation: &str, timeout: Duration, grace: Duration) -> Self {
+    fn new(worker: Arc<Worker>, invocation: &Arc<str>, timeout: Duration, grace: Duration) -> Self {
         let end = Instant::now().checked_add(timeout);
-        Self { worker: Some(worker), invocation: invocation.to_owned(), end, grace }
+        Self { worker: Some(worker), invocation: Arc::clone(invocation), end, grace }
     }
 }
 
@@ -247,7 +247,7 @@ impl Drop for Overdue {
         let (Some(worker), Some(end)) = (self.worker.take(), self.end) else { return };
         let left = end.saturating_duration_since(Instant::now());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let invocation = std::mem::take(&mut self.invocation);
+            let invocation = Arc::clone(&self.invocation);
             runtime.spawn(supervise::retire_if_overdue(worker, invocation, left + self.grace));
         }
     }

@@ -135,7 +135,7 @@ async fn unresponsive(pool: &Pool, worker: &Worker) {
 }
 
 /// Replaces the worker if it has not answered a cancelled invocation after the grace.
-pub(super) async fn retire_if_overdue(worker: Arc<Worker>, invocation: String, grace: Duration) {
+pub(super) async fn retire_if_overdue(worker: Arc<Worker>, invocation: Arc<str>, grace: Duration) {
     tokio::time::sleep(grace).await;
     if worker.channel.is_running(&invocation) {
         let reason = "a function did not end after its timeout".to_owned();

@@ -190,7 +190,7 @@ impl Running {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let function = self.functions.iter().find(|it| it.name == function).unwrap();
         Invocation {
-            id: NEXT.fetch_add(1, Ordering::Relaxed).to_string(),
+            id: NEXT.fetch_add(1, Ordering::Relaxed).to_string().into(),
             function: Arc::clone(function),
             inputs: vec![("context".into(), Datum::Text(input.into()))],
             metadata: Vec::new(),

@@ -20,6 +20,8 @@ pub(super) struct Cause {
     place: Option<String>,
     count: usize,
     pub(super) keys: Vec<String>,
+    /// Where in the items, such as the rows of a file.
+    details: Vec<String>,
     pub(super) is_error: bool,
     /// It happened in the last run, too.
     in_last: bool,
@@ -65,6 +67,7 @@ fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, in_last: bool) {
                 place: item.name().map(str::to_owned),
                 count: 0,
                 keys: Vec::new(),
+                details: Vec::new(),
                 is_error,
                 in_last,
             });
@@ -81,6 +84,12 @@ fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, in_last: bool) {
     {
         cause.keys.push(key.to_owned());
     }
+    if let Some(details) = item.details()
+        && cause.details.len() < MOST_KEYS
+        && !cause.details.iter().any(|known| known == details)
+    {
+        cause.details.push(details.chars().take(LONGEST_EXAMPLE).collect());
+    }
 }
 
 impl Cause {
@@ -88,14 +97,18 @@ impl Cause {
         let weight = if self.is_error { Weight::Error } else { Weight::Warning };
         let times = if self.count == 1 { "once".to_owned() } else { format!("{} times", self.count) };
         let place = self.place.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
-        Finding::new(
+        let finding = Finding::new(
             weight,
             format!("{} ({times}{place})", self.pattern),
             self.example.clone(),
             fix(&self.example),
         )
         .with("count", self.count)
-        .with("keys", self.keys.clone())
+        .with("keys", self.keys.clone());
+        match self.details.is_empty() {
+            true => finding,
+            false => finding.with("details", self.details.clone()),
+        }
     }
 }
 

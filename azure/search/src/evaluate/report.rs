@@ -162,5 +162,6 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
 
 /// Four digits are more than judgments can carry.
 fn rounded(value: f64) -> Value {
-    json!((value * 10_000.0).round() / 10_000.0)
+    // A sum of nothing is -0.0, which nobody wants to read.
+    json!((value * 10_000.0).round() / 10_000.0 + 0.0)
 }

@@ -156,6 +156,11 @@ impl<'a> Item<'a> {
         self.json.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
+    /// Where it is, if the key is that of a whole file: such as the row.
+    pub(crate) fn details(self) -> Option<&'a str> {
+        self.json.get("details").and_then(Value::as_str).filter(|details| !details.is_empty())
+    }
+
     fn told(self) -> Value {
         let mut told = Map::new();
         let members = ["key", "name", "statusCode", "details"];

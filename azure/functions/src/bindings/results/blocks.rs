@@ -7,6 +7,8 @@ use bindpost_mcp_protocol::{Content, PromptMessage, Resource, Role};
 use serde::Deserialize;
 use serde::de::Error;
 
+use crate::bindings::raw_json::{plain_string, text_members};
+
 /// A content block with all its kind requires.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -38,21 +40,23 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// Text and nothing else, which most results are. To find the kind of a block first costs several times as much.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainText<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    text: String,
-}
-
 /// Reads one block.
 pub(super) fn block(json: &str) -> Option<Block> {
-    match object::<PlainText<'_>>(json) {
-        Some(PlainText { kind, text }) if kind == "text" => Some(Block(Content::text(text))),
-        _ => object(json),
+    match plain_text(json) {
+        Some(text) => Some(Block(Content::text(text))),
+        None => object(json),
     }
+}
+
+/// The text of a block that has nothing else, as most have. To find the kind of a block first costs several times as
+/// much.
+fn plain_text(json: &str) -> Option<String> {
+    let members = text_members(json)?;
+    let member = |name: &str| members.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    if members.len() != 2 || member("type")? != "\"text\"" {
+        return None;
+    }
+    plain_string(member("text")?).map(Cow::into_owned)
 }
 
 /// A prompt's message whose content was read strictly.

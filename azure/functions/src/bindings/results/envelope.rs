@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use super::input_required::INPUT_REQUIRED;
 use crate::bindings::raw_json::{member_in_any_case, members, string};
 use crate::datum::Datum;
@@ -12,8 +10,8 @@ use crate::datum::Datum;
 pub(super) struct Envelope<'a> {
     /// What `content` holds.
     pub(super) kind: Cow<'a, str>,
-    content: Option<&'a RawValue>,
-    structured_content: Option<&'a RawValue>,
+    content: Option<&'a str>,
+    structured_content: Option<&'a str>,
 }
 
 impl<'a> Envelope<'a> {
@@ -21,14 +19,14 @@ impl<'a> Envelope<'a> {
     /// JSON, which the real host refuses, it may also be the JSON itself.
     pub(super) fn open(json: &'a str, is_json: bool) -> Option<Envelope<'a>> {
         let members = members(json)?;
-        let member = |name| member_in_any_case(&members, name).filter(|value| value.get() != "null");
+        let member = |name| member_in_any_case(&members, name).filter(|value| *value != "null");
         let envelope = Envelope {
-            kind: string(member("type")?.get())?,
+            kind: string(member("type")?)?,
             content: member("content"),
             structured_content: member("structuredContent"),
         };
         let inside = [envelope.content, envelope.structured_content];
-        let all_text = inside.into_iter().flatten().all(|value| value.get().starts_with('"'));
+        let all_text = inside.into_iter().flatten().all(|value| value.starts_with('"'));
         (is_json || all_text || envelope.is_input_required()).then_some(envelope)
     }
 
@@ -63,6 +61,6 @@ impl<'a> Envelope<'a> {
 }
 
 /// The JSON a text holds, or the JSON itself.
-fn inner(value: &RawValue) -> Cow<'_, str> {
-    string(value.get()).unwrap_or_else(|| value.get().into())
+fn inner(value: &str) -> Cow<'_, str> {
+    string(value).unwrap_or_else(|| value.into())
 }

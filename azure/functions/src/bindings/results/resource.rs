@@ -66,7 +66,7 @@ struct Item {
 fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, ResultError> {
     let members = members(json).unwrap_or_default();
     let Some(content) = member_in_any_case(&members, "content") else { return Ok(None) };
-    let content = match (content.get(), string(content.get())) {
+    let content = match (content, string(content)) {
         ("null", _) => return Err(ResultError::NullResource),
         (_, Some(text)) => text,
         (json, None) if is_json => json.into(),

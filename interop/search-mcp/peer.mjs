@@ -1,0 +1,107 @@
+// A connected client, with the few ways in which the tour calls tools.
+import assert from 'node:assert/strict';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { check, skip } from './report.mjs';
+
+export class Peer {
+  /** The names of the tools that were called. */
+  called = new Set();
+  /** What the user was asked, and the answer to the next questions. */
+  asked = [];
+  agrees = true;
+
+  static overHttp(url, modern, capabilities) {
+    return Peer.over(new StreamableHTTPClientTransport(new URL(url)), modern, capabilities);
+  }
+
+  static async over(transport, modern, capabilities = {}) {
+    const peer = new Peer();
+    peer.modern = modern;
+    peer.client = new Client(
+      { name: 'search-tour', version: '1.0.0' },
+      { capabilities: { elicitation: {}, ...capabilities }, ...(modern && { versionNegotiation: { mode: 'auto' } }) },
+    );
+    peer.client.setRequestHandler('elicitation/create', ({ params }) => {
+      peer.asked.push(params.message);
+      return peer.agrees ? { action: 'accept', content: { confirm: true } } : { action: 'decline' };
+    });
+    await peer.client.connect(transport);
+    assert.equal(peer.client.getNegotiatedProtocolVersion(), modern ? '2026-07-28' : '2025-11-25');
+    return peer;
+  }
+
+  /** The structured answer of a call that works. The text must say the same. */
+  async call(name, args = {}, options) {
+    const result = await this.result(name, args, options);
+    assert(!result.isError, `${name} failed: ${result.content[0]?.text}`);
+    assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent);
+    return result.structuredContent;
+  }
+
+  /** The JSON of a call that must fail, and fail with this kind of error. */
+  async refused(kind, name, args) {
+    const text = await this.failed(name, args);
+    const told = JSON.parse(text);
+    assert.equal(told.error, kind, text);
+    assert(told.message, `there is no message: ${text}`);
+    return told;
+  }
+
+  /** The text of a call that must fail. */
+  async failed(name, args) {
+    const result = await this.result(name, args);
+    assert(result.isError, `${name} worked: ${JSON.stringify(result).slice(0, 300)}`);
+    return result.content[0].text;
+  }
+
+  async result(name, args, options) {
+    this.called.add(name);
+    return this.client.callTool({ name, arguments: args }, options);
+  }
+
+  /** Runs `body` while the user says no to everything; it must be asked this. */
+  async declining(question, body) {
+    this.agrees = false;
+    try {
+      return await this.answering(question, body);
+    } finally {
+      this.agrees = true;
+    }
+  }
+
+  /** Runs `body`, in which the user must be asked this exactly once. */
+  async answering(question, body) {
+    this.asked = [];
+    const value = await body();
+    assert.equal(this.asked.length, 1, `the user was asked ${this.asked.length} times`);
+    assert.match(this.asked[0], question);
+    return value;
+  }
+
+  /** All pages of a list of items. */
+  async pages(name, args, limit) {
+    const pages = [];
+    let cursor;
+    do {
+      const page = await this.call(name, { ...args, limit, ...(cursor && { cursor }) });
+      assert.equal(page.hasMore, page.nextCursor !== undefined, 'hasMore and nextCursor differ');
+      assert(page.items.length <= limit, `${page.items.length} items are more than the limit ${limit}`);
+      pages.push(page.items);
+      cursor = page.nextCursor;
+      assert(pages.length < 100, 'the list does not end');
+    } while (cursor);
+    return pages;
+  }
+}
+
+/** A check of something that is known to be wrong: it is skipped with the reason until it works. */
+export async function checkKnown(name, why, body) {
+  let error;
+  try {
+    await body();
+  } catch (caught) {
+    error = caught;
+  }
+  if (error) skip(name, `${why} (${String(error.message).replace(/\s+/g, ' ').slice(0, 80)})`);
+  else await check(name, async () => {});
+}
