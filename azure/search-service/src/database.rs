@@ -53,6 +53,9 @@ impl Database {
 }
 
 fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> {
+    if !path.exists() {
+        create(path, cache_bytes)?;
+    }
     let open = || redb::Database::builder().set_cache_size(cache_bytes).create(path);
     // Some damages end in a panic of redb.
     match catch_unwind(open) {
@@ -68,10 +71,54 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
     }
 }
 
+/// Makes a new file beside its place and puts it there when it is whole: a program that ends in the middle of that leaves
+/// nothing that cannot be opened.
+fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = PathBuf::from(name);
+    let placed = (|| {
+        let _ = std::fs::remove_file(&new);
+        drop(redb::Database::builder().set_cache_size(cache_bytes).create(&new)?);
+        // A link, because it replaces nothing: another program may have been quicker.
+        match std::fs::hard_link(&new, path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => std::fs::rename(&new, path),
+            _ => Ok(()),
+        }
+        .map_err(redb::Error::Io)
+    })();
+    let _ = std::fs::remove_file(&new);
+    placed
+}
+
 fn begin_write(file: &redb::Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = file.begin_write().map_err(|error: TransactionError| redb::Error::from(error))?;
     // Without it, the whole file is read at the first start after a crash: seconds for half a gigabyte, where now it is
     // milliseconds. A commit takes little longer.
     transaction.set_quick_repair(true);
     Ok(transaction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_in_its_place_when_it_is_whole() {
+        let folder = std::env::temp_dir().join(format!("bindpost-database-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.redb");
+        // What a program left that ended while it made its file.
+        let left = folder.join(format!("a.redb.{}.new", std::process::id()));
+        std::fs::write(&left, [0; 100]).unwrap();
+        let database = Database::open(&path, 1 << 20).unwrap();
+        database.write().unwrap().commit().unwrap();
+        assert!(Database::open(&path, 1 << 20).is_err(), "it has one owner");
+        drop(database);
+        Database::open(&path, 1 << 20).unwrap();
+        let files: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(files, ["a.redb"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
