@@ -25,6 +25,14 @@ pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
     let credential = credential(&flags, secret)?;
     let fixed = flags.set.iter().map(|setting| parse_setting(setting)).collect::<anyhow::Result<Vec<_>>>()?;
     let options = LoadOptions { roots: flags.root.clone(), ..LoadOptions::default() };
+    if let Some(address) =
+        flags.specs.iter().find(|spec| spec.to_str().is_some_and(|spec| spec.contains("://")))
+    {
+        bail!(
+            "{}: documents are read from this machine only\n  fix: download it, and name the file",
+            address.display()
+        );
+    }
     let document = Document::load(&flags.specs, &options).map_err(|error| anyhow!("{error}"))?;
     let base = base(&flags, &document)?;
     check_plain(&flags, &base, &credential)?;
@@ -93,12 +101,21 @@ fn selection(flags: &Openapi) -> Selection {
 fn credential(flags: &Openapi, secret: Option<String>) -> anyhow::Result<Credential> {
     let wanted =
         flags.bearer || flags.key_header.is_some() || flags.key_query.is_some() || flags.basic.is_some();
-    let Some(secret) = secret.filter(|_| wanted) else {
-        if wanted {
-            bail!("there is no secret for the service\n  fix: set {SECRET} in the environment");
-        }
-        return Ok(Credential::None);
+    let secret = match (secret, wanted) {
+        (Some(secret), true) => secret,
+        (None, true) => bail!("there is no secret for the service\n  fix: set {SECRET} in the environment"),
+        (Some(_), false) => bail!(
+            "{SECRET} is set, and nothing says how to send it\n  \
+             fix: say --bearer, --key-header NAME, --key-query NAME or --basic USER, or unset it"
+        ),
+        (None, false) => return Ok(Credential::None),
     };
+    if secret.chars().any(char::is_control) {
+        bail!(
+            "{SECRET} has a line break or another sign in it that no header can hold\n  \
+             fix: set it to the secret alone"
+        );
+    }
     let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
     if (flags.bearer || flags.basic.is_some()) && passes("authorization") {
         bail!(

@@ -203,6 +203,8 @@ fn mistakes_are_told_with_their_fix() {
             vec!["fix: set BINDPOST_UPSTREAM_SECRET"],
         ),
         ([&base[..], &["--bearer"]].concat(), "s", vec!["plain HTTP", "--allow-plain"]),
+        (vec!["--base-url", "https://shop.example"], "s", vec!["nothing says how to send it", "--bearer"]),
+        (vec!["--base-url", "https://shop.example", "--bearer"], "s\nx", vec!["no header can hold", "fix:"]),
         ([&base[..], &["--set", "x"]].concat(), "", vec!["--set x", "NAME=VALUE"]),
         ([&base[..], &["--tag", "pet"]].concat(), "", vec!["none is selected", "fix:"]),
         (
@@ -229,6 +231,9 @@ fn mistakes_are_told_with_their_fix() {
             assert!(stderr.contains(part), "{arguments:?} must say {part:?}, said:\n{stderr}");
         }
     }
+    let output = bindpost(&["openapi", "https://shop.example/openapi.json"]).output().expect("bindpost runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("fix: download it"), "{stderr}");
     let output = bindpost(&["openapi", "there-is-no-such.json"]).output().expect("bindpost runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains("there-is-no-such.json"), "{stderr}");

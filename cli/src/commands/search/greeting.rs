@@ -128,6 +128,15 @@ fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
         let _ = writeln!(out, "  Sample     made in the empty service: {}", clean(&facts.made.join(", ")));
     }
     out.push('\n');
+    for warning in &facts.warnings {
+        let _ = writeln!(out, "  {} {}", paint.yellow("!"), clean(&warning.message));
+        if let Some(fix) = &warning.fix {
+            let _ = writeln!(out, "      fix: {}", clean(fix));
+        }
+    }
+    if !facts.warnings.is_empty() {
+        out.push('\n');
+    }
 
     let indexes = facts.indexes.iter().map(|index| {
         let documents = index.documents.map(|documents| documents.to_string());
@@ -143,13 +152,6 @@ fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
     table(&mut out, "RESOURCES", ["URI"], resources, width, paint);
     let prompts = overview.prompts.iter().map(|name| [name.clone()]);
     table(&mut out, "PROMPTS", ["NAME"], prompts, width, paint);
-
-    for warning in &facts.warnings {
-        let _ = writeln!(out, "  {} {}", paint.yellow("!"), clean(&warning.message));
-        if let Some(fix) = &warning.fix {
-            let _ = writeln!(out, "      fix: {}", clean(fix));
-        }
-    }
     out
 }
 
