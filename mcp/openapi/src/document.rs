@@ -1,6 +1,7 @@
 //! A document as read: its operations and its definitions.
 
 mod content;
+mod files;
 mod paths;
 mod read;
 mod servers;

@@ -151,6 +151,20 @@ pub enum Status {
     Default,
 }
 
+impl Response {
+    /// Whether its body is JSON. A number or a truth value is, in plain text too.
+    pub(crate) fn is_json(&self) -> bool {
+        let kind = self.schema.as_ref().and_then(|schema| schema.get("type")?.as_str());
+        match self.content_type.as_deref() {
+            Some(media) if media.starts_with("text/plain") => {
+                matches!(kind, Some("integer" | "number" | "boolean"))
+            }
+            Some(media) => media.contains("json"),
+            None => self.schema.is_some(),
+        }
+    }
+}
+
 impl Operation {
     /// The answer that says it went well: the first with a schema, or the first.
     pub fn success(&self) -> Option<&Response> {

@@ -107,11 +107,10 @@ pub(crate) fn expected(offered: &Offered, status: StatusCode) -> Expected {
     let mut responses = offered.operation.responses.iter();
     let exact = responses.find(|response| response.status == Status::Exactly(status.as_u16()));
     let response = exact.or_else(|| offered.operation.success());
-    let media = response.and_then(|response| response.content_type.as_deref());
-    match (media, response.and_then(|response| response.schema.as_ref())) {
-        (Some(media), _) if media.contains("json") => Expected::Json,
-        (Some(media), _) if media.contains("html") => Expected::Html,
-        (None, Some(_)) => Expected::Json,
+    let is_html = |media: &String| media.contains("html");
+    match response {
+        Some(response) if response.is_json() => Expected::Json,
+        Some(response) if response.content_type.as_ref().is_some_and(is_html) => Expected::Html,
         _ => Expected::Anything,
     }
 }

@@ -15,6 +15,8 @@ mod identity;
 mod index_change;
 mod index_change_rules;
 mod indexer_runs;
+mod operations;
+mod operations_called;
 mod own_service_explain;
 mod own_service_idx;
 mod profile;

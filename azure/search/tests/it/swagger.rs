@@ -1,12 +1,36 @@
 //! The service's own Swagger files as the document, when they are at hand.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bindpost_mcp_openapi::{Document, LoadOptions, Purpose};
 use serde_json::{Value, json};
 
-fn compile(schema: &Value, what: &str) -> jsonschema::Validator {
+/// Its files; `None`, and a line that says so, when they are not at hand.
+pub(crate) fn files(test: &str) -> Option<[PathBuf; 3]> {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs/azure-search/2025-08-01-preview");
+    if !folder.exists() {
+        eprintln!("skipped: {test}: there is no {}", folder.display());
+        return None;
+    }
+    Some(["searchservice.json", "searchindex.json", "knowledgeagent.json"].map(|name| folder.join(name)))
+}
+
+/// The names of definitions that a discriminator tells apart.
+pub(crate) fn subtypes(files: &[PathBuf]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).expect("it can be read");
+        let raw: Value = serde_json::from_str(&text).expect("JSON");
+        let definitions = raw["definitions"].as_object().expect("definitions");
+        let told = definitions.iter().filter(|(_, schema)| schema.get("x-ms-discriminator-value").is_some());
+        names.extend(told.map(|(name, _)| name.clone()));
+    }
+    names
+}
+
+pub(crate) fn compile(schema: &Value, what: &str) -> jsonschema::Validator {
     let built = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline().build(schema);
     built.unwrap_or_else(|error| panic!("{what}: {error} in {schema}"))
 }
@@ -51,22 +75,8 @@ fn values(schema: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn a_real_document_keeps_every_subtype() {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs/azure-search/2025-08-01-preview");
-    if !folder.exists() {
-        eprintln!("skipped: a_real_document_keeps_every_subtype: there is no {}", folder.display());
-        return;
-    }
-    let files =
-        ["searchservice.json", "searchindex.json", "knowledgeagent.json"].map(|name| folder.join(name));
-    let mut wanted = BTreeSet::new();
-    for file in &files {
-        let text = std::fs::read_to_string(file).expect("it can be read");
-        let raw: Value = serde_json::from_str(&text).expect("JSON");
-        let definitions = raw["definitions"].as_object().expect("definitions");
-        let told = definitions.iter().filter(|(_, schema)| schema.get("x-ms-discriminator-value").is_some());
-        wanted.extend(told.map(|(name, _)| name.clone()));
-    }
+    let Some(files) = files("a_real_document_keeps_every_subtype") else { return };
+    let wanted = subtypes(&files);
     assert_eq!(wanted.len(), 113);
     let document = Document::load(&files, &LoadOptions::default()).expect("a good document");
     assert_eq!(document.operations.len(), 60);

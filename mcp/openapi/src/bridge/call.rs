@@ -93,7 +93,9 @@ impl Shared {
         }
         let given = Value::Object(arguments);
         if let Some(check) = offered.check(&self.document)
-            && let Err(wrong) = check.check(&given)
+            && check.check(&given).is_err()
+            // Services answer null for what is not set, and what they answered is handed back to be changed.
+            && let Err(wrong) = check.check(&only_set(&given))
         {
             let text = format!("Invalid arguments for operation {:?}:\n{wrong}", operation.id);
             return Err(Failure::invalid(text));
@@ -191,5 +193,17 @@ impl Shared {
         !self.left_out.iter().any(|(method, pattern)| {
             *method == Method::GET && pattern.variables < fewest && pattern.covers(path)
         })
+    }
+}
+
+/// The same without the members of objects that are null. Items of lists stay.
+fn only_set(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let set = members.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(name, value)| (name.clone(), only_set(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(only_set).collect()),
+        _ => value.clone(),
     }
 }

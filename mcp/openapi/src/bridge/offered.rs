@@ -158,7 +158,7 @@ impl Offered {
     pub(crate) fn output(&self, document: &Document) -> Option<Value> {
         let success = self.operation.success()?;
         let schema = success.schema.as_ref()?;
-        if !success.content_type.as_deref().is_none_or(|media| media.contains("json")) {
+        if !success.is_json() {
             return None;
         }
         let is = |kind: &str| paging::is_of_type(document, schema, kind);

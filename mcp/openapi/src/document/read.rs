@@ -50,6 +50,7 @@ pub(super) fn document(sources: Sources) -> Result<Document, DocumentError> {
         schemas.finish(schema);
     }
     document.definitions = schemas.take_definitions();
+    super::files::describe(&mut document);
     document.warnings = schemas.take_warnings();
     document.warnings.extend(circles);
     Ok(document)

@@ -31,7 +31,7 @@ impl Document {
     }
 
     /// The schema behind a reference, and the name of its definition.
-    pub(super) fn resolved<'a>(&'a self, schema: &'a Value) -> (&'a Value, Option<&'a str>) {
+    pub(crate) fn resolved<'a>(&'a self, schema: &'a Value) -> (&'a Value, Option<&'a str>) {
         let mut found = (schema, None);
         for _ in 0..MAX_HOPS {
             if !is_alias(found.0) {

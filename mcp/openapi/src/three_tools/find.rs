@@ -13,7 +13,15 @@ use crate::reply::Failure;
 
 /// The words of all operations.
 #[derive(Debug)]
-pub(crate) struct Finder(Vec<Vec<(String, u32)>>);
+pub(crate) struct Finder(Vec<Known>);
+
+#[derive(Debug)]
+struct Known {
+    /// Each with what it weighs.
+    words: Vec<(String, u32)>,
+    /// How many words the id has.
+    name: usize,
+}
 
 impl Finder {
     pub(crate) fn new(offered: &[Offered]) -> Finder {
@@ -37,13 +45,14 @@ impl Finder {
                     }
                 }
             }
-            found
+            Known { words: found, name: words(&operation.id).len() }
         };
         Finder(offered.iter().map(words_of).collect())
     }
 
-    /// How well each operation fits the words; 0 for not at all. Each word counts where it fits best.
-    fn scores<'a>(&'a self, query: &'a [String]) -> impl Iterator<Item = u32> + 'a {
+    /// How well each operation fits the words; 0 for not at all. Each word counts where it fits best. Of those that fit
+    /// equally well, the one with fewer other words in its name is meant.
+    fn scores<'a>(&'a self, query: &'a [String]) -> impl Iterator<Item = (u32, Reverse<usize>)> + 'a {
         self.0.iter().map(|known| {
             let score = |word: &String| {
                 let fit = |(candidate, weight): &(String, u32)| match () {
@@ -52,12 +61,12 @@ impl Finder {
                     () if candidate.len() >= 4 && word.starts_with(candidate.as_str()) => *weight,
                     () => 0,
                 };
-                known.iter().map(fit).max().unwrap_or_default()
+                known.words.iter().map(fit).max().unwrap_or_default()
             };
             let scores: Vec<u32> = query.iter().map(score).collect();
             // Operations that know more of the words come before those that know one of them well.
             let matched = scores.iter().filter(|score| **score > 0).count() as u32;
-            scores.iter().sum::<u32>() + matched.saturating_sub(1) * 20
+            (scores.iter().sum::<u32>() + matched.saturating_sub(1) * 20, Reverse(known.name))
         })
     }
 }
@@ -135,10 +144,10 @@ pub(crate) fn find(
         tag.is_none_or(|tag| operation.tags.iter().any(|known| known.eq_ignore_ascii_case(tag)))
             && method.is_none_or(|method| operation.method.as_str().eq_ignore_ascii_case(method))
     };
-    let mut found: Vec<(u32, &Offered)> =
+    let mut found: Vec<((u32, Reverse<usize>), &Offered)> =
         finder.scores(&query).zip(&shared.offered).filter(|(_, offered)| fits(offered)).collect();
     if !query.is_empty() {
-        found.retain(|(score, _)| *score > 0);
+        found.retain(|((score, _), _)| *score > 0);
         found.sort_by_key(|(score, _)| Reverse(*score));
     }
     let total = found.len();

@@ -124,3 +124,19 @@ async fn a_service_that_is_not_there_is_an_error() {
     assert_eq!(said["error"], "server_error");
     assert!(!said.to_string().contains("127.0.0.1"), "{said}");
 }
+
+#[tokio::test]
+async fn a_number_in_plain_text_is_a_value() {
+    let shop = Shop::open(|_| reply(200, "text/plain", "40")).await;
+    let mut document = document();
+    for response in document.operations.iter_mut().flat_map(|operation| &mut operation.responses) {
+        response.content_type = Some("text/plain".to_owned());
+        response.schema = Some(json!({"type": "integer"}));
+    }
+    let mut client = connect(&shop.bridge(document).build().unwrap()).await;
+    let result = call(&mut client, "getStatus", json!({})).await;
+    assert_eq!(result["structuredContent"], json!({"value": 40}));
+    let listed = client.request("tools/list", json!({})).await.unwrap();
+    let schemas = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["outputSchema"]);
+    assert!(schemas.into_iter().all(|schema| schema["properties"]["value"].is_object()), "{listed}");
+}

@@ -87,6 +87,22 @@ async fn arguments_are_checked_against_the_whole_schema() {
 }
 
 #[tokio::test]
+async fn null_stands_for_what_is_not_set() {
+    let shop = Shop::open(|seen| crate::bridge_pets::answer(json!({"body": seen.body}))).await;
+    let mut document = document();
+    for body in document.operations.iter_mut().filter_map(|operation| operation.body.as_mut()) {
+        body.schema["properties"]["tags"] = json!({"type": "array", "items": {"type": "string"}});
+    }
+    let mut client = connect(&shop.bridge(document).build().unwrap()).await;
+    let made = call(&mut client, "createPet", json!({"body": {"name": "Rex", "tags": null}})).await;
+    assert_eq!(made["structuredContent"]["body"], r#"{"name":"Rex","tags":null}"#);
+    for wrong in [json!({"name": null}), json!({"name": "Rex", "tags": [null]})] {
+        let said = failing(&mut client, "createPet", json!({"body": wrong})).await;
+        assert_eq!(said["error"], "invalid_request");
+    }
+}
+
+#[tokio::test]
 async fn a_schema_that_does_not_compile_checks_nothing() {
     let shop = Shop::saying(json!({"ok": 1})).await;
     let mut document = document();

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use bindpost_mcp_openapi::{Document, LoadOptions, Media, Operation, Parameter, Place, Status, Style};
+use bindpost_mcp_openapi::{
+    Document, LoadOptions, Media, Operation, Parameter, Place, Purpose, Status, Style,
+};
 use serde_json::json;
 
 /// One of our own documents.
@@ -79,8 +81,9 @@ fn reads_bodies_and_forms_of_swagger() {
     );
     let body = cover.body.as_ref().expect("a form");
     assert_eq!((body.required, body.media), (true, Media::Multipart));
-    let properties = json!({"alt": {"type": "string"}, "cover": {"type": "string", "format": "binary"}});
-    assert_eq!(body.schema, json!({"type": "object", "properties": properties, "required": ["cover"]}));
+    assert_eq!((&body.schema["type"], &body.schema["required"]), (&json!("object"), &json!(["cover"])));
+    assert_eq!(body.schema["properties"]["alt"], json!({"type": "string"}));
+    assert_eq!(body.schema["properties"]["cover"]["format"], "binary");
     let picture = operation(&document, "get_books_id_cover");
     assert_eq!(picture.success().and_then(|answer| answer.content_type.as_deref()), Some("image/png"));
     // Nobody describes the variable of its path.
@@ -203,4 +206,39 @@ fn a_host_with_variables_becomes_the_beginning_of_every_path() {
     assert_eq!(list.parameters.len(), 1);
     assert_eq!(parameter(list, "box").description.as_deref(), Some("Which box."));
     assert_eq!(document.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_file_among_the_parts_of_a_body_is_text_or_bytes_with_a_name() {
+    let text = "
+openapi: 3.1.0
+info: {title: Files, version: '1'}
+paths:
+  /files:
+    post:
+      operationId: upload
+      requestBody: {content: {multipart/form-data: {schema: {$ref: '#/components/schemas/Form'}}}}
+      responses: {204: {description: done}}
+components:
+  schemas:
+    Picture: {type: string, format: binary, description: A picture}
+    Form:
+      type: object
+      required: [picture]
+      properties:
+        title: {type: string}
+        picture: {$ref: '#/components/schemas/Picture'}
+        more: {type: array, items: {contentMediaType: application/pdf}}
+";
+    let document = Document::parse(text, "files.yaml").unwrap();
+    let body = document.operation("upload").unwrap().body.as_ref().unwrap();
+    let picture = &body.schema["properties"]["picture"];
+    assert_eq!(picture["type"], json!(["string", "object"]));
+    assert_eq!(picture["description"], "A picture. Text, or bytes as {base64, filename, contentType}.");
+    let check = jsonschema::validator_for(&document.whole(&body.schema, Purpose::Input)).unwrap();
+    let bytes = json!({"base64": "AA==", "filename": "a.png", "contentType": "image/png"});
+    assert!(check.is_valid(&json!({"picture": bytes, "more": ["text", bytes]})));
+    assert!(check.is_valid(&json!({"picture": "text"})));
+    assert!(!check.is_valid(&json!({"picture": {"filename": "a.png"}})));
+    assert!(!check.is_valid(&json!({"picture": 7})));
 }
