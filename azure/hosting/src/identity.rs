@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::Mutex;
 
-pub use offered::{SettingError, offered_sources};
+pub use offered::{SettingError, address, authority, offered_sources};
 pub use secret::Secret;
 pub use token_source::TokenSource;
 
@@ -172,14 +172,14 @@ impl Identity {
 }
 
 /// Whether an address stays on this machine.
-fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// An error and what caused it, in one line, without the address: it may hold a secret.
-fn causes(error: reqwest::Error) -> String {
+pub fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

@@ -152,41 +152,29 @@ pub struct Answer {
 
 impl Answer {
     fn read(incoming: Incoming) -> Result<Answer, Failure> {
-        let Incoming { status, headers, body, .. } = incoming;
-        let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body);
+        let text = incoming.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&incoming.body);
         let body = match text.is_empty() {
             true => Ok(Value::Null),
-            false => serde_json::from_slice(text),
+            false => serde_json::from_slice::<Value>(text),
         };
-        if status.as_u16() >= 300 {
-            return Err(Failure::of_answer(status, &headers, body.as_ref().ok()));
+        if incoming.status.as_u16() >= 300 {
+            return Err(Failure::of_answer(&incoming, body.as_ref().ok()));
         }
-        match body {
-            Ok(mut body) => {
-                // Both name the address of the service, which is nobody's business; paging does without.
-                if let Some(members) = body.as_object_mut() {
-                    members.remove("@odata.context");
-                    members.remove("@odata.nextLink");
-                }
-                Ok(Answer { status: status.as_u16(), headers, body })
-            }
-            Err(_) => {
-                let mut failure = Failure::of_answer(status, &headers, None);
-                failure.kind = Kind::ServerError;
-                Err(failure)
-            }
+        let Ok(mut body) = body else {
+            return Err(Failure { kind: Kind::ServerError, ..Failure::of_answer(&incoming, None) });
+        };
+        // Both name the address of the service, which is nobody's business; paging does without.
+        if let Some(members) = body.as_object_mut() {
+            members.remove("@odata.context");
+            members.remove("@odata.nextLink");
         }
+        Ok(Answer { status: incoming.status.as_u16(), headers: incoming.headers, body })
     }
 
     /// The ETag of what was answered: its header, or the member of the body.
     pub fn etag(&self) -> Option<String> {
         let member = || self.body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
         text_of(&self.headers, "etag").or_else(member)
-    }
-
-    /// The service's id of the request.
-    pub fn request_id(&self) -> Option<String> {
-        text_of(&self.headers, "request-id")
     }
 }
 

@@ -5,49 +5,35 @@ mod checks;
 
 use std::sync::Arc;
 
-use bindpost_mcp_protocol::CallToolResult;
-use bindpost_mcp_server::{Entry, Hints, Parts, Signature, TaskSupport, ToolEntry, ToolError};
+use bindpost_mcp_server::{Context, Entry, Hints, TaskSupport, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::quoted;
 use crate::failure::{Failure, Kind};
-use crate::indexer_runs::status::{Status, identified};
-use crate::indexer_runs::{echo, object, read_arguments, run_to_its_end};
+use crate::indexer_runs::run_to_its_end;
+use crate::indexer_runs::status::Status;
 use crate::shared::Shared;
+use crate::tool::{Outline, READS, object};
 
 /// As many keys as one call to retry them names.
 const MOST_RETRIED: usize = 100;
 
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let read_only = shared.read_only;
-    let shared = shared.clone();
-    let run = move |parts: Parts| {
-        let shared = shared.clone();
-        async move { diagnose(&shared, parts).await }
-    };
-    let mut input = json!({
-        "type": "object",
-        "properties": {
-            "indexerName": {"type": "string", "minLength": 1},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexerName"],
-        "additionalProperties": false
+    let description = "Explains what is wrong with an indexer: errors and warnings of its last runs grouped by cause with \
+        the failing keys, its data source, target index, field mappings, skillset and schedule checked, a fix for each \
+        finding, and the exact calls that retry the failed documents.";
+    let mut properties = json!({
+        "indexerName": {"type": "string", "minLength": 1},
+        "clientRequestId": {"type": "string"}
     });
-    if let (false, Some(properties)) = (read_only, input.pointer_mut("/properties")) {
+    if !read_only {
         properties["run"] = json!({"type": "boolean", "default": false, "description": "run it first, then look at that run"});
     }
-    let hints = Hints { read_only, destructive: false, idempotent: read_only, open_world: true };
-    let entry = ToolEntry::with_signature("diagnoseIndexer", Signature::new(), run)
-        .description(
-            "Explains what is wrong with an indexer: errors and warnings of its last runs grouped by cause with the \
-             failing keys, its data source, target index, field mappings, skillset and schedule checked, a fix for \
-             each finding, and the exact calls that retry the failed documents.",
-        )
-        .input_schema(input)
-        .hints(hints)
-        .timeout(None);
+    let hints = Hints { read_only, idempotent: read_only, ..READS };
+    let outline = Outline::new("diagnoseIndexer", description, hints, properties, &["indexerName"]);
+    let entry = outline.typed(shared, diagnose).timeout(None);
     let entry = if read_only { entry } else { entry.task(TaskSupport::WhenPossible) };
     vec![entry.into()]
 }
@@ -79,14 +65,13 @@ pub(crate) enum Party {
     Unknown(String),
 }
 
-async fn diagnose(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, ToolError> {
-    let arguments: Arguments = read_arguments(&mut parts)?;
+async fn diagnose(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Result<Value, ToolError> {
     let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
-    let parties = Parties::read(shared, name, id).await?;
+    let parties = Parties::read(&shared, name, id).await?;
     let mut ran = Map::new();
     if arguments.run && !shared.read_only {
         // A run that cannot even begin is one more thing to tell.
-        match run_to_its_end(shared, &parts.context, name).await {
+        match run_to_its_end(&shared, &context, name).await {
             Ok(told) => ran.extend(told),
             Err(failure) => _ = ran.insert("failed".to_owned(), failure.to_json()),
         }
@@ -120,8 +105,7 @@ async fn diagnose(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, T
         ran.retain(|member, _| !matches!(member.as_str(), "errors" | "warnings"));
         told.insert("ran".to_owned(), Value::Object(ran));
     }
-    echo(&mut told, id);
-    Ok(CallToolResult::structured(Value::Object(told)))
+    Ok(Value::Object(told))
 }
 
 /// The calls that take the failed documents once more, after what is wrong with them was put right.
@@ -154,7 +138,7 @@ fn retry(name: &str, causes: &[causes::Cause]) -> Option<Value> {
 impl Parties {
     async fn read(shared: &Shared, name: &str, id: Option<&str>) -> Result<Parties, Failure> {
         let call = shared.client.get(format!("indexers{}", quoted(name)));
-        let indexer = identified(call, id).send().await?.body;
+        let indexer = call.request_id(id).send().await?.body;
         let (data_source, index, skillset) = tokio::join!(
             Party::read(shared, "datasources", &indexer, "dataSourceName", id),
             Party::read(shared, "indexes", &indexer, "targetIndexName", id),
@@ -169,7 +153,7 @@ impl Party {
         let name = indexer.get(member).and_then(Value::as_str).filter(|name| !name.is_empty());
         let Some(name) = name else { return Party::None };
         let call = shared.client.get(format!("{kind}{}", quoted(name)));
-        match identified(call, id).send().await {
+        match call.request_id(id).send().await {
             Ok(answer) => Party::There(answer.body),
             Err(failure) if failure.kind == Kind::ResourceNotFound => Party::Missing(name.to_owned()),
             Err(failure) => Party::Unknown(failure.message),

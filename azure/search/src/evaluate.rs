@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 
 use self::measure::{Hit, Measures, measure};
 use crate::failure::{Failure, Kind};
-use crate::reading::{self, Reader};
+use crate::reading::Reader;
 use crate::shared::Shared;
+use crate::tool::{Outline, READS};
 
 /// As many queries as are asked at the same time.
 const AT_ONCE: usize = 4;
@@ -25,33 +26,30 @@ const BEYOND: usize = 10;
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let parameters = "Search parameters for all queries, e.g. {scoringProfile, searchMode, vectorQueries}; indexName for \
                       another index";
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "indexName": {"type": "string"},
-            "queries": {"type": "array", "minItems": 1, "maxItems": 200, "items": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "search": {"type": "string"},
-                    "judgments": {"type": "object", "minProperties": 1, "description": "key: grade; 0 is irrelevant",
-                        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 10}},
-                    "overrides": {"type": "object", "description": "Search parameters of this query"}
-                },
-                "required": ["search", "judgments"]
-            }},
-            "k": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10},
-            "baseline": {"type": "object", "description": parameters},
-            "candidate": {"type": "object", "description": "The same; given, it is compared with the baseline"},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexName", "queries"],
-        "additionalProperties": false
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "queries": {"type": "array", "minItems": 1, "maxItems": 200, "items": {
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "search": {"type": "string"},
+                "judgments": {"type": "object", "minProperties": 1, "description": "key: grade; 0 is irrelevant",
+                    "additionalProperties": {"type": "number", "minimum": 0, "maximum": 10}},
+                "overrides": {"type": "object", "description": "Search parameters of this query"}
+            },
+            "required": ["search", "judgments"]
+        }},
+        "k": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10},
+        "baseline": {"type": "object", "description": parameters},
+        "candidate": {"type": "object", "description": "The same; given, it is compared with the baseline"},
+        "clientRequestId": {"type": "string"}
     });
     let description = "Measures search quality with judged queries: nDCG@k, recall@k, precision@k, MRR, per query and mean. \
                        Compares two sets of search parameters or two indexes and lists gains and losses.";
     // Two hundred queries of two variants take their time on a service that throttles.
-    let entry = reading::tool(shared, "evaluateRelevance", description, input, run).timeout(None);
+    let entry = Outline::new("evaluateRelevance", description, READS, properties, &["indexName", "queries"])
+        .typed(shared, run)
+        .timeout(None);
     vec![entry.into()]
 }
 
@@ -139,7 +137,6 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Res
             members.insert("candidate".to_owned(), told(candidate));
         }
     }
-    reader.echo(&mut answer);
     Ok(answer)
 }
 

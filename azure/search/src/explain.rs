@@ -16,34 +16,34 @@ use serde_json::{Map, Value, json};
 use self::terms::Terms;
 use self::variants::{Ran, Variant};
 use crate::failure::{Failure, Kind};
-use crate::reading::{self, Index, Reader};
+use crate::reading::{Index, Reader};
 use crate::shared::Shared;
+use crate::tool::{Outline, READS};
 
 /// The tool.
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "indexName": {"type": "string"},
-            "search": {"type": "string"},
-            "variants": {"type": "array", "maxItems": 12, "items": {"type": ["string", "object"]}, "description":
-                "Default: all that the index has. Names: any, all, full, profile:NAME, semantic, vector, hybrid; or objects of \
-                 search parameters, with `name`"},
-            "filter": {"type": "string"},
-            "searchFields": {"type": "array", "items": {"type": "string"}},
-            "scoringParameters": {"type": "array", "items": {"type": "string"}},
-            "vector": {"type": "array", "items": {"type": "number"}, "description": "The query's embedding"},
-            "key": {"type": "string", "description": "Explain why this document is missing or where it ranks"},
-            "top": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexName", "search"],
-        "additionalProperties": false
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "search": {"type": "string"},
+        "variants": {"type": "array", "maxItems": 12, "items": {"type": ["string", "object"]}, "description":
+            "Default: all that the index has. Names: any, all, full, profile:NAME, semantic, vector, hybrid; or objects of \
+             search parameters, with `name`"},
+        "filter": {"type": "string"},
+        "searchFields": {"type": "array", "items": {"type": "string"}},
+        "scoringParameters": {"type": "array", "items": {"type": "string"}},
+        "vector": {"type": "array", "items": {"type": "number"}, "description": "The query's embedding"},
+        "key": {"type": "string", "description": "Explain why this document is missing or where it ranks"},
+        "top": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+        "clientRequestId": {"type": "string"}
     });
     let description = "Explains a search: runs it in variants side by side (searchMode any and all, full Lucene, scoring \
                        profiles, semantic, vector, hybrid) with hits and ranks, shows the tokens each analyzer makes of it, \
                        and says why a document (`key`) is not found: filter, words, mode or rank.";
-    vec![reading::tool(shared, "explainSearch", description, input, run).into()]
+    vec![
+        Outline::new("explainSearch", description, READS, properties, &["indexName", "search"])
+            .typed(shared, run)
+            .into(),
+    ]
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -115,18 +115,11 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
         let (document, found) = document::explain(&question, key, &ran, &terms).await?;
         // What was asked for comes first.
         reasons.splice(0..0, found);
-        insert(&mut answer, "document", document);
+        answer["document"] = document;
     }
     reasons.extend(left_out);
-    insert(&mut answer, "reasons", json!(reasons));
-    reader.echo(&mut answer);
+    answer["reasons"] = json!(reasons);
     Ok(answer)
-}
-
-fn insert(answer: &mut Value, name: &str, value: Value) {
-    if let Some(members) = answer.as_object_mut() {
-        members.insert(name.to_owned(), value);
-    }
 }
 
 fn unknown_field(index: &Index, arguments: &Arguments) -> Option<Failure> {

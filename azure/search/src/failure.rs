@@ -1,11 +1,12 @@
 //! How a failed call of the service is told: the kind, what the service said, and how to go on.
 
-use bindpost_mcp_openapi::{CursorError, UpstreamError};
+pub use bindpost_mcp_openapi::FailureKind as Kind;
+use bindpost_mcp_openapi::{CursorError, Incoming, UpstreamError};
 use bindpost_mcp_server::ToolError;
-use chrono::{DateTime, Utc};
-use http::{HeaderMap, StatusCode, header};
-use serde::Serialize;
+use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
+
+use crate::tool::{object, shortened};
 
 /// As much of a message of the service as is told, in characters.
 const LONGEST_MESSAGE: usize = 2_000;
@@ -27,34 +28,6 @@ pub struct Failure {
     pub more: Map<String, Value>,
 }
 
-/// What kind of failure it is: the words that clients are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    InvalidRequest,
-    Unauthorized,
-    ResourceNotFound,
-    Conflict,
-    RateLimited,
-    ServerError,
-    UnknownError,
-}
-
-impl Kind {
-    /// The kind of a status. The service's code is often empty, so the status decides.
-    pub fn of(status: StatusCode) -> Kind {
-        match status.as_u16() {
-            400 | 405 | 413 | 415 | 422 => Kind::InvalidRequest,
-            401 | 403 => Kind::Unauthorized,
-            404 => Kind::ResourceNotFound,
-            409 | 412 => Kind::Conflict,
-            429 => Kind::RateLimited,
-            500.. => Kind::ServerError,
-            _ => Kind::UnknownError,
-        }
-    }
-}
-
 impl Failure {
     /// A failure of our own, before or after the service was asked.
     pub fn new(kind: Kind, message: impl Into<String>) -> Failure {
@@ -69,14 +42,16 @@ impl Failure {
     }
 
     /// What an answer of the service says that is a failure; `body` is `None` if it is not JSON.
-    pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: Option<&Value>) -> Failure {
+    pub(crate) fn of_answer(incoming: &Incoming, body: Option<&Value>) -> Failure {
+        let Incoming { status, headers, .. } = incoming;
+        let status = *status;
         let error = body.and_then(|body| body.get("error"));
         let said = |name: &str| Some(error?.get(name)?.as_str()?.to_owned()).filter(|text| !text.is_empty());
         let message = said("message").unwrap_or_else(|| match body {
             Some(_) => format!("the service answered {status} and no reason"),
             None => format!("the service answered {status} and something that is not JSON"),
         });
-        let mut failure = Failure::new(Kind::of(status), shortened(&message));
+        let mut failure = Failure::new(Kind::of(status), shortened(&message, LONGEST_MESSAGE));
         failure.status = Some(status.as_u16());
         failure.code = said("code");
         failure.request_id = text_of(headers, "request-id");
@@ -88,8 +63,8 @@ impl Failure {
             let details: Vec<Value> = details.iter().take(MOST_DETAILS).map(detail).collect();
             failure = failure.with("details", details);
         }
-        if let Some(seconds) = retry_after(headers).filter(|_| matches!(status.as_u16(), 429 | 503)) {
-            failure = failure.with("retryAfter", seconds);
+        if let Some(wait) = incoming.retry_after.filter(|_| matches!(status.as_u16(), 429 | 503)) {
+            failure = failure.with("retryAfter", wait.as_secs());
         }
         match hint(status, body.is_some()) {
             Some(hint) => failure.with("hint", hint),
@@ -105,17 +80,15 @@ impl Failure {
 
     /// As clients are told.
     pub fn to_json(&self) -> Value {
-        let mut told = json!({"error": self.kind, "message": self.message});
-        if let Some(object) = told.as_object_mut() {
-            let optional = [
-                ("status", self.status.map(Value::from)),
-                ("code", self.code.clone().map(Value::from)),
-                ("requestId", self.request_id.clone().map(Value::from)),
-            ];
-            object.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-            object.extend(self.more.clone());
-        }
-        told
+        let mut told = object(json!({"error": self.kind, "message": self.message}));
+        let optional = [
+            ("status", self.status.map(Value::from)),
+            ("code", self.code.clone().map(Value::from)),
+            ("requestId", self.request_id.clone().map(Value::from)),
+        ];
+        told.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        told.extend(self.more.clone());
+        Value::Object(told)
     }
 }
 
@@ -163,7 +136,7 @@ fn detail(detail: &Value) -> Value {
     let members = ["code", "message", "target"].into_iter();
     let said = members.filter_map(|name| {
         let text = detail.get(name)?.as_str().filter(|text| !text.is_empty())?;
-        Some((name.to_owned(), Value::from(shortened(text))))
+        Some((name.to_owned(), Value::from(shortened(text, LONGEST_MESSAGE))))
     });
     Value::Object(said.collect())
 }
@@ -185,25 +158,7 @@ fn hint(status: StatusCode, is_json: bool) -> Option<&'static str> {
     })
 }
 
-/// How long the service asks to wait, in whole seconds: from a number or from a date.
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    let text = text_of(headers, header::RETRY_AFTER.as_str())?;
-    if let Ok(seconds) = text.trim().parse::<u64>() {
-        return Some(seconds);
-    }
-    let date = DateTime::parse_from_rfc2822(text.trim()).ok()?;
-    let seconds = date.signed_duration_since(Utc::now()).num_seconds();
-    Some(u64::try_from(seconds).unwrap_or_default())
-}
-
 /// A header as text.
 pub(crate) fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

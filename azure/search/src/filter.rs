@@ -18,28 +18,26 @@ use self::problem::Problem;
 use crate::failure::{Failure, Kind};
 use crate::reading::{self, Index, Reader};
 use crate::shared::Shared;
+use crate::tool::{Outline, READS, object};
 
 /// The tool.
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "indexName": {"type": "string"},
-            "conditions": {"type": "object", "description": "{all:[…]}, {any:[…]}, {not:…} or {field:'a/b', op, value}; \
-                op: eq ne gt ge lt le; in, containsAll (value: list); between (value: [from, to]); exists, missing; \
-                contains (an element of a collection); startsWith; matches (words; field optional, mode any|all); \
-                geoDistance (point: [longitude, latitude], km). on: any|all compares the elements of a collection; \
-                {field:'rooms', on:'any', where:{…}} holds for one element"},
-            "filter": {"type": "string", "description": "OData to check instead"},
-            "tryIt": {"type": "boolean", "default": true, "description": "Count matching documents, look up real values"},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexName"],
-        "additionalProperties": false
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "conditions": {"type": "object", "description": "{all:[…]}, {any:[…]}, {not:…} or {field:'a/b', op, value}; \
+            op: eq ne gt ge lt le; in, containsAll (value: list); between (value: [from, to]); exists, missing; \
+            contains (an element of a collection); startsWith; matches (words; field optional, mode any|all); \
+            geoDistance (point: [longitude, latitude], km). on: any|all compares the elements of a collection; \
+            {field:'rooms', on:'any', where:{…}} holds for one element"},
+        "filter": {"type": "string", "description": "OData to check instead"},
+        "tryIt": {"type": "boolean", "default": true, "description": "Count matching documents, look up real values"},
+        "clientRequestId": {"type": "string"}
     });
     let description = "Builds an OData filter for an index from a form, with the right quotes and types, or checks one. \
                        Names the field and the rule when something is wrong, knows real values and how many documents match.";
-    vec![reading::tool(shared, "buildFilter", description, input, run).into()]
+    vec![
+        Outline::new("buildFilter", description, READS, properties, &["indexName"]).typed(shared, run).into(),
+    ]
 }
 
 #[derive(Deserialize)]
@@ -77,7 +75,7 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
         (None, built) => built.unwrap_or_default(),
     };
     if !problems.is_empty() {
-        return Ok(answer(&reader, Value::Null, problems, notes, Map::new()));
+        return Ok(answer(Value::Null, problems, notes, Map::new()));
     }
     let tree = match parse_filter(&text, &index.schema) {
         Ok(tree) => tree,
@@ -87,9 +85,9 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
             if try_it && let Ok(matches) = count(&reader, &index, &text).await {
                 notes.push(format!("the service takes it, though it looks wrong: {}", problem.message));
                 let more = Map::from_iter([("matches".to_owned(), matches.into())]);
-                return Ok(answer(&reader, text.into(), Vec::new(), notes, more));
+                return Ok(answer(text.into(), Vec::new(), notes, more));
             }
-            return Ok(answer(&reader, Value::Null, vec![problem], notes, Map::new()));
+            return Ok(answer(Value::Null, vec![problem], notes, Map::new()));
         }
     };
     let mut more = Map::new();
@@ -111,42 +109,26 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
             more.insert("examples".to_owned(), Value::Object(known.examples));
         }
     }
-    Ok(answer(&reader, text.into(), problems, notes, more))
+    Ok(answer(text.into(), problems, notes, more))
 }
 
 async fn count(reader: &Reader, index: &Index, filter: &str) -> Result<Option<u64>, Failure> {
     let body = json!({"search": "*", "filter": filter, "count": true, "top": 0});
-    Ok(reader.search(&index.name, members(body)).await?.count())
+    Ok(reader.search(&index.name, object(body)).await?.count())
 }
 
-fn answer(
-    reader: &Reader,
-    filter: Value,
-    problems: Vec<Problem>,
-    notes: Vec<String>,
-    more: Map<String, Value>,
-) -> Value {
+fn answer(filter: Value, problems: Vec<Problem>, notes: Vec<String>, more: Map<String, Value>) -> Value {
     let valid = problems.iter().all(|problem| !problem.breaks());
-    let mut answer = json!({"filter": filter, "valid": valid, "problems": problems});
-    if let Some(members) = answer.as_object_mut() {
-        members.extend(more);
-        if !notes.is_empty() {
-            members.insert("notes".to_owned(), json!(notes));
-        }
+    let mut answer = object(json!({"filter": filter, "valid": valid, "problems": problems}));
+    answer.extend(more);
+    if !notes.is_empty() {
+        answer.insert("notes".to_owned(), notes.into());
     }
-    reader.echo(&mut answer);
-    answer
+    Value::Object(answer)
 }
 
 /// The fields that filters may name.
 fn filterable(index: &Index) -> Vec<Value> {
     let leaves = index.schema.leaves().into_iter().filter(|field| field.filterable);
     leaves.map(|field| format!("{} ({})", field.path, reading::type_name(field.kind)).into()).collect()
-}
-
-fn members(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

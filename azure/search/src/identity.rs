@@ -35,7 +35,7 @@ impl EntraCredential {
     }
 
     /// Tokens from the first of these sources that has one.
-    pub fn from_sources(sources: Vec<TokenSource>) -> Result<EntraCredential, IdentityError> {
+    fn from_sources(sources: Vec<TokenSource>) -> Result<EntraCredential, IdentityError> {
         Ok(EntraCredential { identity: Identity::new(RESOURCE, sources)?, refused: Mutex::default() })
     }
 }

@@ -9,53 +9,37 @@ mod plan;
 
 use std::sync::Arc;
 
-use bindpost_mcp_protocol::CallToolResult;
-use bindpost_mcp_server::{Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use bindpost_mcp_server::{Context, Entry, Hints, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::live::Live;
 use self::plan::{Plan, Strategy};
 use crate::failure::{Failure, Kind};
-use crate::indexer_runs::{echo, read_arguments};
 use crate::shared::Shared;
+use crate::tool::{DESTROYS, Outline, READS};
 
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let read_only = shared.read_only;
-    let shared = shared.clone();
-    let run = move |parts: Parts| {
-        let shared = shared.clone();
-        async move { change(&shared, parts).await }
-    };
-    let mut input = json!({
-        "type": "object",
-        "properties": {
-            "indexName": {"type": "string", "minLength": 1},
-            "body": {"type": "object", "description": "the wanted definition, whole: what is left out is removed"},
-            "aliasName": {"type": "string", "description": "the alias that callers use; found if there is one"},
-            "newIndexName": {"type": "string", "description": "of a rebuild; {name}-v2 and so on if absent"},
-            "etag": {"type": "string", "description": "refuse if the index has another one by now"},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexName", "body"],
-        "additionalProperties": false
+    let description = "Compares a wanted index definition with the live one: what changes in place, what needs a rebuild, \
+        and the steps. With apply it does them: updates in place, or creates a new index, copies the documents, checks the \
+        count and switches the alias; rolls back if that fails.";
+    let mut properties = json!({
+        "indexName": {"type": "string", "minLength": 1},
+        "body": {"type": "object", "description": "the wanted definition, whole: what is left out is removed"},
+        "aliasName": {"type": "string", "description": "the alias that callers use; found if there is one"},
+        "newIndexName": {"type": "string", "description": "of a rebuild; {name}-v2 and so on if absent"},
+        "etag": {"type": "string", "description": "refuse if the index has another one by now"},
+        "clientRequestId": {"type": "string"}
     });
-    if let (false, Some(properties)) = (read_only, input.pointer_mut("/properties")) {
+    if !read_only {
         properties["apply"] =
             json!({"type": "boolean", "default": false, "description": "do it; the user is asked"});
         properties["keepOld"] = json!({"type": "boolean", "default": true, "description": "false: delete the old index after a rebuild"});
     }
-    let hints = Hints { read_only, destructive: !read_only, idempotent: read_only, open_world: true };
-    let entry = ToolEntry::with_signature("planIndexChange", Signature::new(), run)
-        .description(
-            "Compares a wanted index definition with the live one: what changes in place, what needs a rebuild, and \
-             the steps. With apply it does them: updates in place, or creates a new index, copies the documents, \
-             checks the count and switches the alias; rolls back if that fails.",
-        )
-        .input_schema(input)
-        .hints(hints)
-        .timeout(None);
-    vec![entry.into()]
+    let hints = if read_only { READS } else { Hints { idempotent: false, ..DESTROYS } };
+    let outline = Outline::new("planIndexChange", description, hints, properties, &["indexName", "body"]);
+    vec![outline.typed(shared, change).timeout(None).into()]
 }
 
 /// What the caller asked for.
@@ -73,9 +57,8 @@ struct Wish {
     client_request_id: Option<String>,
 }
 
-async fn change(shared: &Arc<Shared>, mut parts: Parts) -> Result<CallToolResult, ToolError> {
-    let mut wish: Wish = read_arguments(&mut parts)?;
-    let live = Live::read(shared, &wish).await?;
+async fn change(shared: Arc<Shared>, context: Context, mut wish: Wish) -> Result<Value, ToolError> {
+    let live = Live::read(&shared, &wish).await?;
     guard(&wish, &live)?;
     // The address decides the name; what the service adds to its answers is no part of a definition.
     let said = wish.body.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -100,17 +83,16 @@ async fn change(shared: &Arc<Shared>, mut parts: Parts) -> Result<CallToolResult
             }
             None if plan.strategy == Strategy::Nothing => {}
             None => {
-                shared.confirm(&parts.context, &plan.question(&wish)).await?;
+                shared.confirm(&context, &plan.question(&wish)).await?;
                 if plan.strategy == Strategy::RebuildBehindAlias {
-                    parts.context.go_on_as_task().await;
+                    context.go_on_as_task().await;
                 }
-                let done = apply::apply(shared, &parts.context, live, plan, &wish).await?;
+                let done = apply::apply(&shared, &context, live, plan, &wish).await?;
                 told.insert("applied".to_owned(), done);
             }
         }
     }
-    echo(&mut told, wish.client_request_id.as_deref());
-    Ok(CallToolResult::structured(Value::Object(told)))
+    Ok(Value::Object(told))
 }
 
 /// Refuses to go on from another state than the caller has seen.

@@ -6,19 +6,19 @@ pub(crate) mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_openapi::fitting;
 use bindpost_mcp_protocol::lifecycle::LogLevel;
-use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, TaskSupport, ToolEntry, ToolError};
+use bindpost_mcp_server::{Context, Entry, Hints, TaskSupport, ToolEntry, ToolError};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use self::status::{Execution, Fingerprint, Status, identified};
+use self::status::{Execution, Fingerprint, Status};
 use self::watch::{Before, Ending, follow};
 use crate::client::{Answer, quoted};
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::shared::Shared;
+use crate::tool::{DESTROYS, Outline, READS, object};
 
 /// A little less than the ten minutes that a task is kept: its answer comes while somebody can fetch it.
 const PATIENCE: Duration = Duration::from_secs(570);
@@ -35,59 +35,34 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
 }
 
 fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
-    let shared = shared.clone();
-    let run = move |parts: Parts| {
-        let shared = shared.clone();
-        async move { run(&shared, parts).await }
-    };
-    let hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: true };
-    ToolEntry::with_signature("runIndexer", Signature::new(), run)
-        .description(
-            "Runs an indexer now and waits for its end, with progress: items done and failed, the first errors and \
-             warnings. If it runs already, waits for that run. A failed run is an error with the same JSON.",
-        )
-        .input_schema(json!({
-            "type": "object",
-            "properties": {
-                "indexerName": {"type": "string", "minLength": 1},
-                "wait": {"type": "boolean", "default": true, "description": "false: only start it"},
-                "reset": {"type": "boolean", "default": false,
-                    "description": "forget what was indexed and take everything again; the user is asked"},
-                "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": 86400,
-                    "description": "stop waiting after this (570); the run goes on"},
-                "clientRequestId": {"type": "string"}
-            },
-            "required": ["indexerName"],
-            "additionalProperties": false
-        }))
-        .hints(hints)
+    let description = "Runs an indexer now and waits for its end, with progress: items done and failed, the first errors \
+        and warnings. If it runs already, waits for that run. A failed run is an error with the same JSON.";
+    let properties = json!({
+        "indexerName": {"type": "string", "minLength": 1},
+        "wait": {"type": "boolean", "default": true, "description": "false: only start it"},
+        "reset": {"type": "boolean", "default": false,
+            "description": "forget what was indexed and take everything again; the user is asked"},
+        "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": 86400,
+            "description": "stop waiting after this (570); the run goes on"},
+        "clientRequestId": {"type": "string"}
+    });
+    let hints = Hints { destructive: false, idempotent: false, ..DESTROYS };
+    Outline::new("runIndexer", description, hints, properties, &["indexerName"])
+        .typed(shared, run)
         .task(TaskSupport::WhenPossible)
         .timeout(None)
 }
 
 fn status_tool(shared: &Arc<Shared>) -> ToolEntry {
-    let shared = shared.clone();
-    let run = move |parts: Parts| {
-        let shared = shared.clone();
-        async move { tell_status(&shared, parts).await }
-    };
-    let hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
-    ToolEntry::with_signature("getIndexerStatus", Signature::new(), run)
-        .description(
-            "State of an indexer: the run under way or the last one, with counts, errors and warnings, and earlier \
-             runs. To find out why runs fail use diagnoseIndexer.",
-        )
-        .input_schema(json!({
-            "type": "object",
-            "properties": {
-                "indexerName": {"type": "string", "minLength": 1},
-                "history": {"type": "integer", "minimum": 0, "maximum": 50, "description": "earlier runs (3)"},
-                "clientRequestId": {"type": "string"}
-            },
-            "required": ["indexerName"],
-            "additionalProperties": false
-        }))
-        .hints(hints)
+    let description = "State of an indexer: the run under way or the last one, with counts, errors and warnings, and \
+        earlier runs. To find out why runs fail use diagnoseIndexer.";
+    let properties = json!({
+        "indexerName": {"type": "string", "minLength": 1},
+        "history": {"type": "integer", "minimum": 0, "maximum": 50, "description": "earlier runs (3)"},
+        "clientRequestId": {"type": "string"}
+    });
+    Outline::new("getIndexerStatus", description, READS, properties, &["indexerName"])
+        .typed(shared, tell_status)
 }
 
 #[derive(Deserialize)]
@@ -108,27 +83,26 @@ struct StatusArguments {
     client_request_id: Option<String>,
 }
 
-async fn run(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, ToolError> {
-    let arguments: RunArguments = read_arguments(&mut parts)?;
+async fn run(shared: Arc<Shared>, context: Context, arguments: RunArguments) -> Result<Value, ToolError> {
     let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
     let resets = arguments.reset.unwrap_or(false);
     if resets {
         let question = format!(
             "Reset the indexer \"{name}\" and run it? It forgets what it has indexed and takes every item again."
         );
-        shared.confirm(&parts.context, &question).await?;
+        shared.confirm(&context, &question).await?;
     }
     let patience = arguments.timeout_seconds.map_or(PATIENCE, Duration::from_secs);
-    let run = RunOf { shared, context: &parts.context, name, id, patience };
+    let run = RunOf { shared: &shared, context: &context, name, id, patience };
     let mut told = match arguments.wait.unwrap_or(true) {
         true => run.to_its_end(resets).await?,
         false => run.begun(resets).await?,
     };
-    echo(&mut told, id);
-    Ok(match told.get("status").and_then(Value::as_str) {
-        Some("transientFailure" | "error") => CallToolResult::error(format!("{:#}", Value::Object(told))),
-        _ => CallToolResult::structured(Value::Object(told)),
-    })
+    if matches!(told.get("status").and_then(Value::as_str), Some("transientFailure" | "error")) {
+        told.extend(id.map(|id| ("clientRequestId".to_owned(), id.into())));
+        return Err(ToolError::new(format!("{:#}", Value::Object(told))));
+    }
+    Ok(Value::Object(told))
 }
 
 /// Runs an indexer and tells how it went, for tools that go on from there.
@@ -197,7 +171,7 @@ impl RunOf<'_> {
         if resets {
             let path = format!("indexers{}/search.reset", quoted(self.name));
             let call = self.shared.client.call(http::Method::POST, path);
-            identified(call, self.id).send().await?;
+            call.request_id(self.id).send().await?;
         }
         Ok(())
     }
@@ -206,7 +180,7 @@ impl RunOf<'_> {
     async fn start(&self) -> Result<Option<Answer>, Failure> {
         let path = format!("indexers{}/search.run", quoted(self.name));
         let call = self.shared.client.call(http::Method::POST, path);
-        match identified(call, self.id).send().await {
+        match call.request_id(self.id).send().await {
             Ok(answer) => Ok(Some(answer)),
             Err(failure) if failure.status == Some(409) => Ok(None),
             Err(failure) => Err(failure),
@@ -250,8 +224,11 @@ fn service_time(answer: &Answer) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
 }
 
-async fn tell_status(shared: &Shared, mut parts: Parts) -> Result<CallToolResult, ToolError> {
-    let arguments: StatusArguments = read_arguments(&mut parts)?;
+async fn tell_status(
+    shared: Arc<Shared>,
+    _: Context,
+    arguments: StatusArguments,
+) -> Result<Value, ToolError> {
     let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
     let status = Status::read(&shared.client, name, id).await?;
     let last = status.last();
@@ -267,38 +244,13 @@ async fn tell_status(shared: &Shared, mut parts: Parts) -> Result<CallToolResult
             Value::Object(told)
         })
         .collect();
-    let history =
-        history.get(..bindpost_mcp_openapi::fitting(&history, shared.answer_bytes / 2)).unwrap_or_default();
-    let mut told = object(json!({
+    let history = history.get(..fitting(&history, shared.answer_bytes / 2)).unwrap_or_default();
+    Ok(json!({
         "indexerName": name,
         "status": status.overall(),
         "isRunning": last.is_some_and(Execution::is_under_way),
         "lastResult": last.map(Execution::told),
         "history": history,
         "nextMode": status.mode(),
-    }));
-    echo(&mut told, id);
-    Ok(CallToolResult::structured(Value::Object(told)))
-}
-
-/// The arguments as a type; they were checked against the schema before.
-pub(crate) fn read_arguments<T: DeserializeOwned>(parts: &mut Parts) -> Result<T, ToolError> {
-    let given = parts.arguments.take().unwrap_or_else(|| json!({}));
-    serde_json::from_value(given).map_err(|error| {
-        Failure::new(Kind::InvalidRequest, format!("the arguments cannot be read: {error}")).into()
-    })
-}
-
-/// Gives the caller's own id back.
-pub(crate) fn echo(told: &mut Map<String, Value>, request_id: Option<&str>) {
-    if let Some(id) = request_id {
-        told.insert("clientRequestId".to_owned(), id.into());
-    }
-}
-
-pub(crate) fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
+    }))
 }

@@ -25,6 +25,7 @@ mod resources;
 pub mod sample;
 mod server;
 mod shared;
+mod tool;
 
 pub use api::API_VERSION;
 pub use client::{Answer, Call, Client, quoted};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use bindpost_azure_search_service::definition::{Field, Primitive};
 use bindpost_mcp_server::{Context, Entry, Json, Parts, Signature, TemplateEntry, ToolError};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
-use crate::reading::{self, Found, Index, Reader};
+use crate::reading::{Found, Index, Reader};
 use crate::resources;
 use crate::shared::Shared;
+use crate::tool::{Outline, READS, object};
 
 /// Documents that are looked at unless the caller says otherwise.
 const SAMPLE: usize = 200;
@@ -27,21 +28,17 @@ const MOST_VALUES: usize = 1000;
 
 /// The tool and the resource.
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let input = json!({
-        "type": "object",
-        "properties": {
-            "indexName": {"type": "string"},
-            "sample": {"type": "integer", "minimum": 1, "maximum": LARGEST_SAMPLE, "default": SAMPLE,
-                "description": "Documents to look at"},
-            "clientRequestId": {"type": "string"}
-        },
-        "required": ["indexName"],
-        "additionalProperties": false
+    let properties = json!({
+        "indexName": {"type": "string"},
+        "sample": {"type": "integer", "minimum": 1, "maximum": LARGEST_SAMPLE, "default": SAMPLE,
+            "description": "Documents to look at"},
+        "clientRequestId": {"type": "string"}
     });
     let description = "Profiles an index from a sample of its documents: per field type, attributes, fill rate, distinct \
                        values, examples, range, lengths, vectors, and hints on what to change. Use it first to learn what \
                        can be searched, filtered and sorted.";
-    let tool = reading::tool(shared, "profileIndex", description, input, run);
+    let tool =
+        Outline::new("profileIndex", description, READS, properties, &["indexName"]).typed(shared, run);
     let (served, completed) = (Arc::clone(shared), Arc::clone(shared));
     let read = move |parts: Parts| {
         let shared = Arc::clone(&served);
@@ -74,9 +71,7 @@ struct Arguments {
 async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
     let reader = Reader::new(&shared, arguments.client_request_id);
     let sample = arguments.sample.unwrap_or(SAMPLE);
-    let mut answer = profile(&shared, &reader, &arguments.index_name, sample).await?;
-    reader.echo(&mut answer);
-    Ok(answer)
+    Ok(profile(&shared, &reader, &arguments.index_name, sample).await?)
 }
 
 /// What is known of an index's documents.
@@ -163,7 +158,7 @@ async fn read_sample(
     let mut count = statistics.get("documentCount").and_then(Value::as_u64);
     while documents.len() < wanted {
         let top = PAGE.min(wanted - documents.len());
-        let found = reader.search(&index.name, members(page(&plain, top, documents.len()))).await?;
+        let found = reader.search(&index.name, object(page(&plain, top, documents.len()))).await?;
         count = found.count().or(count);
         let read = found.documents().len();
         documents.extend_from_slice(found.documents());
@@ -174,7 +169,7 @@ async fn read_sample(
     let vectors = match vectors.is_empty() {
         true => Vec::new(),
         false => {
-            let found = reader.search(&index.name, members(page(&vectors, VECTORS.min(wanted), 0))).await?;
+            let found = reader.search(&index.name, object(page(&vectors, VECTORS.min(wanted), 0))).await?;
             found.documents().to_vec()
         }
     };
@@ -189,7 +184,7 @@ async fn facets(reader: &Reader, index: &Index) -> Result<Option<Found>, Failure
         return Ok(None);
     }
     let body = json!({"search": "*", "top": 0, "facets": facets});
-    match reader.search(&index.name, members(body)).await {
+    match reader.search(&index.name, object(body)).await {
         Ok(found) => Ok(Some(found)),
         // The sample tells about values too.
         Err(failure) if failure.kind == Kind::InvalidRequest => Ok(None),
@@ -201,11 +196,4 @@ fn is_counted(field: &Field) -> bool {
     let countable = [Primitive::String, Primitive::Boolean, Primitive::Int32, Primitive::Int64];
     // As many keys as documents: nothing to count.
     field.facetable && !field.key && field.kind.primitive().is_some_and(|kind| countable.contains(&kind))
-}
-
-fn members(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

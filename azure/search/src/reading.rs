@@ -1,12 +1,6 @@
 //! What the tools that only look ask of the service: definitions, searches, documents, tokens.
 
-use std::future::Future;
-use std::sync::Arc;
-
 use bindpost_azure_search_service::definition::{Field, FieldType, Primitive, Schema, VectorField};
-use bindpost_mcp_protocol::CallToolResult;
-use bindpost_mcp_server::{Context, Hints, Parts, Signature, ToolEntry, ToolError};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::client::{Answer, Call, Client, quoted};
@@ -15,35 +9,6 @@ use crate::shared::Shared;
 
 /// As much of a text as is sent to be analyzed, in characters.
 const ANALYZED: usize = 50_000;
-
-/// A tool that only looks. Its answer is structured content and the same as text.
-pub(crate) fn tool<A, Fut>(
-    shared: &Arc<Shared>,
-    name: &'static str,
-    description: &str,
-    input: Value,
-    run: fn(Arc<Shared>, Context, A) -> Fut,
-) -> ToolEntry
-where
-    A: DeserializeOwned + Send + 'static,
-    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
-{
-    let shared = Arc::clone(shared);
-    let handler = move |parts: Parts| {
-        let shared = Arc::clone(&shared);
-        async move {
-            let Parts { context, arguments, .. } = parts;
-            let arguments = serde_json::from_value(arguments.unwrap_or_else(|| json!({})))
-                .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))?;
-            run(shared, context, arguments).await.map(CallToolResult::structured)
-        }
-    };
-    let hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
-    ToolEntry::with_signature(name, Signature::new(), handler)
-        .input_schema(input)
-        .description(description)
-        .hints(hints)
-}
 
 /// The service, as a caller who only looks.
 #[derive(Clone, Debug)]
@@ -58,31 +23,28 @@ impl Reader {
         Reader { client: shared.client.clone(), request_id }
     }
 
-    /// Tells the caller's own id of the request, if there is one.
-    pub(crate) fn echo(&self, answer: &mut Value) {
-        if let (Some(id), Some(members)) = (&self.request_id, answer.as_object_mut()) {
-            members.insert("clientRequestId".to_owned(), id.as_str().into());
-        }
-    }
-
     /// The definition of an index, or of the index that an alias stands for.
     pub(crate) async fn index(&self, name: &str) -> Result<Index, Failure> {
-        let missing = match self.send(self.client.get(format!("indexes{}", quoted(name)))).await {
-            Ok(answer) => return Index::read(answer.body),
+        Index::read(self.definition(name).await?.body)
+    }
+
+    /// The same as the service answers it, with its ETag.
+    pub(crate) async fn definition(&self, name: &str) -> Result<Answer, Failure> {
+        let read = |name: &str| self.send(self.client.get(format!("indexes{}", quoted(name))));
+        let missing = match read(name).await {
             Err(failure) if failure.kind == Kind::ResourceNotFound => failure,
             Err(failure) if failure.kind == Kind::Unauthorized => {
                 let fix = "this tool reads the definition of the index: a query key is not enough";
                 return Err(failure.with("fix", fix));
             }
-            Err(failure) => return Err(failure),
+            read => return read,
         };
+        // Not every service takes an alias for the definition of its index.
         let alias = self.send(self.client.get(format!("aliases{}", quoted(name)))).await;
-        let Some(target) =
-            alias.ok().and_then(|alias| Some(alias.body.get("indexes")?.get(0)?.as_str()?.to_owned()))
-        else {
-            return Err(missing.with("fix", "listIndexes tells which indexes there are"));
-        };
-        Index::read(self.send(self.client.get(format!("indexes{}", quoted(&target)))).await?.body)
+        match alias.as_ref().ok().and_then(|alias| target(&alias.body)) {
+            Some(index) => read(index).await,
+            None => Err(missing.with("fix", "listIndexes tells which indexes there are")),
+        }
     }
 
     pub(crate) async fn search(&self, index: &str, body: Map<String, Value>) -> Result<Found, Failure> {
@@ -123,11 +85,13 @@ impl Reader {
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Answer, Failure> {
-        match &self.request_id {
-            Some(id) => call.header("x-ms-client-request-id", id).send().await,
-            None => call.send().await,
-        }
+        call.request_id(self.request_id.as_deref()).send().await
     }
+}
+
+/// The index that an alias stands for.
+pub(crate) fn target(alias: &Value) -> Option<&str> {
+    alias.get("indexes")?.get(0)?.as_str()
 }
 
 /// The answer to a search.
@@ -302,14 +266,6 @@ fn elements(value: &Value) -> &[Value] {
 /// A text in the quotes of OData.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-/// The beginning of a text, whole if it is short.
-pub(crate) fn shortened(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

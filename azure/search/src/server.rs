@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_openapi::{Bridge, BridgeError, Cursors, Document, DocumentError, Upstream};
+use bindpost_mcp_openapi::{AsksIf, Bridge, BridgeError, Cursors, Document, DocumentError, Upstream};
 use bindpost_mcp_server::testing::Client as MemoryClient;
 use bindpost_mcp_server::{BuildError, Entry, Hints, Server, TaskLimits};
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::resources::Watch;
 use crate::shared::Shared;
+use crate::tool::{DESTROYS, READS};
 use crate::{
     api, diagnose, evaluate, explain, filter, front, index_change, indexer_runs, profile, prompts, resources,
 };
@@ -28,8 +29,6 @@ with searchDocuments; explainSearch says why a document is found or missing. Lon
 back as cursor. Definitions have an etag: hand it back to change only what you have seen. What no tool of its own does \
 is an operation: findOperations, describeOperation, callOperation.";
 
-const READS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
-const DESTROYS: Hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: true };
 const REPLACES: Hints = Hints { destructive: false, ..DESTROYS };
 
 /// What the verb alone does not tell, whichever document is used: POSTs that only read, those that destroy, PUTs that
@@ -52,8 +51,19 @@ const OVERRIDES: &[(&str, Hints)] = &[
     ("Aliases_CreateOrUpdate", REPLACES),
 ];
 
-/// Besides DELETEs: what throws away work that takes long to do again.
-const ASK_FIRST: &[&str] = &["Indexers_Reset", "Skillsets_ResetSkills"];
+/// Besides DELETEs, what the tools of the other files ask about, too: what throws away work that takes long to do again,
+/// batches that delete, changes that take an index offline.
+const ASK_FIRST: &[(&str, AsksIf)] = &[
+    ("Indexers_Reset", |_| true),
+    ("Skillsets_ResetSkills", |_| true),
+    ("Documents_Index", |arguments| {
+        let batch = arguments.get("body").and_then(|body| body.get("value")).and_then(Value::as_array);
+        batch.is_some_and(|documents| front::deletions(documents) > 0)
+    }),
+    ("Indexes_CreateOrUpdate", |arguments| {
+        arguments.get("allowIndexDowntime").is_some_and(|allowed| *allowed != Value::Bool(false))
+    }),
+];
 
 /// An MCP server over a search service; see [`SearchServer::builder`]. Subscriptions are looked after until it is dropped.
 pub struct SearchServer {
@@ -178,14 +188,19 @@ pub fn own_entries(shared: &Arc<Shared>) -> Vec<Entry> {
 
 /// All operations of the document, through three tools: find, describe, call.
 fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
-    let document = Document::clone(&shared.document);
     let upstream = Upstream::clone(shared.client.upstream());
-    let mut bridge = Bridge::builder(document, upstream)
+    let mut bridge = Bridge::builder(shared.document.clone(), upstream)
         .scheme("search")
         // However few they are: the tools in front are those of the other files.
         .list_budget(0)
         .answer_budget(shared.answer_bytes)
         .confirms(shared.confirms)
+        .conceals(|operation, answer| {
+            // Documents are data and are left as they are.
+            if !operation.path.contains("/docs") {
+                front::hide_secrets(answer);
+            }
+        })
         .fixed("api-version", shared.client.api_version())
         .fixed("Prefer", "return=representation");
     if shared.read_only {
@@ -196,8 +211,10 @@ fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
             bridge = bridge.hints(*operation, *hints);
         }
     }
-    for operation in ASK_FIRST.iter().filter(|operation| shared.document.operation(operation).is_some()) {
-        bridge = bridge.asks(*operation);
+    for (operation, asks) in ASK_FIRST {
+        if shared.document.operation(operation).is_some() {
+            bridge = bridge.asks_if(*operation, *asks);
+        }
     }
     Ok(bridge.build()?.tools())
 }

@@ -23,8 +23,9 @@ use crate::schema::Purpose;
 use crate::selection::PathPattern;
 use crate::upstream::Upstream;
 use crate::{entries, resources, three_tools};
-pub use builder::{BridgeBuilder, BridgeError};
+pub use builder::{BridgeBuilder, BridgeError, Conceal};
 use headers::PassedHeaders;
+pub use offered::AsksIf;
 use offered::Offered;
 
 /// A document's operations, served by the service they belong to. Cheap to clone.
@@ -70,7 +71,7 @@ impl Form {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) document: Document,
+    pub(crate) document: Arc<Document>,
     pub(crate) upstream: Upstream,
     /// The selected operations, in the order of the document.
     pub(crate) offered: Vec<Offered>,
@@ -81,6 +82,7 @@ pub(crate) struct Shared {
     pub(crate) scheme: String,
     pub(crate) answer_budget: usize,
     pub(crate) confirms: bool,
+    pub(crate) conceals: Option<Conceal>,
     pub(crate) enforces_scopes: bool,
     passed: PassedHeaders,
     pub(crate) cursors: Cursors,
@@ -93,8 +95,8 @@ pub(crate) struct Shared {
 
 impl Bridge {
     /// Starts a bridge between a document and the service it describes.
-    pub fn builder(document: Document, upstream: Upstream) -> BridgeBuilder {
-        BridgeBuilder::new(document, upstream)
+    pub fn builder(document: impl Into<Arc<Document>>, upstream: Upstream) -> BridgeBuilder {
+        BridgeBuilder::new(document.into(), upstream)
     }
 
     /// All entries: tools in the form that fits, resources, templates, schemas.
@@ -131,7 +133,7 @@ impl Bridge {
         self.0.offered.iter().map(|offered| &offered.operation)
     }
 
-    /// The document, without its operations.
+    /// The document.
     pub fn document(&self) -> &Document {
         &self.0.document
     }
@@ -165,6 +167,13 @@ impl Shared {
     /// The operation of that id, or of that tool.
     pub(crate) fn find(&self, name: &str) -> Option<&Offered> {
         self.offered.get(*self.places.get(name)?)
+    }
+
+    /// Hides in an answer what the operator wants hidden.
+    pub(crate) fn conceal(&self, offered: &Offered, answer: &mut Value) {
+        if let Some(conceal) = self.conceals {
+            conceal(&offered.operation, answer);
+        }
     }
 
     /// What to say of an operation that is not there.

@@ -20,12 +20,13 @@ mod selection;
 mod three_tools;
 mod upstream;
 
-pub use bridge::{Bridge, BridgeBuilder, BridgeError, Form};
+pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, Conceal, Form};
 pub use budget::fitting;
 pub use confirm::confirm;
 pub use cursor::{CursorError, Cursors};
 pub use document::{Document, DocumentError, LoadOptions};
 pub use operation::{Body, Media, Operation, Parameter, Place, Response, Status, Style};
+pub use reply::FailureKind;
 pub use request::{RequestError, body_argument, outgoing};
 pub use schema::{Purpose, Subtype};
 pub use selection::Selection;

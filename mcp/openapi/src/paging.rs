@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::budget::fitting;
 use crate::document::Document;
-use crate::operation::Operation;
+use crate::operation::{Operation, Parameter};
 
 /// What a cursor carries: the same operation once more, or its next page, from some item on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,23 @@ pub(crate) struct Next {
 /// Members that hold the items of a list, if several could.
 const USUAL: [&str; 9] =
     ["items", "value", "data", "results", "entries", "records", "values", "elements", "content"];
+/// Parameters by which services are asked for other pages, in small letters and nothing else.
+const PLACES: [&str; 14] = [
+    "after",
+    "continuationtoken",
+    "cursor",
+    "marker",
+    "nexttoken",
+    "offset",
+    "page",
+    "pagenumber",
+    "pagetoken",
+    "skip",
+    "skiptoken",
+    "start",
+    "startat",
+    "startingafter",
+];
 /// Where lists say by themselves where they go on.
 const LINKS: [&[&str]; 6] = [
     &["@odata.nextLink"],
@@ -55,6 +72,13 @@ pub(crate) fn is_list(document: &Document, operation: &Operation) -> bool {
         (Some(_), Some(_)) => USUAL.iter().any(|name| properties.contains_key(*name)),
         (None, _) => false,
     }
+}
+
+/// Whether a parameter says where in a list an answer begins.
+pub(crate) fn is_place(parameter: &Parameter) -> bool {
+    let letters = parameter.name.chars().filter(char::is_ascii_alphanumeric);
+    let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    PLACES.contains(&name.as_str())
 }
 
 /// Whether a schema describes values of this type, by itself or by what it refers to.
@@ -146,6 +170,8 @@ pub(crate) struct Cut<'a> {
     pub(crate) repeatable: bool,
     /// Whether the answer says that there is no more.
     pub(crate) is_list: bool,
+    /// The member of the answer that gives the next cursor.
+    pub(crate) next_cursor: &'a str,
     /// Makes cursors; `None` for what does not fit into one.
     pub(crate) seal: &'a dyn Fn(&Next) -> Option<String>,
 }
@@ -159,7 +185,7 @@ pub(crate) struct Uncut {
     pub(crate) beyond: Option<String>,
 }
 
-/// The part of an answer, an object, that fits; with `nextCursor` and `hasMore` where there is more.
+/// The part of an answer, an object, that fits; with a cursor and `hasMore` where there is more.
 pub(crate) fn cut(mut value: Value, by: &Cut<'_>) -> Result<Value, Uncut> {
     let next = by.next;
     let place = next.place.clone().or_else(|| items_of(&value, by.items));
@@ -206,7 +232,7 @@ pub(crate) fn cut(mut value: Value, by: &Cut<'_>) -> Result<Value, Uncut> {
             let cursor = (by.seal)(&more).filter(|_| by.repeatable);
             top.insert("hasMore".to_owned(), true.into());
             match cursor {
-                Some(cursor) => top.insert("nextCursor".to_owned(), cursor.into()),
+                Some(cursor) => top.insert(by.next_cursor.to_owned(), cursor.into()),
                 None => {
                     let note = "the rest cannot be asked for by a cursor; ask for less";
                     top.insert("note".to_owned(), note.into())
@@ -294,8 +320,9 @@ pub(crate) fn with_fixed(link: &str, sent: &str, fixed: &[String]) -> String {
 
 /// Takes a link out of an answer: a cursor stands for it now, and nobody reads what it carries.
 pub(crate) fn take_link(value: &mut Value, link: &str) {
-    if let Some(top) = value.as_object_mut() {
-        top.retain(|_, member| member.as_str() != Some(link));
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, member| member.as_str() != Some(link));
+        members.values_mut().for_each(|member| take_link(member, link));
     }
 }
 

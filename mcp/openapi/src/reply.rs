@@ -14,7 +14,8 @@ use crate::paging::{self, Cut, Next};
 use crate::upstream::Incoming;
 
 pub(crate) use body::{Answer, Expected, media_type};
-pub(crate) use failure::{Failure, Kind};
+pub(crate) use failure::Failure;
+pub use failure::FailureKind;
 
 /// The largest thing that is no text: pictures are not read like text, but somebody has to carry them.
 const LARGEST_BINARY: usize = 4 << 20;
@@ -36,7 +37,8 @@ pub(crate) fn result(
     let answer = match Answer::read(headers, body, expected(offered, status)) {
         Ok(answer) => answer,
         Err(message) => {
-            let failure = Failure { kind: Kind::Server, message, ..Failure::of(status, headers, &[]) };
+            let failure =
+                Failure { kind: FailureKind::ServerError, message, ..Failure::of(status, headers, &[]) };
             return failure.into_result();
         }
     };
@@ -53,7 +55,8 @@ pub(crate) fn result(
         |media: &str, bytes: usize| json!({"status": status.as_u16(), "contentType": media, "bytes": bytes});
     match answer {
         Answer::Empty => CallToolResult::structured(json!({"status": status.as_u16()})),
-        Answer::Json(value) => {
+        Answer::Json(mut value) => {
+            shared.conceal(offered, &mut value);
             let mut value = match value {
                 Value::Object(_) => value,
                 Value::Array(items) => json!({"items": items}),
@@ -67,7 +70,8 @@ pub(crate) fn result(
                 next,
                 link,
                 repeatable: offered.hints.read_only,
-                is_list: offered.is_list,
+                is_list: offered.is_list && !offered.pages,
+                next_cursor: offered.next_cursor,
                 seal: &seal,
             };
             match paging::cut(value, &by) {

@@ -8,6 +8,7 @@ mod multipart;
 mod path;
 mod value;
 
+use bindpost_mcp_server::nearest::nearest;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Map, Value};
 
@@ -15,8 +16,9 @@ use crate::operation::{Operation, Parameter, Place, Status, Style};
 use crate::upstream::Outgoing;
 use value::{Encoding, pairs, written};
 
-/// Headers that are ours to set: those of the connection, and those that say who we are.
-const OURS: [&str; 14] = [
+/// Headers that are ours to set: those of the connection, those that say who we are, and those by which some services
+/// take another verb than the one they were sent.
+const OURS: [&str; 17] = [
     "accept-encoding",
     "authorization",
     "connection",
@@ -31,6 +33,9 @@ const OURS: [&str; 14] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
 ];
 
 /// Why no request can be made of arguments. The texts are for the model: they name the argument and the way out.
@@ -136,7 +141,8 @@ fn foreign<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -
     value.as_object()?.keys().map(String::as_str).find(|name| is_other(name))
 }
 
-fn is_ours(name: &str) -> bool {
+/// Whether no argument, and nothing that callers send, sets this header.
+pub(crate) fn is_ours(name: &str) -> bool {
     OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name))
 }
 
@@ -154,32 +160,6 @@ fn check_names(operation: &Operation, arguments: &Map<String, Value>) -> Result<
         None => format!("this operation takes {}", known.join(", ")),
     };
     Err(RequestError::Unknown { argument: unknown.chars().take(100).collect(), instead })
-}
-
-/// The name that was probably meant: the one with the fewest letters to change, if those are few.
-fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let plain = |text: &str| -> Vec<char> {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect()
-    };
-    let wrong = plain(wrong);
-    let ranked = known.iter().map(|name| (changes(&wrong, &plain(name)), *name));
-    ranked.min().filter(|(changes, name)| *changes <= (name.len() / 3).max(1)).map(|(_, name)| name)
-}
-
-/// How many letters have to be added, removed or replaced to make one name of the other.
-fn changes(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (made, a) in one.iter().enumerate() {
-        let mut left = made + 1;
-        let mut next = vec![left];
-        for (b, above) in other.iter().zip(row.windows(2)) {
-            let &[diagonal, above] = above else { continue };
-            left = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderValue), RequestError> {
@@ -214,21 +194,4 @@ fn accepted(operation: &Operation) -> HeaderValue {
     }
     let some = if types.is_empty() { "application/json, */*;q=0.5".to_owned() } else { types.join(", ") };
     HeaderValue::from_str(&some).unwrap_or_else(|_| HeaderValue::from_static("*/*"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_near() {
-        let known = ["indexName", "select", "$filter", "x-ms-client-request-id"];
-        assert_eq!(nearest("index_name", &known), Some("indexName"));
-        assert_eq!(nearest("filter", &known), Some("$filter"));
-        assert_eq!(nearest("selct", &known), Some("select"));
-        assert_eq!(nearest("colour", &known), None);
-        assert_eq!(nearest("", &known), None);
-        assert_eq!(nearest("x", &[]), None);
-        assert_eq!(nearest(&"i".repeat(100_000), &known), None);
-    }
 }

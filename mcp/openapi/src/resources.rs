@@ -70,7 +70,7 @@ fn schema(bridge: &Bridge, name: &str) -> Option<Value> {
 /// A GET that needs nothing but its path, and no consent of the user.
 fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<String>) -> Option<Entry> {
     let operation = &offered.operation;
-    let asks = offered.asks && bridge.shared().confirms;
+    let asks = offered.asks.is_some() && bridge.shared().confirms;
     let needs_more =
         asks || offered.parameters().any(|parameter| parameter.place != Place::Path && parameter.required);
     if operation.method != Method::GET || !offered.hints.read_only || needs_more || operation.body.is_some() {
@@ -160,9 +160,17 @@ async fn read(
     let answer = Answer::read(headers, body, reply::expected(offered, status));
     let contents = match answer.map_err(ToolError::new)? {
         Answer::Empty => ResourceContents::text(uri, ""),
-        // As answered: the service's own way to write it.
-        Answer::Json(_) => {
-            let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+        Answer::Json(mut value) => {
+            let text = match shared.conceals {
+                Some(_) => {
+                    shared.conceal(offered, &mut value);
+                    value.to_string()
+                }
+                // As answered: the service's own way to write it.
+                None => {
+                    String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).into_owned()
+                }
+            };
             let media = reply::media_type(headers);
             let media = if media.contains("json") { media } else { "application/json".to_owned() };
             ResourceContents::text(uri, text).with_mime_type(media)

@@ -120,7 +120,7 @@ fn fits(pattern: &str, operation: &Operation) -> bool {
 }
 
 /// Whether a text is what a pattern says, where `*` stands for anything.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+fn glob(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

@@ -69,7 +69,7 @@ pub(crate) fn definitions(offered: &[Offered]) -> Vec<Tool> {
             json!({"type": "object", "properties": {
                 "operation": {"type": "string", "description": "As findOperations names it"},
                 "arguments": {"type": "object", "description": "As describeOperation says", "additionalProperties": true},
-                "cursor": {"type": "string", "description": "nextCursor of the answer before"}
+                "cursor": {"type": "string", "description": "nextCursor (or nextAnswerCursor) of the answer before"}
             }, "required": ["operation"], "additionalProperties": false}),
             calling,
         ),

@@ -20,6 +20,7 @@ pub(crate) use address::is_dots;
 pub use credential::{Credential, CredentialSource, Secret};
 pub use failure::UpstreamError;
 use failure::{Broken, causes};
+pub(crate) use retry::retry_after;
 
 /// How many redirects of one try are followed.
 const REDIRECTS: u32 = 5;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_hosting::identity::{Identity, Secret};
+use bindpost_azure_hosting::identity::{Identity, Secret, causes};
 use bytes::{Bytes, BytesMut};
 use chrono::Utc;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,7 +16,7 @@ use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, redirect
 use super::BlobSettings;
 use super::connection::{Account, Credential};
 use super::endpoint::Endpoint;
-use super::error::{BlobError, Doing, Failure, causes};
+use super::error::{BlobError, Doing, Failure};
 use super::path::BlobPath;
 use super::retry::{Tries, parse_retry_after};
 use super::shared_key::SharedKey;

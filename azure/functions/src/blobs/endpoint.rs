@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bindpost_azure_hosting::identity::is_loopback;
 use reqwest::Url;
 
 use super::path::BlobPath;
@@ -78,13 +79,6 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str().trim_end_matches('/'))
     }
-}
-
-/// Whether an address stays on this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A blob name as the path of a URL. Slashes stay; all that RFC 3986 does not call unreserved is encoded,

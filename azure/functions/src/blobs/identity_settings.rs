@@ -1,14 +1,9 @@
 //! Reads which identity a connection's group of settings means, such as `Storage__credential`.
 
-use bindpost_azure_hosting::identity::{Secret, TokenSource};
+use bindpost_azure_hosting::identity::{Secret, SettingError, TokenSource, address, authority};
 use reqwest::Url;
 
 use super::connection::ConnectionError;
-use super::endpoint::is_loopback;
-
-const AUTHORITY: &str = "https://login.microsoftonline.com/";
-/// Where a virtual machine asks for tokens of its own identity. Never routed beyond the machine's host.
-const VIRTUAL_MACHINE: &str = "http://169.254.169.254/";
 
 /// The settings of one connection, and those that Azure itself puts beside them.
 pub(crate) struct IdentitySettings<'a> {
@@ -30,7 +25,7 @@ impl<'a> IdentitySettings<'a> {
             Some("managedidentity") => Ok(vec![self.managed()?]),
             Some("workloadidentity") => Ok(vec![self.workload()?]),
             Some("clientsecret") => Ok(vec![self.client_secret()?]),
-            Some("azurecli") => Ok(vec![azure_cli()]),
+            Some("azurecli") => Ok(vec![TokenSource::azure_cli()]),
             Some(_) => {
                 let known = "is none of managedidentity, workloadidentity, clientsecret, azurecli";
                 Err(ConnectionError::new(self.name_of("credential"), known))
@@ -51,7 +46,7 @@ impl<'a> IdentitySettings<'a> {
             return Ok(vec![self.workload()?]);
         }
         match self.managed()? {
-            machine @ TokenSource::VirtualMachine { .. } => Ok(vec![machine, azure_cli()]),
+            machine @ TokenSource::VirtualMachine { .. } => Ok(vec![machine, TokenSource::azure_cli()]),
             app => Ok(vec![app]),
         }
     }
@@ -61,14 +56,11 @@ impl<'a> IdentitySettings<'a> {
         match (self.set("IDENTITY_ENDPOINT"), self.set("IDENTITY_HEADER")) {
             (Some(endpoint), Some(header)) => Ok(TokenSource::AppService {
                 // The platform's own service next to the app, which has no TLS.
-                endpoint: parse("IDENTITY_ENDPOINT", &endpoint)?,
+                endpoint: address("IDENTITY_ENDPOINT", &endpoint)?,
                 header: Secret::new(header),
                 client_id,
             }),
-            _ => Ok(TokenSource::VirtualMachine {
-                address: parse("the machine's identity service", VIRTUAL_MACHINE)?,
-                client_id,
-            }),
+            _ => Ok(TokenSource::virtual_machine(client_id)?),
         }
     }
 
@@ -98,15 +90,8 @@ impl<'a> IdentitySettings<'a> {
         })
     }
 
-    /// Where Entra ID is: other clouds have their own.
-    fn authority(&self) -> Result<Url, ConnectionError> {
-        let name = "AZURE_AUTHORITY_HOST";
-        let url = parse(name, self.set(name).as_deref().unwrap_or(AUTHORITY))?;
-        if url.scheme() == "https" || is_loopback(&url) {
-            Ok(url)
-        } else {
-            Err(ConnectionError::new(name, "is not https, and secrets are not sent in the clear"))
-        }
+    fn authority(&self) -> Result<Url, SettingError> {
+        authority(self.set("AZURE_AUTHORITY_HOST").as_deref())
     }
 
     fn name_of(&self, member: &str) -> String {
@@ -124,14 +109,9 @@ impl<'a> IdentitySettings<'a> {
     }
 }
 
-fn azure_cli() -> TokenSource {
-    TokenSource::AzureCli { program: if cfg!(windows) { "az.cmd" } else { "az" }.into() }
-}
-
-fn parse(name: &str, address: &str) -> Result<Url, ConnectionError> {
-    match Url::parse(address) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-        _ => Err(ConnectionError::new(name, "is neither an http nor an https address")),
+impl From<SettingError> for ConnectionError {
+    fn from(error: SettingError) -> ConnectionError {
+        ConnectionError::new(error.variable, error.problem)
     }
 }
 

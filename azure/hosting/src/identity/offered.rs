@@ -50,18 +50,29 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
     }
     if let (Some(endpoint), Some(header)) = (set("IDENTITY_ENDPOINT"), set("IDENTITY_HEADER")) {
         // The platform's own service next to the app, which has no TLS.
-        let endpoint = parse("IDENTITY_ENDPOINT", &endpoint)?;
+        let endpoint = address("IDENTITY_ENDPOINT", &endpoint)?;
         return Ok(vec![TokenSource::AppService { endpoint, header: Secret::new(header), client_id }]);
     }
-    let address = parse("the machine's identity service", VIRTUAL_MACHINE)?;
-    let program = if cfg!(windows) { "az.cmd" } else { "az" }.into();
-    Ok(vec![TokenSource::VirtualMachine { address, client_id }, TokenSource::AzureCli { program }])
+    Ok(vec![TokenSource::virtual_machine(client_id)?, TokenSource::azure_cli()])
 }
 
-/// Where Entra ID is: other clouds have their own.
-fn authority(set: Option<&str>) -> Result<Url, SettingError> {
+impl TokenSource {
+    /// The managed identity of the virtual machine that this may be.
+    pub fn virtual_machine(client_id: Option<String>) -> Result<TokenSource, SettingError> {
+        let address = address("the machine's identity service", VIRTUAL_MACHINE)?;
+        Ok(TokenSource::VirtualMachine { address, client_id })
+    }
+
+    /// The Azure CLI, by the name that it has here.
+    pub fn azure_cli() -> TokenSource {
+        TokenSource::AzureCli { program: if cfg!(windows) { "az.cmd" } else { "az" }.into() }
+    }
+}
+
+/// Where Entra ID is, by `AZURE_AUTHORITY_HOST`: other clouds have their own.
+pub fn authority(set: Option<&str>) -> Result<Url, SettingError> {
     let variable = "AZURE_AUTHORITY_HOST";
-    let url = parse(variable, set.unwrap_or(AUTHORITY))?;
+    let url = address(variable, set.unwrap_or(AUTHORITY))?;
     match url.scheme() == "https" || is_loopback(&url) {
         true => Ok(url),
         false => {
@@ -71,7 +82,8 @@ fn authority(set: Option<&str>) -> Result<Url, SettingError> {
     }
 }
 
-fn parse(variable: &'static str, address: &str) -> Result<Url, SettingError> {
+/// The address that a variable holds.
+pub fn address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         _ => Err(SettingError { variable, problem: "is neither an http nor an https address" }),

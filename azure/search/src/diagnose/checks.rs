@@ -50,7 +50,7 @@ impl Finding {
             Weight::Warning => "warning",
             Weight::Note => "note",
         };
-        let mut told = crate::indexer_runs::object(
+        let mut told = crate::tool::object(
             json!({"severity": weight, "what": self.what, "why": self.why, "fix": self.fix}),
         );
         told.extend(self.more);

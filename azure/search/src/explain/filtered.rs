@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::Question;
 use crate::failure::Failure;
-use crate::reading::{literal, shortened, values_at};
+use crate::reading::{literal, values_at};
+use crate::tool::{object, shortened};
 
 /// What a filter makes of a document.
 #[derive(Debug)]
@@ -25,8 +26,7 @@ pub(super) async fn check(question: &Question<'_>, key: &str, document: &Value) 
     let passes = match by_key(question, key, filter) {
         Some(whole) => {
             let body = json!({"search": "*", "filter": whole, "top": 0, "count": true});
-            let body = body.as_object().cloned().unwrap_or_default();
-            question.reader.search(&question.index.name, body).await?.count().map(|count| count > 0)
+            question.reader.search(&question.index.name, object(body)).await?.count().map(|count| count > 0)
         }
         None => tree.as_ref().and_then(|tree| here(tree, document)),
     };

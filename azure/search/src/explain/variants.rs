@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Question, searched};
 use crate::failure::{Failure, Kind};
-use crate::reading::{Index, shortened};
+use crate::reading::Index;
+use crate::tool::{object, shortened};
 
 /// As many scoring profiles as are tried without being asked for.
 const PROFILES: usize = 4;
@@ -26,11 +27,7 @@ impl Variant {
     const FULL: &'static str = "full";
 
     fn new(name: impl Into<String>, parameters: Value) -> Variant {
-        let parameters = match parameters {
-            Value::Object(parameters) => parameters,
-            _ => Map::new(),
-        };
-        Variant { name: name.into(), parameters }
+        Variant { name: name.into(), parameters: object(parameters) }
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
@@ -291,8 +288,6 @@ pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String,
     let mut body = Map::from_iter([
         ("search".to_owned(), json!(arguments.search)),
         ("top".to_owned(), json!(arguments.top())),
-        ("count".to_owned(), json!(true)),
-        ("select".to_owned(), json!(question.index.key())),
     ]);
     if let Some(filter) = &arguments.filter {
         body.insert("filter".to_owned(), json!(filter));
@@ -309,6 +304,9 @@ pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String,
             false => body.insert(name.clone(), value.clone()),
         };
     }
+    // Whatever a variant says: hits are told apart by their keys, and counted.
+    body.insert("count".to_owned(), json!(true));
+    body.insert("select".to_owned(), json!(question.index.key()));
     body
 }
 

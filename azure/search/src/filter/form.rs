@@ -451,6 +451,6 @@ fn in_lambda(op: &str) -> Problem {
 }
 
 fn shape(given: &Value) -> Problem {
-    Problem::new("form", format!("{} is no condition.", crate::reading::shortened(&given.to_string(), 80)))
+    Problem::new("form", format!("{} is no condition.", crate::tool::shortened(&given.to_string(), 80)))
         .fix("give {field, op, value}, {all: […]}, {any: […]} or {not: …}")
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
 use crate::failure::{Failure, Kind};
-use crate::reading::{Index, Reader, shortened};
+use crate::reading::{Index, Reader};
+use crate::tool::shortened;
 
 /// As many values of a field as are looked through.
 const MOST: usize = 1000;

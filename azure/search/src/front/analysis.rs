@@ -6,10 +6,10 @@ use bindpost_mcp_openapi::fitting;
 use bindpost_mcp_server::Entry;
 use serde_json::{Map, Value, json};
 
-use super::{Arguments, Outline, READS};
 use crate::client::quoted;
 use crate::failure::Failure;
 use crate::shared::Shared;
+use crate::tool::{Arguments, Outline, READS};
 
 pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     vec![stats_tool(shared), analyze_tool(shared)]
@@ -20,14 +20,11 @@ fn stats_tool(shared: &Arc<Shared>) -> Entry {
     let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
     let number = json!({"type": "number"});
     let output = json!({"type": "object", "properties": {"documentCount": number, "storageSize": number}});
-    let shared = shared.clone();
     Outline::new("getIndexStats", description, READS, properties, &["indexName"]).output(output).entry(
-        move |arguments| {
-            let shared = shared.clone();
-            async move {
-                let path = format!("indexes{}/search.stats", quoted(arguments.name("indexName")?));
-                Ok(shared.client.get(path).request_id(arguments.request_id()).send().await?.body)
-            }
+        shared,
+        |shared, arguments| async move {
+            let path = format!("indexes{}/search.stats", quoted(arguments.name("indexName")?));
+            Ok(shared.client.get(path).request_id(arguments.request_id()).send().await?.body)
         },
     )
 }
@@ -45,13 +42,9 @@ fn analyze_tool(shared: &Arc<Shared>) -> Entry {
         "charFilters": names,
         "clientRequestId": {"type": "string"},
     });
-    let shared = shared.clone();
     Outline::new("analyzeText", description, READS, properties, &["indexName", "text"])
         .output(json!({"type": "object", "required": ["tokens"]}))
-        .entry(move |arguments| {
-            let shared = shared.clone();
-            async move { Ok(analyze(&shared, &arguments).await?) }
-        })
+        .entry(shared, |shared, arguments| async move { Ok(analyze(&shared, &arguments).await?) })
 }
 
 async fn analyze(shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bindpost_mcp_openapi::fitting;
-use bindpost_mcp_server::{Entry, Hints, ToolError};
+use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Value, json};
 
-use super::{Arguments, Outline};
 use crate::client::quoted;
 use crate::failure::{Failure, Kind};
 use crate::shared::Shared;
+use crate::tool::{Arguments, DESTROYS, Outline};
 
 /// The service takes no more at once.
 const LARGEST_BATCH: usize = 1_000;
@@ -27,14 +27,15 @@ pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         "action": {"enum": ["upload", "merge", "mergeOrUpload", "delete"], "default": "upload"},
         "clientRequestId": {"type": "string"},
     });
-    let hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
-    let shared = shared.clone();
-    let entry = Outline::new("uploadDocuments", description, hints, properties, &["indexName", "documents"])
-        .entry(move |arguments| {
-            let shared = shared.clone();
-            async move { upload(&shared, arguments).await }
-        });
-    vec![entry]
+    let required = &["indexName", "documents"];
+    let outline = Outline::new("uploadDocuments", description, DESTROYS, properties, required);
+    vec![outline.entry(shared, |shared, arguments| async move { upload(&shared, arguments).await })]
+}
+
+/// How many documents of a batch are deleted by it. Whatever way the word is written: rather ask once too often.
+pub(crate) fn deletions(documents: &[Value]) -> usize {
+    let action = |document: &Value| document.get(ACTION)?.as_str().map(|action| action.trim().to_lowercase());
+    documents.iter().filter(|document| action(document).as_deref() == Some("delete")).count()
 }
 
 async fn upload(shared: &Shared, mut arguments: Arguments) -> Result<Value, ToolError> {
@@ -45,9 +46,12 @@ async fn upload(shared: &Shared, mut arguments: Arguments) -> Result<Value, Tool
     };
     let action = arguments.text("action").unwrap_or("upload");
     for members in documents.iter_mut().filter_map(Value::as_object_mut) {
-        members.entry(ACTION).or_insert_with(|| action.into());
+        let own = members.entry(ACTION).or_insert(Value::Null);
+        if own.is_null() {
+            *own = action.into();
+        }
     }
-    let deletes = documents.iter().filter(|document| document.get(ACTION) == Some(&"delete".into())).count();
+    let deletes = deletions(&documents);
     if deletes > 0 {
         let many = if deletes == 1 { "1 document".to_owned() } else { format!("{deletes} documents") };
         let question = format!("Delete {many} from the index {index:?}? It cannot be undone.");

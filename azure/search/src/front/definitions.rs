@@ -1,17 +1,19 @@
 //! List, get, create or update, delete: four tools for every kind of definition.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Document, Purpose, fitting};
-use bindpost_mcp_server::{Entry, Hints, Schema, ToolError};
+use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_server::{Entry, Hints, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::body_check::BodyCheck;
 use super::differences::differences;
-use super::{Arguments, DefinitionKind, KINDS, Outline, READS, hide_secrets, page};
+use super::{DefinitionKind, KINDS, hide_secrets};
 use crate::client::{Answer, encoded, quoted};
 use crate::failure::{Failure, Kind};
 use crate::shared::Shared;
+use crate::tool::{Arguments, DESTROYS, Outline, READS, page};
 
 /// Items of a list in one answer, unless told.
 const PAGE: u64 = 50;
@@ -41,13 +43,9 @@ fn list_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         "select": {"type": "string", "description": "members, such as name,description"},
         "clientRequestId": {"type": "string"},
     });
-    let shared = shared.clone();
     Outline::new(format!("list{}", kind.many), description, READS, properties, &[])
         .output(json!({"type": "object", "required": ["items", "hasMore"]}))
-        .entry(move |arguments| {
-            let shared = shared.clone();
-            async move { Ok(list(kind, &shared, &arguments).await?) }
-        })
+        .entry(shared, move |shared, arguments| async move { Ok(list(kind, &shared, &arguments).await?) })
 }
 
 /// Where a list goes on: after a name, so that what is added or deleted meanwhile moves nothing.
@@ -128,14 +126,11 @@ fn get_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         kind.argument: {"type": "string"},
         "clientRequestId": {"type": "string"},
     });
-    let shared = shared.clone();
     Outline::new(format!("get{}", kind.one), description, READS, properties, &[kind.argument]).entry(
-        move |arguments| {
-            let shared = shared.clone();
-            async move {
-                let name = arguments.name(kind.argument)?;
-                Ok(read(kind, &shared, name, arguments.request_id()).await?.body)
-            }
+        shared,
+        move |shared, arguments| async move {
+            let name = arguments.name(kind.argument)?;
+            Ok(read(kind, &shared, name, arguments.request_id()).await?.body)
         },
     )
 }
@@ -170,8 +165,8 @@ fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         let description = "take the index offline for seconds if the change needs it, such as a new analyzer";
         properties["allowIndexDowntime"] = json!({"type": "boolean", "description": description});
     }
-    let hints = Hints { read_only: false, destructive: kind.replaces, idempotent: true, open_world: false };
-    let (shared, check) = (shared.clone(), Arc::new(BodyCheck::default()));
+    let hints = Hints { destructive: kind.replaces, ..DESTROYS };
+    let check = Arc::new(BodyCheck::default());
     Outline::new(
         format!("createOrUpdate{}", kind.one),
         description,
@@ -179,8 +174,8 @@ fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         properties,
         &[kind.argument, "body"],
     )
-    .entry(move |arguments| {
-        let (shared, check) = (shared.clone(), check.clone());
+    .entry(shared, move |shared, arguments| {
+        let check = check.clone();
         async move { put(kind, &shared, &check, arguments).await }
     })
 }
@@ -311,14 +306,8 @@ fn delete_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         "etag": {"type": "string"},
         "clientRequestId": {"type": "string"},
     });
-    let hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
-    let shared = shared.clone();
-    Outline::new(format!("delete{}", kind.one), description, hints, properties, &[kind.argument]).entry(
-        move |arguments| {
-            let shared = shared.clone();
-            async move { delete(kind, &shared, &arguments).await }
-        },
-    )
+    Outline::new(format!("delete{}", kind.one), description, DESTROYS, properties, &[kind.argument])
+        .entry(shared, move |shared, arguments| async move { delete(kind, &shared, &arguments).await })
 }
 
 async fn delete(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {
@@ -372,45 +361,4 @@ fn announce(kind: &DefinitionKind, arguments: &Arguments, name: &str) {
     let all = kind.resource();
     server.resource_updated(&format!("{all}/{}", encoded(name)));
     server.resource_updated(&all);
-}
-
-/// Checks definitions against the document's schema, which is compiled when it is first needed.
-#[derive(Default)]
-struct BodyCheck(OnceLock<Option<Schema>>);
-
-impl BodyCheck {
-    fn check(&self, kind: &DefinitionKind, document: &Document, body: &Value) -> Result<(), Failure> {
-        let Some(schema) = self.0.get_or_init(|| compiled(kind, document)) else { return Ok(()) };
-        schema.check(&without_nulls(body)).map_err(|wrong| {
-            let message = format!("`body` is not what the service takes:\n{wrong}");
-            Failure::new(Kind::InvalidRequest, message)
-        })
-    }
-}
-
-fn compiled(kind: &DefinitionKind, document: &Document) -> Option<Schema> {
-    let operation =
-        kind.operations.iter().find_map(|group| document.operation(&format!("{group}_CreateOrUpdate")))?;
-    let schema = document.whole(&operation.body.as_ref()?.schema, Purpose::Input);
-    match Schema::compile(&schema) {
-        Ok(schema) => Some(schema),
-        Err(error) => {
-            tracing::warn!(operation = operation.id, %error, "its body is not checked, the service will");
-            None
-        }
-    }
-}
-
-/// A copy in which what is null is left out: services answer null for what is not set, and take it back as such.
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let set = members.iter().filter(|(_, value)| !value.is_null());
-            Value::Object(
-                set.map(|(name, value)| (name.clone(), without_nulls(value))).collect::<Map<_, _>>(),
-            )
-        }
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        other => other.clone(),
-    }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::client::quoted;
+use crate::failure::Kind;
+use crate::reading::Reader;
 use crate::shared::Shared;
 
 /// How long what was read of an index counts.
@@ -23,21 +24,28 @@ pub(super) struct IndexFacts {
     pub(super) suggesters: Vec<String>,
 }
 
+/// When it was read, and what; `None` if it must not be.
+type Read = (Instant, Option<Arc<IndexFacts>>);
+
 /// What is known of all indexes, for a while.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<String, (Instant, Arc<IndexFacts>)>>);
+pub(super) struct Known(Mutex<HashMap<String, Read>>);
 
 impl Known {
-    /// What is known of an index; `None` if its definition cannot be read: there is none, the name is an alias, or
-    /// the key is one for queries only.
+    /// What is known of an index, or of the one an alias stands for; `None` if its definition cannot be read: there is
+    /// none, or the key is one for queries only.
     pub(super) async fn index(&self, shared: &Shared, name: &str) -> Option<Arc<IndexFacts>> {
         if let Some((read, facts)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name)
             && read.elapsed() < FRESH
         {
-            return Some(facts.clone());
+            return facts.clone();
         }
-        let definition = shared.client.get(format!("indexes{}", quoted(name))).send().await.ok()?;
-        let facts = Arc::new(IndexFacts::of(&definition.body));
+        let facts = match Reader::new(shared, None).index(name).await {
+            Ok(index) => Some(Arc::new(IndexFacts::of(&index.json))),
+            // The key will not be another one by the next search.
+            Err(failure) if failure.kind == Kind::Unauthorized => None,
+            Err(_) => return None,
+        };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
             known.retain(|_, (read, _)| read.elapsed() < FRESH);
@@ -45,7 +53,7 @@ impl Known {
         if known.len() < MOST {
             known.insert(name.to_owned(), (Instant::now(), facts.clone()));
         }
-        Some(facts)
+        facts
     }
 }
 

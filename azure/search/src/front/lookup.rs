@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::known::Known;
 use super::search::leave_vectors_out;
-use super::{Arguments, Outline, READS};
 use crate::client::quoted;
 use crate::failure::{Failure, Kind};
 use crate::shared::Shared;
+use crate::tool::{Arguments, Outline, READS};
 
 pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
     let mut entries = vec![get_tool(shared, known), count_tool(shared)];
@@ -27,10 +27,10 @@ fn get_tool(shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
         "select": {"type": ["string", "array"], "description": "fields; vectors only if named"},
         "clientRequestId": {"type": "string"},
     });
-    let (shared, known) = (shared.clone(), known.clone());
+    let known = known.clone();
     Outline::new("getDocument", "Get one document by its key.", READS, properties, &["indexName", "key"])
-        .entry(move |arguments| {
-            let (shared, known) = (shared.clone(), known.clone());
+        .entry(shared, move |shared, arguments| {
+            let known = known.clone();
             async move { Ok(get(&shared, &known, &arguments).await?) }
         })
 }
@@ -55,20 +55,45 @@ async fn get(shared: &Shared, known: &Known, arguments: &Arguments) -> Result<Va
     if !omitted.is_empty() {
         answer.body["omittedVectorFields"] = omitted.into();
     }
+    // Who names fields wants them, however long they are.
+    if select.is_empty() {
+        leave_longest_out(&mut answer.body, shared.answer_bytes);
+    }
     Ok(answer.body)
+}
+
+/// Takes the longest fields out of a document that is too long for an answer; says which.
+fn leave_longest_out(document: &mut Value, budget: usize) {
+    let Some(members) = document.as_object_mut() else { return };
+    let size = |value: &Value| value.to_string().len();
+    let mut sizes: Vec<(usize, String)> =
+        members.iter().map(|(name, value)| (size(value), name.clone())).collect();
+    let mut total: usize = sizes.iter().map(|(size, name)| size + name.len() + 4).sum();
+    sizes.sort_unstable();
+    let mut omitted = Vec::new();
+    while total > budget
+        && let Some((size, name)) = sizes.pop()
+    {
+        members.remove(&name);
+        total -= size;
+        omitted.push(json!({"field": name, "bytes": size}));
+    }
+    if !omitted.is_empty() {
+        members.insert("omittedFields".to_owned(), omitted.into());
+        members.insert(
+            "note".to_owned(),
+            "The document is too long: name fields in `select` to read them.".into(),
+        );
+    }
 }
 
 fn count_tool(shared: &Arc<Shared>) -> Entry {
     let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
-    let shared = shared.clone();
     Outline::new("countDocuments", "Count all documents of an index.", READS, properties, &["indexName"])
-        .entry(move |arguments| {
-            let shared = shared.clone();
-            async move {
-                let path = format!("indexes{}/docs/$count", quoted(arguments.name("indexName")?));
-                let answer = shared.client.get(path).request_id(arguments.request_id()).send().await?;
-                Ok(json!({"count": answer.body}))
-            }
+        .entry(shared, |shared, arguments| async move {
+            let path = format!("indexes{}/docs/$count", quoted(arguments.name("indexName")?));
+            let answer = shared.client.get(path).request_id(arguments.request_id()).send().await?;
+            Ok(json!({"count": answer.body}))
         })
 }
 
@@ -111,11 +136,11 @@ fn beginnings_tool(tool: &'static Beginnings, shared: &Arc<Shared>, known: &Arc<
     if let (Some(properties), Value::Object(own)) = (properties.as_object_mut(), (tool.properties)()) {
         properties.extend(own);
     }
-    let (shared, known) = (shared.clone(), known.clone());
+    let known = known.clone();
     Outline::new(tool.name, tool.description, READS, properties, &["indexName", "search"])
         .output(json!({"type": "object", "required": ["items"]}))
-        .entry(move |arguments| {
-            let (shared, known) = (shared.clone(), known.clone());
+        .entry(shared, move |shared, arguments| {
+            let known = known.clone();
             async move { begin(tool, &shared, &known, &arguments).await }
         })
 }

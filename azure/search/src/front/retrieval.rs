@@ -7,10 +7,10 @@ use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Map, Value, json};
 
 use super::kinds::kind_of;
-use super::{Arguments, Outline, READS};
 use crate::client::quoted;
 use crate::failure::{Failure, Kind};
 use crate::shared::Shared;
+use crate::tool::{Arguments, Outline, READS};
 
 pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let description = "Ask a knowledge agent (knowledge base): passages found in its sources, with activity and references. \
@@ -22,13 +22,8 @@ pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         "knowledgeSourceParams": {"type": "array", "items": {"type": "object"}, "description": "per source, such as [{knowledgeSourceName, kind: searchIndex, filterAddOn}]"},
         "clientRequestId": {"type": "string"},
     });
-    let shared = shared.clone();
-    let entry =
-        Outline::new("retrieve", description, READS, properties, &["agentName"]).entry(move |arguments| {
-            let shared = shared.clone();
-            async move { retrieve(&shared, &arguments).await }
-        });
-    vec![entry]
+    let outline = Outline::new("retrieve", description, READS, properties, &["agentName"]);
+    vec![outline.entry(shared, |shared, arguments| async move { retrieve(&shared, &arguments).await })]
 }
 
 async fn retrieve(shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {

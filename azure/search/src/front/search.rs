@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::known::Known;
-use super::{Arguments, Outline, READS, page};
 use crate::client::{Answer, quoted};
 use crate::failure::{Failure, Kind};
 use crate::shared::Shared;
+use crate::tool::{Arguments, Outline, READS, page};
 
 const TOOL: &str = "searchDocuments";
 /// Hits in one answer, unless told, and at most.
@@ -73,11 +73,11 @@ pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
         "debug": {"type": "string"},
         "clientRequestId": {"type": "string"},
     });
-    let (shared, known) = (shared.clone(), known.clone());
+    let known = known.clone();
     let entry = Outline::new(TOOL, description, READS, properties, &["indexName"])
         .output(json!({"type": "object", "required": ["items", "hasMore"]}))
-        .entry(move |arguments| {
-            let (shared, known) = (shared.clone(), known.clone());
+        .entry(shared, move |shared, arguments| {
+            let known = known.clone();
             async move { search(&shared, &known, arguments).await }
         });
     vec![entry]
@@ -101,7 +101,9 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     let mut limit = arguments.whole("limit").or_else(|| arguments.whole("top"));
     if let Some(cursor) = arguments.text("cursor") {
         match shared.cursors.open(TOOL, arguments.caller(), cursor).map_err(Failure::from)? {
-            Next::Request { index: of, body: Value::Object(next) } if of == index => {
+            Next::Request { index: of, body: Value::Object(next) }
+                if of == index && repeats(&body, &next) =>
+            {
                 skip = next.get("skip").and_then(Value::as_u64).unwrap_or_default();
                 limit = limit.or_else(|| next.get("top")?.as_u64());
                 body = next;
@@ -139,7 +141,8 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     let mut next = body;
     if !more && let Some(Value::Object(parameters)) = service_next.clone() {
         // The service stopped early and says itself how to go on.
-        (next, more) = (parameters, true);
+        next.extend(parameters);
+        more = true;
     } else {
         next.insert("skip".to_owned(), (skip + fit as u64).into());
     }
@@ -170,6 +173,12 @@ fn request_of(arguments: &Arguments) -> Map<String, Value> {
         body.insert("skip".to_owned(), skip.into());
     }
     body
+}
+
+/// Whether the arguments that came with a cursor say nothing else than those that it was given for.
+fn repeats(given: &Map<String, Value>, before: &Map<String, Value>) -> bool {
+    let mut members = given.iter().filter(|(name, _)| !["skip", "facets"].contains(&name.as_str()));
+    members.all(|(name, value)| before.get(name) == Some(value))
 }
 
 /// Tells the requests apart that a place could belong to.

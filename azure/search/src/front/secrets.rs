@@ -8,21 +8,31 @@ use serde_json::Value;
 const HIDDEN: &str = "<redacted>";
 
 /// Members of definitions that hold secrets.
-const SECRETS: &[&str] =
-    &["connectionString", "apiKey", "applicationSecret", "authResourceKey", "subscriptionKey"];
+const SECRETS: &[&str] = &[
+    "connectionString",
+    "storageConnectionString",
+    "apiKey",
+    "applicationSecret",
+    "authResourceKey",
+    "subscriptionKey",
+];
 
 /// Hides every secret in a definition, or in a list of them.
 pub(crate) fn hide_secrets(definition: &mut Value) {
     match definition {
         Value::Array(items) => items.iter_mut().for_each(hide_secrets),
         Value::Object(members) => {
-            // A key of an AI service is called just that; so is the key of an index's field, which is a flag.
-            let has_key = members
-                .get("@odata.type")
-                .and_then(Value::as_str)
-                .is_some_and(|name| name.ends_with("ByKey"));
+            // A key of an AI service is called just that; so are the key of an index's field, which is a flag, and
+            // the key of a document that a run tells of.
+            let kind = members.get("@odata.type").and_then(Value::as_str).unwrap_or_default();
+            let has_key = kind.ends_with("ByKey") || kind.ends_with("AmlSkill");
             for (name, value) in members {
                 let is_secret = SECRETS.contains(&name.as_str()) || has_key && name == "key";
+                if name == "amlParameters"
+                    && let Some(Value::String(secret)) = value.get_mut("key")
+                {
+                    *secret = HIDDEN.to_owned();
+                }
                 match value {
                     Value::String(secret) if is_secret && !stands_for_one(secret) => {
                         *value = HIDDEN.into();
@@ -52,11 +62,16 @@ mod tests {
             "fields": [{"name": "id", "key": true}],
             "cognitiveServices": {"@odata.type": "#Microsoft.Azure.Search.CognitiveServicesByKey", "key": "abc"},
             "vectorSearch": {"vectorizers": [{"azureOpenAIParameters": {"apiKey": "abc", "modelName": "m"}}]},
+            "knowledgeStore": {"storageConnectionString": "AccountKey=abc"},
+            "skills": [{"@odata.type": "#Microsoft.Skills.Custom.AmlSkill", "key": "abc"}],
+            "amlParameters": {"uri": "https://x", "key": "abc", "resourceId": null},
+            "lastResult": {"errors": [{"key": "document-1"}]},
             "encryptionKey": {"accessCredentials": {"applicationSecret": "<unchanged>"}},
         });
         hide_secrets(&mut definition);
         assert!(!definition.to_string().contains("abc"), "{definition}");
         assert_eq!(definition["fields"][0]["key"], true);
+        assert_eq!(definition["lastResult"]["errors"][0]["key"], "document-1");
         assert_eq!(definition["encryptionKey"]["accessCredentials"]["applicationSecret"], "<unchanged>");
         assert_eq!(definition["vectorSearch"]["vectorizers"][0]["azureOpenAIParameters"]["modelName"], "m");
     }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::Wish;
 use super::compare::{Effect, compare};
 use super::copy::{self, Paging};
-use super::live::{Alias, Live, target};
+use super::live::{Alias, Live};
 use super::plan::{Plan, Strategy};
 use crate::client::quoted;
 use crate::failure::{Failure, Kind};
-use crate::indexer_runs::status::identified;
+use crate::reading::target;
 use crate::shared::Shared;
 
 pub(super) async fn apply(
@@ -63,7 +63,7 @@ async fn update(shared: &Shared, live: &Live, plan: &Plan, wish: &Wish) -> Resul
     if plan.strategy == Strategy::UpdateWithDowntime {
         call = call.query("allowIndexDowntime", "true");
     }
-    match identified(call, wish.client_request_id.as_deref()).send().await {
+    match call.request_id(wish.client_request_id.as_deref()).send().await {
         Ok(answer) => Ok(json!({"indexName": live.name, "etag": answer.etag()})),
         Err(mut failure) if failure.status == Some(412) => {
             if let Some(now) = shared.client.get(path).send().await.ok().and_then(|answer| answer.etag()) {
@@ -134,7 +134,7 @@ impl Rebuild {
             return Err(Failure::new(Kind::Conflict, text));
         }
         let call = client.put(path, self.wanted.clone()).header("if-none-match", "*");
-        identified(call.header("prefer", "return=representation"), self.id.as_deref()).send().await?;
+        call.header("prefer", "return=representation").request_id(self.id.as_deref()).send().await?;
         Ok(true)
     }
 
@@ -160,7 +160,7 @@ impl Rebuild {
         if let Some(etag) = &self.alias.etag {
             call = call.header("if-match", etag);
         }
-        let Err(failure) = identified(call, self.id.as_deref()).send().await else { return Ok(()) };
+        let Err(failure) = call.request_id(self.id.as_deref()).send().await else { return Ok(()) };
         let now = client.get(path).send().await;
         let points_to = now.as_ref().ok().and_then(|answer| target(&answer.body)).map(str::to_owned);
         if points_to.as_deref() == Some(&self.new) {
@@ -219,7 +219,7 @@ impl Rebuild {
         if let Some(etag) = &self.old.etag {
             call = call.header("if-match", etag);
         }
-        match identified(call, self.id.as_deref()).send().await {
+        match call.request_id(self.id.as_deref()).send().await {
             Ok(_) => "deleted".to_owned(),
             Err(failure) => format!("kept, because it could not be deleted: {}", failure.message),
         }

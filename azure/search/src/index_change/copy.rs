@@ -189,7 +189,7 @@ async fn patiently<'a>(call: impl Fn() -> Call<'a>) -> Result<Answer, Failure> {
     let mut tries = 1;
     loop {
         match call().repeatable().send().await {
-            Err(failure) if tries < BUSY_TRIES && is_passing(&failure) && !is_too_large(&failure) => {
+            Err(failure) if tries < BUSY_TRIES && is_passing(&failure) => {
                 tries += 1;
                 sleep(wanted_pause(&failure).unwrap_or(pause)).await;
                 pause *= 2;
@@ -199,9 +199,9 @@ async fn patiently<'a>(call: impl Fn() -> Call<'a>) -> Result<Answer, Failure> {
     }
 }
 
-/// There is no status when the answer is larger than we take.
+/// Without a status it was not the service that refused: the answer is larger than we take.
 fn is_too_large(failure: &Failure) -> bool {
-    failure.status.is_none() && failure.message.contains("bytes")
+    failure.status.is_none() && failure.kind == Kind::InvalidRequest
 }
 
 fn as_number(count: u64) -> f64 {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Wish;
-use crate::client::{Answer, quoted};
+use crate::client::quoted;
 use crate::failure::{Failure, Kind};
-use crate::indexer_runs::status::identified;
+use crate::reading::{Reader, target};
 use crate::shared::Shared;
 
 /// The index and what is around it.
@@ -33,8 +33,8 @@ pub(super) struct Alias {
 
 impl Live {
     pub(super) async fn read(shared: &Shared, wish: &Wish) -> Result<Live, Failure> {
-        let id = wish.client_request_id.as_deref();
-        let index = find_index(shared, &wish.index_name, id).await?;
+        let reader = Reader::new(shared, wish.client_request_id.clone());
+        let index = reader.definition(&wish.index_name).await?;
         let named = index.body.get("name").and_then(Value::as_str);
         let name = named.unwrap_or(&wish.index_name).to_owned();
         let documents = count(shared, &name).await?;
@@ -87,26 +87,6 @@ fn choose(aliases: &mut Vec<Alias>, wish: &Wish, index: &str, taken: &[String]) 
         None => aliases.clear(),
     }
     Ok(())
-}
-
-/// The index that an alias stands for.
-pub(super) fn target(alias: &Value) -> Option<&str> {
-    alias.get("indexes")?.as_array()?.first()?.as_str()
-}
-
-async fn find_index(shared: &Shared, name: &str, id: Option<&str>) -> Result<Answer, Failure> {
-    let read = |name: &str| identified(shared.client.get(format!("indexes{}", quoted(name))), id).send();
-    match read(name).await {
-        Err(failure) if failure.kind == Kind::ResourceNotFound => {
-            // Not every service takes an alias for the definition of its index.
-            let alias = shared.client.get(format!("aliases{}", quoted(name))).send().await;
-            match alias.as_ref().ok().and_then(|alias| target(&alias.body)) {
-                Some(index) => read(index).await,
-                None => Err(failure),
-            }
-        }
-        read => read,
-    }
 }
 
 async fn names(shared: &Shared, kind: &str) -> Result<Vec<String>, Failure> {

@@ -7,7 +7,7 @@ use super::compare::{Change, Effect, compare};
 use super::copy::Paging;
 use super::fields::{self, Field};
 use super::live::Live;
-use crate::indexer_runs::object;
+use crate::tool::object;
 
 /// How a definition gets from what it is to what is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ impl Status {
         request_id: Option<&str>,
     ) -> Result<Status, Failure> {
         let call = client.get(format!("indexers{}/search.status", quoted(indexer)));
-        Ok(Status(identified(call, request_id).send().await?.body))
+        Ok(Status(call.request_id(request_id).send().await?.body))
     }
 
     /// `running`, `error` or `unknown`: of the indexer as a whole, not of a run.
@@ -177,17 +177,6 @@ impl<'a> Item<'a> {
 
 fn cut(text: &str) -> String {
     text.chars().take(LONGEST_MESSAGE).collect()
-}
-
-/// The call with the caller's own id of it, if there is one.
-pub(crate) fn identified<'a>(
-    call: crate::client::Call<'a>,
-    request_id: Option<&str>,
-) -> crate::client::Call<'a> {
-    match request_id {
-        Some(id) => call.header("x-ms-client-request-id", id),
-        None => call,
-    }
 }
 
 fn text<'a>(value: &'a Value, member: &str) -> &'a str {

@@ -6,7 +6,8 @@ use bindpost_azure_search_service::definition::{Field, Primitive};
 use serde_json::{Map, Value, json};
 
 use super::{MOST_VALUES, Sample, is_counted};
-use crate::reading::{Index, shortened, type_name, values_at};
+use crate::reading::{Index, type_name, values_at};
+use crate::tool::shortened;
 
 const EXAMPLES: usize = 3;
 const EXAMPLE_LENGTH: usize = 60;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted};
+use crate::service::{Scripted, Service};
+use crate::talk::{ERAS, Era, Talk};
 
 fn finding<'a>(told: &'a Value, words: &str) -> &'a Value {
     let all = told["findings"].as_array().unwrap();
@@ -14,19 +15,19 @@ fn finding<'a>(told: &'a Value, words: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_are_grouped_by_cause_and_can_be_retried() {
-    let service = Embedded::start().await;
+    let service = Service::start().await;
     let bad: String = (0..30).map(|n| format!("{{\"id\": \"b{n}\", \"n\": \"text {n}\"}}\n")).collect();
-    service.blob("rows", "a.jsonl", &format!("{bad}{{\"id\": \"good\", \"n\": 1}}\n{{\"n\": \n"));
+    service.put_file("rows", "a.jsonl", &format!("{bad}{{\"id\": \"good\", \"n\": 1}}\n{{\"n\": \n"));
     service
         .with_indexer(json!({"parameters": {"maxFailedItems": -1, "maxFailedItemsPerBatch": -1,
         "configuration": {"parsingMode": "jsonLines"}}}))
         .await;
-    for era in BOTH {
-        let mut mcp = Mcp::connect(&service.base, era).await;
-        let told = mcp
+    for era in ERAS {
+        let mut talk = Talk::with(&service.server(), era, Some(true)).await;
+        let told = talk
             .call("diagnoseIndexer", json!({"indexerName": "loader", "run": era == Era::Session}))
             .await
-            .json();
+            .unwrap();
         let cause = finding(&told, "cannot become field");
         assert_eq!((&cause["severity"], &cause["count"]), (&json!("error"), &json!(30)), "{told:#}");
         assert_eq!(cause["keys"].as_array().unwrap().len().min(20), cause["keys"].as_array().unwrap().len());
@@ -39,26 +40,28 @@ async fn failures_are_grouped_by_cause_and_can_be_retried() {
         // The call that it tells is one that the service takes.
         let body = reset["arguments"]["arguments"]["body"].clone();
         service.done("POST", "indexers('loader')/search.resetdocs", body).await;
-        let again = mcp.call("runIndexer", run["arguments"].clone()).await.json();
+        let again = talk.call("runIndexer", run["arguments"].clone()).await.unwrap();
         assert!(again["itemsFailed"].as_u64().unwrap() > 0, "what failed was taken again: {again}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_indexer_that_has_never_run_and_one_that_works() {
-    let service = Embedded::start().await;
-    service.blob("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
     service
         .with_indexer(json!({"fieldMappings": [{"sourceFieldName": "id", "targetFieldName": "id"}]}))
         .await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
-    let told =
-        mcp.call("diagnoseIndexer", json!({"indexerName": "loader", "clientRequestId": "c1"})).await.json();
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    let told = talk
+        .call("diagnoseIndexer", json!({"indexerName": "loader", "clientRequestId": "c1"}))
+        .await
+        .unwrap();
     finding(&told, "never run");
     assert_eq!(told["clientRequestId"], "c1");
     assert_eq!(told["lastRun"], Value::Null);
-    mcp.call("runIndexer", json!({"indexerName": "loader"})).await.json();
-    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.json();
+    talk.call("runIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
     assert!(told["summary"].as_str().unwrap().starts_with("It works"), "{told:#}");
     assert!(told.get("retry").is_none());
     service
@@ -69,9 +72,9 @@ async fn an_indexer_that_has_never_run_and_one_that_works() {
         "targetIndexName": "rows", "disabled": true}),
         )
         .await;
-    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.json();
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
     assert_eq!(finding(&told, "disabled")["severity"], "error");
-    let missing = mcp.call("diagnoseIndexer", json!({"indexerName": "nobody"})).await.failure();
+    let missing = talk.call("diagnoseIndexer", json!({"indexerName": "nobody"})).await.unwrap_err();
     assert_eq!(missing["error"], "resource_not_found");
 }
 
@@ -93,8 +96,8 @@ async fn what_it_names_and_is_not_there_is_told() {
         _ => (404, json!({"error": {"code": "", "message": "not found"}})),
     })
     .await;
-    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
-    let told = mcp.call("diagnoseIndexer", json!({"indexerName": "x"})).await.json();
+    let mut talk = Talk::with(&service.server(), Era::Alone, Some(true)).await;
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "x"})).await.unwrap();
     finding(&told, "The data source 'gone' does not exist");
     finding(&told, "The skillset could not be read");
     finding(&told, "'/document/a' leads to the field 'b'");

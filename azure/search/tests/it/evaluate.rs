@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_explain::{Stage, documents, hotels};
+use crate::stage::{Stage, documents, hotels};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_variants_are_compared_query_by_query() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_explain::{Stage, documents, hotels};
+use crate::stage::{Stage, documents, hotels};
 
 fn variant<'a>(answer: &'a Value, name: &str) -> &'a Value {
     let variants = answer["variants"].as_array().unwrap();

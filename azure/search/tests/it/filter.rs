@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_explain::Stage;
+use crate::stage::Stage;
 
 async fn built(stage: &mut Stage, conditions: Value) -> Value {
     stage.call("buildFilter", json!({"indexName": "hotels", "conditions": conditions})).await

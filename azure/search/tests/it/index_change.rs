@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted, server};
+use crate::service::{Scripted, Service};
+use crate::talk::{ERAS, Era, Talk};
 
 fn index(name: &str) -> Value {
     json!({"name": name, "fields": [
@@ -25,8 +26,8 @@ fn wanted(name: &str) -> Value {
     wanted
 }
 
-async fn filled(name: &str, documents: usize) -> Embedded {
-    let service = Embedded::start().await;
+async fn filled(name: &str, documents: usize) -> Service {
+    let service = Service::start().await;
     service.done("POST", "indexes", index(name)).await;
     let documents: Vec<Value> = (0..documents)
         .map(|n| json!({"id": format!("k{n:05}"), "title": format!("Hotel {n}"), "stars": n % 5, "rooms": [{"beds": 2}]}))
@@ -37,11 +38,11 @@ async fn filled(name: &str, documents: usize) -> Embedded {
     service
 }
 
-async fn alias(service: &Embedded, name: &str, index: &str) {
+async fn alias(service: &Service, name: &str, index: &str) {
     service.done("POST", "aliases", json!({"name": name, "indexes": [index]})).await;
 }
 
-async fn names(service: &Embedded) -> Vec<String> {
+async fn names(service: &Service) -> Vec<String> {
     let listed = service.done("GET", "indexes", Value::Null).await;
     listed["value"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -49,11 +50,11 @@ async fn names(service: &Embedded) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn updates_in_place_under_the_etag() {
     let service = filled("hotels", 3).await;
-    for (era, text) in BOTH.into_iter().zip(["one", "two"]) {
-        let mut mcp = Mcp::connect(&service.base, era).await;
+    for (era, text) in ERAS.into_iter().zip(["one", "two"]) {
+        let mut talk = Talk::with(&service.server(), era, Some(true)).await;
         let mut body = index("hotels");
         body["description"] = text.into();
-        let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.json();
+        let plan = talk.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.unwrap();
         assert_eq!(
             (&plan["strategy"], &plan["estimatedDocuments"]),
             (&json!("updateInPlace"), &json!(3)),
@@ -61,21 +62,22 @@ async fn updates_in_place_under_the_etag() {
         );
         let step = &plan["steps"][0]["arguments"];
         let mut arguments = json!({"indexName": "hotels", "body": body, "apply": true, "etag": step["etag"]});
-        let called = mcp.call("planIndexChange", arguments.clone()).await;
-        assert_eq!(called.questions.len(), 1);
-        let applied = &called.json()["applied"];
+        let told = talk.call("planIndexChange", arguments.clone()).await.unwrap();
+        assert_eq!(talk.asked.len(), 1);
+        let applied = &told["applied"];
         assert_ne!(applied["etag"], step["etag"]);
         assert_eq!(service.done("GET", "indexes('hotels')", Value::Null).await["description"], text);
         // The ETag of before is of no use any more.
         arguments["body"]["description"] = "three".into();
-        let conflict = mcp.call("planIndexChange", arguments).await;
-        assert_eq!(conflict.failure()["error"], "conflict");
-        assert_eq!(conflict.failure()["currentETag"], applied["etag"]);
+        let conflict = talk.call("planIndexChange", arguments).await.unwrap_err();
+        assert_eq!((&conflict["error"], &conflict["currentETag"]), (&json!("conflict"), &applied["etag"]));
     }
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await.refuses();
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(false)).await;
     let mut body = index("hotels");
     body["description"] = "never".into();
-    mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true})).await.failure();
+    talk.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true}))
+        .await
+        .unwrap_err();
     assert_eq!(service.done("GET", "indexes('hotels')", Value::Null).await["description"], "two");
 }
 
@@ -83,32 +85,34 @@ async fn updates_in_place_under_the_etag() {
 async fn rebuilds_behind_an_alias_with_all_documents() {
     let service = filled("hotels", 2345).await;
     alias(&service, "live", "hotels").await;
-    for (era, (new, keeps)) in BOTH.into_iter().zip([("hotels-v2", true), ("hotels-v3", false)]) {
-        let mut mcp = Mcp::connect(&service.base, era).await;
+    for (era, (new, keeps)) in ERAS.into_iter().zip([("hotels-v2", true), ("hotels-v3", false)]) {
+        let mut talk = Talk::with(&service.server(), era, Some(true)).await;
         // Back and forth, so that there is something to do each time.
         let body = if keeps { wanted("hotels") } else { index("hotels-v2") };
         let mut arguments = json!({"indexName": "live", "body": body, "keepOld": keeps});
-        let plan = mcp.call("planIndexChange", arguments.clone()).await.json();
+        let plan = talk.call("planIndexChange", arguments.clone()).await.unwrap();
         assert_eq!(
             (&plan["strategy"], &plan["newIndexName"]),
             (&json!("rebuildBehindAlias"), &json!(new)),
             "{plan:#}"
         );
         arguments["apply"] = true.into();
-        let called = mcp.call("planIndexChange", arguments).await;
+        let called = talk.call("planIndexChange", arguments).await;
         if !keeps {
             // Text that was made of numbers does not become numbers again: everything is as it was.
-            let failure = called.failure();
+            let failure = called.unwrap_err();
             assert!(failure["rolledBack"].as_str().unwrap().contains("deleted again"), "{failure:#}");
             assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
             continue;
         }
-        let applied = &called.json()["applied"];
+        let told = called.unwrap();
+        let applied = &told["applied"];
         assert_eq!((&applied["indexName"], &applied["documents"]), (&json!(new), &json!(2345)), "{applied}");
-        assert_eq!(called.questions.len(), 1);
-        let steps = called.steps();
+        assert_eq!(talk.asked.len(), 1);
+        let progress = talk.progress();
+        let steps: Vec<f64> = progress.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
         assert!(steps.len() >= 3 && steps.windows(2).all(|pair| pair[0] < pair[1]), "{steps:?}");
-        assert_eq!(called.progress.last().unwrap()["total"], 2345.0);
+        assert_eq!(progress.last().unwrap()["total"], 2345.0);
         let one = service.done("GET", "indexes('live')/docs('k02344')", Value::Null).await;
         assert_eq!(
             (&one["title"], &one["stars"], &one["rooms"]),
@@ -117,10 +121,10 @@ async fn rebuilds_behind_an_alias_with_all_documents() {
         assert_eq!(service.done("GET", "aliases('live')", Value::Null).await["indexes"], json!([new]));
         assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
         // Once more there is nothing to do.
-        let again = mcp
+        let again = talk
             .call("planIndexChange", json!({"indexName": "live", "body": wanted("live"), "apply": true}))
             .await;
-        assert_eq!(again.json()["strategy"], "nothing");
+        assert_eq!(again.unwrap()["strategy"], "nothing");
     }
 }
 
@@ -134,10 +138,10 @@ async fn the_old_index_goes_if_it_is_not_to_be_kept_and_indexers_are_named() {
     let indexer =
         json!({"name": "loader", "dataSourceName": "files", "targetIndexName": "rows", "disabled": true});
     service.done("POST", "indexers", indexer).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
+    let mut talk = Talk::with(&service.server(), Era::Alone, Some(true)).await;
     let arguments = json!({"indexName": "rows", "body": wanted("rows"), "apply": true, "keepOld": false,
         "newIndexName": "blue", "clientRequestId": "c"});
-    let told = mcp.call("planIndexChange", arguments).await.json();
+    let told = talk.call("planIndexChange", arguments).await.unwrap();
     assert_eq!(
         (&told["applied"]["oldIndex"], &told["clientRequestId"]),
         (&json!("deleted"), &json!("c")),
@@ -149,31 +153,31 @@ async fn the_old_index_goes_if_it_is_not_to_be_kept_and_indexers_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_copied_is_refused_before_anything_is_made() {
-    let service = Embedded::start().await;
+    let service = Service::start().await;
     let mut hidden = index("hotels");
     hidden["fields"][1]["retrievable"] = false.into();
     service.done("POST", "indexes", hidden.clone()).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
     let mut body = hidden.clone();
     body["fields"][2]["sortable"] = false.into();
     // Without an alias first.
-    let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.json();
+    let plan = talk.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.unwrap();
     assert_eq!(
         (&plan["strategy"], &plan["notRetrievableFields"]),
         (&json!("rebuildNeedsAlias"), &json!(["title"]))
     );
     alias(&service, "live", "hotels").await;
     let refused =
-        mcp.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true})).await;
-    let failure = refused.failure();
+        talk.call("planIndexChange", json!({"indexName": "hotels", "body": body, "apply": true})).await;
+    let failure = refused.unwrap_err();
     assert!(failure["message"].as_str().unwrap().contains("title"), "{failure:#}");
     assert_eq!(failure["plan"]["strategy"], "rebuildBehindAlias");
-    assert!(refused.questions.is_empty());
+    assert!(talk.asked.is_empty());
     assert_eq!(names(&service).await, ["hotels"]);
-    let wrong = mcp
+    let wrong = talk
         .call("planIndexChange", json!({"indexName": "hotels", "body": body, "aliasName": "hotels"}))
         .await;
-    assert_eq!(wrong.failure()["error"], "invalid_request");
+    assert_eq!(wrong.unwrap_err()["error"], "invalid_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,11 +186,11 @@ async fn a_name_that_is_taken_is_refused_and_a_copy_that_was_left_is_gone_on_wit
     alias(&service, "live", "hotels").await;
     service.done("POST", "indexes", index("other")).await;
     service.done("POST", "indexes", wanted("left")).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
     let arguments = |new: &str| json!({"indexName": "hotels", "body": wanted("hotels"), "apply": true, "newIndexName": new});
-    let taken = mcp.call("planIndexChange", arguments("other")).await.failure();
+    let taken = talk.call("planIndexChange", arguments("other")).await.unwrap_err();
     assert_eq!(taken["error"], "conflict", "{taken:#}");
-    let done = mcp.call("planIndexChange", arguments("left")).await.json();
+    let done = talk.call("planIndexChange", arguments("left")).await.unwrap();
     assert_eq!((&done["applied"]["indexName"], &done["applied"]["documents"]), (&json!("left"), &json!(5)));
 }
 
@@ -285,8 +289,11 @@ fn rebuild() -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_service_was_too_busy_for_is_sent_again() {
     let (service, exists) = scripted("nothing").await;
-    let done =
-        Mcp::connect(&service.base, Era::Session).await.call("planIndexChange", rebuild()).await.json();
+    let done = Talk::with(&service.server(), Era::Session, Some(true))
+        .await
+        .call("planIndexChange", rebuild())
+        .await
+        .unwrap();
     assert_eq!(done["applied"]["documents"], 120, "{done:#}");
     assert!(exists.load(Ordering::SeqCst));
 }
@@ -296,11 +303,12 @@ async fn a_rebuild_goes_on_as_a_task_when_the_client_can() {
     let service = filled("hotels", 7).await;
     alias(&service, "live", "hotels").await;
     let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
-    let mut mcp = Mcp::to(&server(&service.base, false), Era::Alone, can).await;
-    let called = mcp.call("planIndexChange", rebuild()).await;
-    assert_eq!((called.questions.len(), &called.result["resultType"]), (1, &json!("task")), "{called:?}");
+    let mut talk = Talk::able(&service.server(), Era::Alone, can).await;
+    let call = json!({"name": "planIndexChange", "arguments": rebuild()});
+    let task = talk.request("tools/call", call).await.unwrap();
+    assert_eq!((talk.asked.len(), &task["resultType"]), (1, &json!("task")), "{task}");
     for _ in 0..600 {
-        let now = mcp.request("tasks/get", json!({"taskId": called.result["taskId"]})).await;
+        let now = talk.request("tasks/get", json!({"taskId": task["taskId"]})).await.unwrap();
         if now["status"] == "completed" {
             assert_eq!(now["result"]["structuredContent"]["applied"]["documents"], 7, "{now}");
             return;
@@ -314,11 +322,11 @@ async fn a_rebuild_goes_on_as_a_task_when_the_client_can() {
 async fn a_failure_before_the_switch_takes_the_new_index_back() {
     for what in ["upload", "switch", "changed"] {
         let (service, exists) = scripted(what).await;
-        let failure = Mcp::connect(&service.base, Era::Session)
+        let failure = Talk::with(&service.server(), Era::Session, Some(true))
             .await
             .call("planIndexChange", rebuild())
             .await
-            .failure();
+            .unwrap_err();
         assert!(failure["rolledBack"].as_str().unwrap().contains("nothing has changed"), "{failure:#}");
         assert!(!exists.load(Ordering::SeqCst), "{what}");
     }
@@ -327,8 +335,11 @@ async fn a_failure_before_the_switch_takes_the_new_index_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alias_that_somebody_else_has_changed_is_left_alone() {
     let (service, exists) = scripted("412").await;
-    let failure =
-        Mcp::connect(&service.base, Era::Alone).await.call("planIndexChange", rebuild()).await.failure();
+    let failure = Talk::with(&service.server(), Era::Alone, Some(true))
+        .await
+        .call("planIndexChange", rebuild())
+        .await
+        .unwrap_err();
     assert_eq!(
         (&failure["error"], &failure["status"], &failure["currentETag"]),
         (&json!("conflict"), &json!(412), &json!("\"2\""))
@@ -340,12 +351,12 @@ async fn an_alias_that_somebody_else_has_changed_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_rebuild_takes_the_new_index_back() {
     let (service, exists) = scripted("slow").await;
-    let mut mcp = Mcp::to(&server(&service.base, false), Era::Session, json!({})).await;
-    let id = mcp.begin("planIndexChange", &rebuild(), json!({})).await;
-    assert_eq!(mcp.next().await["method"], "notifications/progress");
+    let mut talk = Talk::start(&service.server(), Era::Session).await;
+    let id = talk.send("tools/call", json!({"name": "planIndexChange", "arguments": rebuild()})).await;
+    assert_eq!(talk.next().await["method"], "notifications/progress");
     assert!(exists.load(Ordering::SeqCst));
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    mcp.client.send(cancel.to_string()).await;
+    talk.client.send(cancel.to_string()).await;
     for _ in 0..200 {
         if !exists.load(Ordering::SeqCst) {
             assert_eq!(service.asked("PUT /aliases"), 0);

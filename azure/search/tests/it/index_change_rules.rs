@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_idx::{Embedded, Era, Mcp};
+use crate::service::Service;
+use crate::talk::{Era, Talk};
 
 fn base() -> Value {
     json!({"name": "hotels",
@@ -97,13 +98,14 @@ const CHANGES: [(&str, &str, Edit); 31] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plan_and_the_service_agree_change_by_change() {
-    let service = Embedded::start().await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
+    let service = Service::start().await;
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
     for (name, strategy, edit) in CHANGES {
         service.done("POST", "indexes", base()).await;
         let mut wanted = base();
         edit(&mut wanted);
-        let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.json();
+        let plan =
+            talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.unwrap();
         assert_eq!(plan["strategy"], strategy, "{name}: {plan:#}");
         assert_eq!(plan["changes"].as_array().unwrap().is_empty(), strategy == "nothing", "{name}: {plan:#}");
         let (status, answer) = service.ask("PUT", "indexes('hotels')", wanted.clone()).await;
@@ -116,7 +118,7 @@ async fn the_plan_and_the_service_agree_change_by_change() {
         }
         if strategy.starts_with("update") {
             let plan =
-                mcp.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.json();
+                talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.unwrap();
             assert_eq!(plan["strategy"], "nothing", "{name}: done, so nothing is left: {plan:#}");
         }
         service.done("DELETE", "indexes('hotels')", Value::Null).await;
@@ -125,9 +127,9 @@ async fn the_plan_and_the_service_agree_change_by_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_that_no_index_can_have() {
-    let service = Embedded::start().await;
+    let service = Service::start().await;
     service.done("POST", "indexes", base()).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
+    let mut talk = Talk::with(&service.server(), Era::Alone, Some(true)).await;
     let edits: [Edit; 3] = [
         |new| new["fields"][0]["key"] = json!(false),
         |new| new["fields"][2]["key"] = json!(true),
@@ -136,11 +138,12 @@ async fn definitions_that_no_index_can_have() {
     for edit in edits {
         let mut wanted = base();
         edit(&mut wanted);
-        let plan = mcp.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.json();
+        let plan =
+            talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.unwrap();
         assert_eq!(plan["strategy"], "impossible", "{plan:#}");
         let refused =
-            mcp.call("planIndexChange", json!({"indexName": "hotels", "body": wanted, "apply": true})).await;
-        assert_eq!(refused.failure()["error"], "invalid_request");
-        assert!(refused.questions.is_empty(), "nobody is asked for what cannot be done");
+            talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted, "apply": true})).await;
+        assert_eq!(refused.unwrap_err()["error"], "invalid_request");
+        assert!(talk.asked.is_empty(), "nobody is asked for what cannot be done");
     }
 }

@@ -4,9 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bindpost_azure_search::Shared;
+use bindpost_mcp_openapi::UpstreamLimits;
 use serde_json::{Value, json};
 
-use crate::own_service_idx::{BOTH, Embedded, Era, Mcp, Scripted, server};
+use crate::service::{Scripted, Service, server, shared};
+use crate::talk::{ERAS, Era, Talk};
+
+/// What the tools work with when nobody calls the service.
+fn nowhere() -> Shared {
+    shared("http://127.0.0.1:9", None, UpstreamLimits::default())
+}
+
+fn steps(talk: &mut Talk) -> Vec<f64> {
+    talk.progress().iter().map(|step| step["progress"].as_f64().unwrap()).collect()
+}
 
 fn rows(count: usize) -> String {
     (0..count).map(|n| format!("{{\"id\": \"r{n}\", \"n\": {n}}}\n")).collect()
@@ -14,19 +26,18 @@ fn rows(count: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
-    let service = Embedded::start().await;
-    service.blob("rows", "a.jsonl", &rows(25));
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", &rows(25));
     service.with_indexer(json!({})).await;
-    for (number, era) in BOTH.into_iter().enumerate() {
-        let mut mcp = Mcp::connect(&service.base, era).await;
-        service.blob(
+    for (number, era) in ERAS.into_iter().enumerate() {
+        let mut talk = Talk::with(&service.server(), era, Some(true)).await;
+        service.put_file(
             "rows",
             &format!("more{number}.jsonl"),
             &format!("{{\"id\": \"m{number}\", \"n\": 1}}\n"),
         );
         let arguments = json!({"indexerName": "loader", "clientRequestId": "abc"});
-        let called = mcp.call("runIndexer", arguments).await;
-        let told = called.json();
+        let told = talk.call("runIndexer", arguments).await.unwrap();
         assert_eq!(
             (&told["status"], &told["itemsFailed"], &told["attached"]),
             (&json!("success"), &json!(0), &json!(false))
@@ -35,12 +46,12 @@ async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
         assert_eq!(told["itemsProcessed"], if number == 0 { 26 } else { 1 }, "{told}");
         assert_eq!((&told["indexerName"], &told["clientRequestId"]), (&json!("loader"), &json!("abc")));
         assert!(told["durationSeconds"].as_f64().unwrap() >= 0.0);
-        let steps = called.steps();
+        let steps = steps(&mut talk);
         assert!(!steps.is_empty() && steps.is_sorted(), "{steps:?}");
-        assert!(called.questions.is_empty());
+        assert!(talk.asked.is_empty());
     }
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
-    let told = mcp.call("getIndexerStatus", json!({"indexerName": "loader", "history": 1})).await.json();
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    let told = talk.call("getIndexerStatus", json!({"indexerName": "loader", "history": 1})).await.unwrap();
     assert_eq!((&told["status"], &told["isRunning"]), (&json!("running"), &json!(false)), "{told}");
     assert_eq!(
         (told["history"].as_array().unwrap().len(), &told["history"][0]["itemsProcessed"]),
@@ -50,15 +61,19 @@ async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_fails_is_an_error_with_the_same_json() {
-    let service = Embedded::start().await;
-    service.blob("rows", "bad.jsonl", "{\"id\": \"1\", \"n\": \"no number\"}\n{\"id\": \"2\", \"n\": 2}\n");
+    let service = Service::start().await;
+    service.put_file(
+        "rows",
+        "bad.jsonl",
+        "{\"id\": \"1\", \"n\": \"no number\"}\n{\"id\": \"2\", \"n\": 2}\n",
+    );
     service.with_indexer(json!({})).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Alone).await;
-    let told = mcp.call("runIndexer", json!({"indexerName": "loader"})).await.failure();
+    let mut talk = Talk::with(&service.server(), Era::Alone, Some(true)).await;
+    let told = talk.call("runIndexer", json!({"indexerName": "loader"})).await.unwrap_err();
     assert_eq!((&told["status"], &told["itemsFailed"]), (&json!("transientFailure"), &json!(1)), "{told}");
     assert!(told["errors"][0]["message"].as_str().unwrap().contains("'n'"), "{told}");
     assert!(told["errors"][0]["key"].is_string(), "{told}");
-    let missing = mcp.call("runIndexer", json!({"indexerName": "../../servicestats"})).await.failure();
+    let missing = talk.call("runIndexer", json!({"indexerName": "../../servicestats"})).await.unwrap_err();
     assert_eq!(
         (&missing["error"], &missing["status"]),
         (&json!("resource_not_found"), &json!(404)),
@@ -68,29 +83,26 @@ async fn a_run_that_fails_is_an_error_with_the_same_json() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reset_is_asked_for_and_its_trace_is_not_the_end() {
-    let service = Embedded::start().await;
-    service.blob("rows", "a.jsonl", &rows(3));
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", &rows(3));
     service.with_indexer(json!({})).await;
-    for era in BOTH {
-        let mut mcp = Mcp::connect(&service.base, era).await;
-        let called = mcp.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await;
-        assert_eq!(called.questions.len(), 1, "{called:?}");
-        assert_eq!(
-            (&called.json()["status"], &called.json()["itemsProcessed"]),
-            (&json!("success"), &json!(3))
-        );
+    for era in ERAS {
+        let mut talk = Talk::with(&service.server(), era, Some(true)).await;
+        let told = talk.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await.unwrap();
+        assert_eq!(talk.asked.len(), 1, "{:?}", talk.asked);
+        assert_eq!((&told["status"], &told["itemsProcessed"]), (&json!("success"), &json!(3)));
     }
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await.refuses();
-    let refused = mcp.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await;
-    assert!(refused.failure()["text"].as_str().unwrap().contains("did not agree"));
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(false)).await;
+    let refused = talk.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await;
+    assert!(refused.unwrap_err().as_str().unwrap().contains("did not agree"));
     let status = service.done("GET", "indexers('loader')/search.status", Value::Null).await;
     assert_eq!(status["lastResult"]["status"], "success", "nothing was reset: {status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn read_only_servers_do_not_offer_it() {
-    let mut mcp = Mcp::to(&server("http://127.0.0.1:9", true), Era::Session, json!({})).await;
-    let listed = mcp.request("tools/list", json!({})).await;
+    let mut talk = Talk::start(&server(Shared { read_only: true, ..nowhere() }), Era::Session).await;
+    let listed = talk.request("tools/list", json!({})).await.unwrap();
     let tools = listed["tools"].as_array().unwrap();
     assert!(!tools.iter().any(|tool| tool["name"] == "runIndexer"));
     let ours = ["getIndexerStatus", "diagnoseIndexer", "planIndexChange"];
@@ -107,8 +119,8 @@ async fn read_only_servers_do_not_offer_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_are_small() {
-    let mut mcp = Mcp::to(&server("http://127.0.0.1:9", false), Era::Session, json!({})).await;
-    let listed = mcp.request("tools/list", json!({})).await;
+    let mut talk = Talk::start(&server(nowhere()), Era::Session).await;
+    let listed = talk.request("tools/list", json!({})).await.unwrap();
     for tool in listed["tools"].as_array().unwrap() {
         let bytes = tool.to_string().len();
         // The whole query language takes more.
@@ -149,10 +161,11 @@ async fn saying(run_status: u16, says: Vec<(u16, Value)>) -> Scripted {
 }
 
 async fn told_of(service: &Scripted, arguments: Value) -> Value {
-    let called = Mcp::connect(&service.base, Era::Session).await.call("runIndexer", arguments).await;
-    let steps = called.steps();
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    let told = talk.call("runIndexer", arguments).await;
+    let steps = steps(&mut talk);
     assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "progress only rises: {steps:?}");
-    serde_json::from_str(called.text()).unwrap()
+    told.unwrap_or_else(|failure| failure)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,14 +251,14 @@ async fn time_that_is_up_is_no_failure() {
     let under_way = run("inProgress", NEW, None, 12);
     let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
     let service = saying(202, says).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
-    let told = mcp.call("runIndexer", json!({"indexerName": "x", "timeoutSeconds": 1})).await.json();
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    let told = talk.call("runIndexer", json!({"indexerName": "x", "timeoutSeconds": 1})).await.unwrap();
     assert_eq!(
         (&told["status"], &told["timedOut"], &told["itemsProcessed"]),
         (&json!("inProgress"), &json!(true), &json!(12))
     );
     assert!(told["next"].as_str().unwrap().contains("getIndexerStatus"));
-    let told = mcp.call("runIndexer", json!({"indexerName": "x", "wait": false})).await.json();
+    let told = talk.call("runIndexer", json!({"indexerName": "x", "wait": false})).await.unwrap();
     assert_eq!((&told["status"], &told["attached"]), (&json!("started"), &json!(false)));
 }
 
@@ -254,11 +267,13 @@ async fn cancelling_stops_the_polling() {
     let under_way = run("inProgress", NEW, None, 1);
     let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
     let service = saying(202, says).await;
-    let mut mcp = Mcp::connect(&service.base, Era::Session).await;
-    let id = mcp.begin("runIndexer", &json!({"indexerName": "x"}), json!({})).await;
-    assert_eq!(mcp.next().await["method"], "notifications/progress");
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    let id = talk
+        .send("tools/call", json!({"name": "runIndexer", "arguments": json!({"indexerName": "x"})}))
+        .await;
+    assert_eq!(talk.next().await["method"], "notifications/progress");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    mcp.client.send(cancel.to_string()).await;
+    talk.client.send(cancel.to_string()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let looked = service.asked("search.status");
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -268,15 +283,16 @@ async fn cancelling_stops_the_polling() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn goes_on_as_a_task() {
-    let service = Embedded::start().await;
-    service.blob("rows", "a.jsonl", &rows(5));
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", &rows(5));
     service.with_indexer(json!({})).await;
     let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
-    let mut mcp = Mcp::to(&server(&service.base, false), Era::Alone, can).await;
-    let task = mcp.call("runIndexer", json!({"indexerName": "loader"})).await.result;
+    let mut talk = Talk::able(&service.server(), Era::Alone, can).await;
+    let call = json!({"name": "runIndexer", "arguments": {"indexerName": "loader"}});
+    let task = talk.request("tools/call", call).await.unwrap();
     assert_eq!(task["resultType"], "task", "{task}");
     for _ in 0..600 {
-        let now = mcp.request("tasks/get", json!({"taskId": task["taskId"]})).await;
+        let now = talk.request("tasks/get", json!({"taskId": task["taskId"]})).await.unwrap();
         if now["status"] == "completed" {
             assert_eq!(now["result"]["structuredContent"]["itemsProcessed"], 5, "{now}");
             return;

@@ -16,14 +16,14 @@ mod index_change;
 mod index_change_rules;
 mod indexer_runs;
 mod operations;
+mod operations_asked;
 mod operations_called;
-mod own_service_explain;
-mod own_service_idx;
 mod profile;
 mod prompts;
 mod resources;
 mod scratch;
 mod service;
+mod stage;
 mod swagger;
 mod talk;
 #[allow(dead_code, reason = "each crate uses a part of it")]

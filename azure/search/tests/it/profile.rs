@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_explain::Stage;
+use crate::stage::Stage;
 
 fn field<'a>(profile: &'a Value, name: &str) -> &'a Value {
     profile["fields"].as_array().unwrap().iter().find(|field| field["name"] == name).unwrap()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::own_service_explain::Stage;
+use crate::stage::Stage;
 
 const PROMPTS: [(&str, &[&str], &[&str]); 6] = [
     (

@@ -1,27 +1,30 @@
-//! An embedded search service on a port of its own, and what tools of the server work with.
+//! What is behind the tools: the embedded search service on a port of its own, or one that follows a script.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use bindpost_azure_search::{Client, Shared, own_entries};
+use bindpost_azure_search::{Client, Shared, api_key, own_entries};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
-use bindpost_mcp_openapi::{Credential, Cursors, Document, Secret, Upstream, UpstreamLimits};
-use bindpost_mcp_server::Server;
+use bindpost_mcp_openapi::{Credential, Cursors, Document, Upstream, UpstreamLimits};
+use bindpost_mcp_server::{Server, TaskLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+use crate::scratch::Scratch;
+use crate::upstream_service;
 
 pub(crate) const VERSION: &str = "2025-08-01-preview";
 
 /// A service that ends, with everything in it, when this is dropped.
 pub(crate) struct Service {
     pub(crate) url: String,
-    pub(crate) folder: PathBuf,
     pub(crate) admin_key: Option<String>,
     pub(crate) query_key: Option<String>,
-    stop: Option<oneshot::Sender<()>>,
+    folder: Scratch,
+    http: reqwest::Client,
     _upkeep: Upkeep,
+    /// It stops when this is dropped.
+    _stop: oneshot::Sender<()>,
 }
 
 impl Service {
@@ -31,25 +34,23 @@ impl Service {
     }
 
     pub(crate) async fn with(keys: bool) -> Service {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("bindpost-search-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        let options = ServiceOptions { data: folder.clone(), folders: Vec::new(), keys };
+        let folder = Scratch::new();
+        let options = ServiceOptions { keys, ..ServiceOptions::new(folder.path()) };
         let service = SearchService::open(options).unwrap();
         let admin_key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned();
         let query_key = service.keys().and_then(|keys| keys.query_keys().first()).cloned();
         let upkeep = service.start_upkeep().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(async move {
             let until = async {
                 let _ = stopped.await;
             };
             service.serve(listener, until).await
         });
-        Service { url, folder, admin_key, query_key, stop: Some(stop), _upkeep: upkeep }
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Service { url, admin_key, query_key, folder, http, _upkeep: upkeep, _stop: stop }
     }
 
     /// What tools work with, over this service.
@@ -64,26 +65,89 @@ impl Service {
 
     /// Puts a file where indexers read: `UseDevelopmentStorage=true`, in this container.
     pub(crate) fn put_file(&self, container: &str, name: &str, text: &str) {
-        let folder = self.folder.join("blobs").join(container);
+        let folder = self.folder.path().join("blobs").join(container);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), text).unwrap();
     }
+
+    /// Asks the service itself.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let url = format!("{}/{path}{mark}api-version={VERSION}", self.url);
+        let mut request =
+            self.http.request(method.parse().unwrap(), url).header("content-type", "application/json");
+        if !body.is_null() {
+            request = request.body(body.to_string());
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or(Value::Null))
+    }
+
+    /// The same, and it must go well.
+    pub(crate) async fn done(&self, method: &str, path: &str, body: Value) -> Value {
+        let (status, answer) = self.ask(method, path, body).await;
+        assert!(status < 300, "{method} {path}: {status} {answer}");
+        answer
+    }
+
+    /// An indexer from a folder of JSON Lines to an index with `id` and `n`.
+    pub(crate) async fn with_indexer(&self, more: Value) {
+        let index = json!({"name": "rows", "fields": [
+            {"name": "id", "type": "Edm.String", "key": true}, {"name": "n", "type": "Edm.Int32"}]});
+        self.done("POST", "indexes", index).await;
+        let source = json!({"name": "files", "type": "azureblob", "container": {"name": "rows"},
+            "credentials": {"connectionString": "UseDevelopmentStorage=true"}});
+        self.done("POST", "datasources", source).await;
+        let mut indexer = json!({"name": "loader", "dataSourceName": "files", "targetIndexName": "rows",
+            "disabled": true, "parameters": {"configuration": {"parsingMode": "jsonLines"}}});
+        for (name, value) in more.as_object().unwrap() {
+            indexer[name] = value.clone();
+        }
+        self.done("POST", "indexers", indexer.clone()).await;
+        // It is created disabled so that it does not run by itself.
+        indexer["disabled"] = false.into();
+        self.done("PUT", "indexers('loader')", indexer).await;
+    }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
+/// A service that answers as a script says; remembers what it was asked.
+pub(crate) struct Scripted(upstream_service::Service);
+
+impl Scripted {
+    /// The script gets the method, the path without its query, and the body.
+    pub(crate) async fn start(
+        script: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
+    ) -> Scripted {
+        let answers = move |seen: &upstream_service::Seen, _| {
+            let path = seen.target.split('?').next().unwrap();
+            let body = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
+            let (status, answer) = script(seen.method.as_str(), path, body);
+            let text = if answer.is_null() { String::new() } else { answer.to_string() };
+            upstream_service::answer(status, &[("content-type", "application/json")], text)
+        };
+        Scripted(upstream_service::Service::start(answers).await)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.0.address()
+    }
+
+    /// A server with the main entries, over this service.
+    pub(crate) fn server(&self) -> Server {
+        server(shared(&self.0.address(), None, UpstreamLimits::default()))
+    }
+
+    pub(crate) fn asked(&self, what: &str) -> usize {
+        let asked = |seen: &upstream_service::Seen| format!("{} {}", seen.method, seen.target);
+        self.0.seen().iter().filter(|seen| asked(seen).contains(what)).count()
     }
 }
 
 /// What tools work with, over a service at this address.
 pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Shared {
-    let header = http::HeaderName::from_static("api-key");
-    let credential = key.map_or(Credential::None, |key| Credential::Header(header, Secret::new(key)));
-    let upstream = Arc::new(Upstream::new(url, credential, limits).unwrap());
+    let upstream = Arc::new(Upstream::new(url, key.map_or(Credential::None, api_key), limits).unwrap());
     Shared {
         client: Client::new(upstream, VERSION),
         document: Arc::new(Document::default()),
@@ -96,7 +160,8 @@ pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Sh
 
 /// A server with the main entries.
 pub(crate) fn server(shared: Shared) -> Server {
-    Server::builder("search", "1").add(own_entries(&Arc::new(shared))).build().unwrap()
+    let server = Server::builder("search", "1").add(own_entries(&Arc::new(shared)));
+    server.tasks(TaskLimits::default()).build().unwrap()
 }
 
 /// An index of hotels with a suggester and a vector field.

@@ -17,15 +17,16 @@ pub(crate) const ERAS: [Era; 2] = [Era::Session, Era::Alone];
 
 /// A client of a server in the same process.
 pub(crate) struct Talk {
-    client: Client,
+    pub(crate) client: Client,
     era: Era,
     last: u32,
-    /// What the user says when asked; without, the client cannot ask.
-    user: Option<bool>,
+    capabilities: Value,
+    /// What the user says when asked.
+    agrees: bool,
     /// What the user was asked.
     pub(crate) asked: Vec<String>,
     /// Notifications that came meanwhile.
-    pub(crate) heard: Vec<Value>,
+    heard: Vec<Value>,
 }
 
 impl Talk {
@@ -35,19 +36,22 @@ impl Talk {
 
     /// With a user who says yes or no to every question.
     pub(crate) async fn with(server: &Server, era: Era, user: Option<bool>) -> Talk {
-        let client = Client::connect(server);
-        let mut talk = Talk { client, era, last: 0, user, asked: Vec::new(), heard: Vec::new() };
+        let capabilities = if user.is_some() { json!({"elicitation": {}}) } else { json!({}) };
+        let talk = Talk::able(server, era, capabilities).await;
+        Talk { agrees: user == Some(true), ..talk }
+    }
+
+    /// A client that can do this, with a user who agrees.
+    pub(crate) async fn able(server: &Server, era: Era, capabilities: Value) -> Talk {
+        let (client, asked, heard) = (Client::connect(server), Vec::new(), Vec::new());
+        let mut talk = Talk { client, era, last: 0, capabilities, agrees: true, asked, heard };
         if era == Era::Session {
-            let hello = json!({"protocolVersion": "2025-11-25", "capabilities": talk.capabilities(),
+            let hello = json!({"protocolVersion": "2025-11-25", "capabilities": talk.capabilities,
                 "clientInfo": {"name": "test", "version": "1"}});
             talk.request("initialize", hello).await.unwrap();
             talk.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         }
         talk
-    }
-
-    fn capabilities(&self) -> Value {
-        if self.user.is_some() { json!({"elicitation": {}}) } else { json!({}) }
     }
 
     /// Sends a request without waiting for anything.
@@ -58,8 +62,11 @@ impl Talk {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": self.capabilities(),
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
             });
+        }
+        if method == "tools/call" {
+            params["_meta"]["progressToken"] = "p".into();
         }
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.client.send(message.to_string()).await;
@@ -68,7 +75,7 @@ impl Talk {
 
     /// The next message of the server.
     pub(crate) async fn next(&mut self) -> Value {
-        let wait = std::time::Duration::from_secs(60);
+        let wait = std::time::Duration::from_secs(120);
         let message = tokio::time::timeout(wait, self.client.next()).await.expect("nothing came");
         serde_json::from_slice(&message.expect("the server hung up")).unwrap()
     }
@@ -106,10 +113,19 @@ impl Talk {
 
     fn answer(&mut self, question: &Value) -> Value {
         self.asked.push(question["message"].as_str().unwrap().to_owned());
-        match self.user {
-            Some(true) => json!({"action": "accept", "content": {"confirm": true}}),
-            _ => json!({"action": "decline"}),
+        match self.agrees {
+            true => json!({"action": "accept", "content": {"confirm": true}}),
+            false => json!({"action": "decline"}),
         }
+    }
+
+    /// The progress that was told since the last look, and is forgotten now.
+    pub(crate) fn progress(&mut self) -> Vec<Value> {
+        let heard = std::mem::take(&mut self.heard).into_iter();
+        heard
+            .filter(|message| message["method"] == "notifications/progress")
+            .map(|mut message| message["params"].take())
+            .collect()
     }
 
     /// Calls a tool: its structured content, or the JSON (or text) of its failure.

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::headers::PassedHeaders;
 use super::names::Names;
-use super::offered::{self, Offered};
+use super::offered::{self, AsksIf, Offered};
 use super::{Bridge, Shared};
 use crate::cursor::Cursors;
 use crate::document::Document;
 use crate::entries;
+use crate::operation::Operation;
 use crate::selection::{PathPattern, Selection};
 use crate::upstream::Upstream;
 
@@ -22,10 +23,13 @@ use crate::upstream::Upstream;
 const LIST_BUDGET: usize = 40 * 1024;
 const ANSWER_BUDGET: usize = 64 * 1024;
 
+/// Hides what is nobody's business in the JSON that an operation answered.
+pub type Conceal = fn(&Operation, &mut Value);
+
 /// Makes a [`Bridge`].
 #[derive(Debug)]
 pub struct BridgeBuilder {
-    document: Document,
+    document: Arc<Document>,
     upstream: Upstream,
     selection: Selection,
     scheme: String,
@@ -33,14 +37,15 @@ pub struct BridgeBuilder {
     answer_budget: usize,
     fixed: Vec<(String, Value)>,
     hints: HashMap<String, Hints>,
-    asks: Vec<String>,
+    asks: HashMap<String, AsksIf>,
     confirms: bool,
+    conceals: Option<Conceal>,
     enforces_scopes: bool,
     passed: Vec<String>,
 }
 
 impl BridgeBuilder {
-    pub(super) fn new(document: Document, upstream: Upstream) -> BridgeBuilder {
+    pub(super) fn new(document: Arc<Document>, upstream: Upstream) -> BridgeBuilder {
         BridgeBuilder {
             document,
             upstream,
@@ -50,8 +55,9 @@ impl BridgeBuilder {
             answer_budget: ANSWER_BUDGET,
             fixed: Vec::new(),
             hints: HashMap::new(),
-            asks: Vec::new(),
+            asks: HashMap::new(),
             confirms: true,
+            conceals: None,
             enforces_scopes: false,
             passed: Vec::new(),
         }
@@ -94,8 +100,19 @@ impl BridgeBuilder {
     }
 
     /// The user is asked before this operation is called, as before every DELETE.
-    pub fn asks(mut self, operation: impl Into<String>) -> BridgeBuilder {
-        self.asks.push(operation.into());
+    pub fn asks(self, operation: impl Into<String>) -> BridgeBuilder {
+        self.asks_if(operation, |_| true)
+    }
+
+    /// The user is asked before this operation is called with arguments that say so.
+    pub fn asks_if(mut self, operation: impl Into<String>, asks: AsksIf) -> BridgeBuilder {
+        self.asks.insert(operation.into(), asks);
+        self
+    }
+
+    /// Hides what is in the JSON of answers and is nobody's business, such as secrets, before anybody sees it.
+    pub fn conceals(mut self, conceal: Conceal) -> BridgeBuilder {
+        self.conceals = Some(conceal);
         self
     }
 
@@ -126,7 +143,7 @@ impl BridgeBuilder {
 
     /// The bridge, or what is wrong with it.
     pub fn build(self) -> Result<Bridge, BridgeError> {
-        let mut document = self.document;
+        let document = self.document;
         let mut letters = self.scheme.bytes();
         let is_scheme = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
             && letters.all(|letter| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter));
@@ -135,11 +152,11 @@ impl BridgeBuilder {
         }
         let passed = PassedHeaders::new(&self.passed).map_err(BridgeError::Header)?;
         let cursors = Cursors::new().map_err(|error| BridgeError::NoRandomness(error.to_string()))?;
-        let operations = std::mem::take(&mut document.operations);
+        let operations = &document.operations;
         let mut warnings = document.warnings.clone();
-        warnings.extend(self.selection.idle(&operations));
+        warnings.extend(self.selection.idle(operations));
         let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
-        for id in self.hints.keys().chain(&self.asks).filter(|id| !ids.contains(&id.as_str())) {
+        for id in self.hints.keys().chain(self.asks.keys()).filter(|id| !ids.contains(&id.as_str())) {
             let meant =
                 nearest(id, &ids).map_or("leave it out".to_owned(), |meant| format!("write {meant:?}"));
             warnings.push(format!("hints are given for {id:?}, which is no operation; fix: {meant}"));
@@ -157,15 +174,16 @@ impl BridgeBuilder {
         let (mut selected, mut left_out, mut places) = (Vec::new(), Vec::new(), HashMap::new());
         for operation in operations {
             let hints = self.hints.get(&operation.id).copied().unwrap_or(operation.hints);
-            if !self.selection.takes(&operation, hints) {
+            if !self.selection.takes(operation, hints) {
                 left_out.push((operation.method.clone(), PathPattern::new(&operation.path)));
                 continue;
             }
             let name = names.name(&operation.id);
             places.insert(operation.id.clone(), selected.len());
             places.entry(name.clone()).or_insert(selected.len());
-            let asks = operation.method == Method::DELETE || self.asks.contains(&operation.id);
-            selected.push(Offered::new(&document, operation, name, hints, asks, &self.fixed));
+            let always: Option<AsksIf> = (operation.method == Method::DELETE).then_some(|_| true);
+            let asks = always.or_else(|| self.asks.get(&operation.id).copied());
+            selected.push(Offered::new(&document, operation.clone(), name, hints, asks, &self.fixed));
         }
         if selected.is_empty() {
             return Err(BridgeError::NothingSelected(count));
@@ -180,6 +198,7 @@ impl BridgeBuilder {
             scheme: self.scheme,
             answer_budget: self.answer_budget,
             confirms: self.confirms,
+            conceals: self.conceals,
             enforces_scopes: self.enforces_scopes,
             passed,
             cursors,

@@ -2,7 +2,7 @@
 
 use bindpost_mcp_protocol::CallToolResult;
 use bindpost_mcp_server::{Access, Context, ToolError};
-use http::{HeaderValue, Method};
+use http::Method;
 use serde_json::{Map, Value};
 
 use super::offered::Offered;
@@ -10,7 +10,7 @@ use super::{Shared, text};
 use crate::confirm::confirm;
 use crate::operation::Place;
 use crate::paging::{self, Next};
-use crate::reply::{self, Failure, Kind};
+use crate::reply::{self, Failure, FailureKind};
 use crate::request;
 use crate::upstream::{Incoming, Outgoing, UpstreamError};
 
@@ -36,15 +36,8 @@ impl Shared {
                     Ok(next) => next,
                     Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
                 };
-                // Models like to repeat what they said; something else belongs to another list.
-                if let Some((name, _)) =
-                    arguments.iter().find(|(name, value)| next.arguments.get(*name) != Some(value))
-                {
-                    let text = format!(
-                        "argument {name:?} is not what it was in the call that gave this cursor; leave it out, or \
-                         leave out the cursor to begin again"
-                    );
-                    return Ok(Failure::invalid(text).into_result());
+                if let Some(changed) = Failure::changed(&arguments, &next.arguments) {
+                    return Ok(changed.into_result());
                 }
                 next
             }
@@ -53,7 +46,7 @@ impl Shared {
             Ok(outgoing) => outgoing,
             Err(failure) => return Ok(failure.into_result()),
         };
-        if self.confirms && offered.asks {
+        if self.confirms && offered.asks.is_some_and(|asks| asks(&next.arguments)) {
             confirm(context, &question(offered, &sent)).await?;
         }
         let path = sent.path.clone();
@@ -83,7 +76,7 @@ impl Shared {
             if !access.permits(context.caller()) {
                 let scopes = operation.scopes.join(", ");
                 let text = format!("operation {:?} needs the scopes {scopes}", operation.id);
-                return Err(Failure { kind: Kind::Unauthorized, ..Failure::invalid(text) });
+                return Err(Failure { kind: FailureKind::Unauthorized, ..Failure::invalid(text) });
             }
         }
         let mut arguments = next.arguments.clone();
@@ -128,13 +121,6 @@ impl Shared {
             };
             self.passed.hand_on(http.headers(), &mut outgoing.headers, is_fixed);
         }
-        if !outgoing.headers.contains_key(http::header::ACCEPT) {
-            let media = operation.success().and_then(|success| success.content_type.as_deref());
-            let accept = format!("{}, */*;q=0.5", media.unwrap_or("application/json"));
-            if let Ok(accept) = HeaderValue::from_str(&accept) {
-                outgoing.headers.insert(http::header::ACCEPT, accept);
-            }
-        }
         Ok(outgoing)
     }
 
@@ -142,9 +128,9 @@ impl Shared {
     fn no_answer(&self, offered: &Offered, error: &UpstreamError) -> Failure {
         tracing::warn!(operation = offered.operation.id, ?error, "no answer of the service");
         let kind = match error {
-            UpstreamError::NoCredential(_) => Kind::Unauthorized,
-            UpstreamError::TooLarge(_) => Kind::Unknown,
-            _ => Kind::Server,
+            UpstreamError::NoCredential(_) => FailureKind::Unauthorized,
+            UpstreamError::TooLarge(_) => FailureKind::UnknownError,
+            _ => FailureKind::ServerError,
         };
         let mut message = error.to_string();
         if matches!(error, UpstreamError::TooLarge(_)) {

@@ -2,22 +2,14 @@
 
 use http::{HeaderMap, HeaderName};
 
+use crate::request::is_ours;
+
 /// Those that belong to one connection or one body.
-const NEVER: [&str; 13] = [
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+fn is_never(name: &str) -> bool {
+    let named = ["authorization", "cookie"].contains(&name);
+    !named && is_ours(name) || ["content-encoding", "content-type", "proxy-authenticate"].contains(&name)
+}
+
 /// What is in the names of those that say who somebody is: a pattern does not mean them.
 const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "token", "secret", "password", "session"];
 
@@ -39,7 +31,7 @@ impl PassedHeaders {
                 Some(beginning) if beginning.len() >= 2 => passed.beginnings.push(beginning.to_owned()),
                 Some(_) => return Err(name.clone()),
                 None => match HeaderName::from_bytes(lower.as_bytes()) {
-                    Ok(known) if !NEVER.contains(&known.as_str()) => passed.names.push(known),
+                    Ok(known) if !is_never(known.as_str()) => passed.names.push(known),
                     _ => return Err(name.clone()),
                 },
             }
@@ -51,7 +43,7 @@ impl PassedHeaders {
         let text = name.as_str();
         let fits = |beginning: &String| text.starts_with(beginning.as_str());
         let is_credential = CREDENTIALS.iter().any(|part| text.contains(part));
-        let is_plain = !NEVER.contains(&text) && !is_credential && !text.starts_with("mcp-");
+        let is_plain = !is_never(text) && !is_credential && !text.starts_with("mcp-");
         self.names.contains(name) || is_plain && self.beginnings.iter().any(fits)
     }
 
@@ -89,7 +81,7 @@ mod tests {
         assert_eq!(passed(&["x-*", "au*", "co*", "ho*"]), ["x-tenant"]);
         assert_eq!(passed(&["Authorization"]), ["authorization"]);
         assert_eq!(passed(&["x-tenant", "x-api-key"]), ["x-api-key", "x-tenant"]);
-        for refused in ["host", "Content-Length", "*", "a b", ""] {
+        for refused in ["host", "Content-Length", "X-HTTP-Method-Override", "*", "a b", ""] {
             assert!(PassedHeaders::new(&[refused.to_owned()]).is_err(), "{refused}");
         }
     }

@@ -9,22 +9,12 @@ use super::text;
 use crate::document::Document;
 use crate::operation::{Operation, Parameter, Place};
 use crate::paging;
-use crate::request::body_argument;
+use crate::request::{body_argument, is_ours};
 use crate::schema::Purpose;
 use crate::selection::PathPattern;
 
-/// Headers that no argument sets: who we are, and how the message is written, is not the model's business.
-const OURS: [&str; 9] = [
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "cookie",
-    "host",
-    "proxy-authorization",
-];
+/// Whether the user is asked before a call with these arguments.
+pub type AsksIf = fn(&Map<String, Value>) -> bool;
 
 /// A selected operation.
 #[derive(Debug)]
@@ -33,17 +23,20 @@ pub(crate) struct Offered {
     /// The name of its tool.
     pub(crate) name: String,
     pub(crate) hints: Hints,
-    /// Whether the user is asked first.
-    pub(crate) asks: bool,
+    /// Whether the user is asked first, given the arguments; `None` if never.
+    pub(crate) asks: Option<AsksIf>,
     /// Arguments that the operator gives, and the names of their parameters on the wire.
     pub(crate) fixed: Map<String, Value>,
     pub(crate) fixed_names: Vec<String>,
     /// The argument that takes the body.
     pub(crate) body: &'static str,
-    /// The argument that takes the cursor.
+    /// The argument that takes the cursor, and the member of the answer that gives the next one.
     pub(crate) cursor: &'static str,
+    pub(crate) next_cursor: &'static str,
     /// Whether its success is a list, so that callers are told of cursors.
     pub(crate) is_list: bool,
+    /// Whether a parameter of its own asks for other pages, so that one page does not say that there is no more.
+    pub(crate) pages: bool,
     pub(crate) path: PathPattern,
     check: OnceLock<Option<Schema>>,
 }
@@ -59,12 +52,16 @@ impl Offered {
         operation: Operation,
         name: String,
         hints: Hints,
-        asks: bool,
+        asks: Option<AsksIf>,
         fixed: &[(String, Value)],
     ) -> Offered {
         let has = |name: &str| operation.parameters.iter().any(|parameter| parameter.argument == name);
         let body = body_argument(&operation);
-        let cursor = if has("cursor") { "answerCursor" } else { "cursor" };
+        // An operation with cursors of its own keeps their names.
+        let (cursor, next_cursor) = match has("cursor") || has("nextCursor") {
+            true => ("answerCursor", "nextAnswerCursor"),
+            false => ("cursor", "nextCursor"),
+        };
         let (mut given, mut fixed_names) = (Map::new(), Vec::new());
         for parameter in &operation.parameters {
             if let Some((_, value)) = fixed.iter().rev().find(|(name, _)| is_named(parameter, name)) {
@@ -73,6 +70,7 @@ impl Offered {
             }
         }
         let is_list = hints.read_only && paging::is_list(document, &operation);
+        let pages = operation.parameters.iter().any(paging::is_place);
         let path = PathPattern::new(&operation.path);
         Offered {
             operation,
@@ -83,7 +81,9 @@ impl Offered {
             fixed_names,
             body,
             cursor,
+            next_cursor,
             is_list,
+            pages,
             path,
             check: OnceLock::new(),
         }
@@ -91,9 +91,11 @@ impl Offered {
 
     /// The parameters that callers may give.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        // How a message is written is not the model's business either.
         let is_ours = |parameter: &Parameter| {
-            parameter.place == Place::Header
-                && OURS.iter().any(|ours| parameter.name.eq_ignore_ascii_case(ours))
+            let name = &parameter.name;
+            let is_written = ["accept", "content-type"].iter().any(|ours| name.eq_ignore_ascii_case(ours));
+            parameter.place == Place::Header && (is_written || is_ours(name))
         };
         self.operation
             .parameters
@@ -136,7 +138,8 @@ impl Offered {
             }
         }
         if self.is_list {
-            let cursor = json!({"type": "string", "description": "nextCursor of the answer before"});
+            let description = format!("{} of the answer before", self.next_cursor);
+            let cursor = json!({"type": "string", "description": description});
             properties.insert(self.cursor.to_owned(), cursor);
         }
         let mut input = json!({"type": "object", "properties": properties});
@@ -162,7 +165,7 @@ impl Offered {
             return None;
         }
         let is = |kind: &str| paging::is_of_type(document, schema, kind);
-        let cut = json!({"nextCursor": {"type": "string"}, "hasMore": {"type": "boolean"}});
+        let cut = json!({self.next_cursor: {"type": "string"}, "hasMore": {"type": "boolean"}});
         if is("array") {
             let mut wrapped = json!({"type": "object", "properties": {"items": schema}});
             if let (Value::Object(properties), Value::Object(cut)) = (&mut wrapped["properties"], cut) {

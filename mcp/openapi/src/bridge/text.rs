@@ -81,7 +81,7 @@ fn visible(character: char) -> Option<char> {
 }
 
 /// Text without HTML: tags, comments, and what is between tags that nobody reads.
-pub(crate) fn without_tags(text: &str) -> String {
+fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {

@@ -294,7 +294,7 @@ pub(crate) fn reference_of(value: &Value) -> Option<&str> {
 }
 
 /// A pointer as it is written in a fragment, but for the percent signs.
-pub(crate) fn write_pointer(pointer: &[String]) -> String {
+fn write_pointer(pointer: &[String]) -> String {
     pointer.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect()
 }
 

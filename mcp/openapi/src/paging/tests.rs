@@ -7,7 +7,19 @@ use serde_json::json;
 fn cut_to(value: Value, budget: usize, next: &Next, link: Option<&str>) -> Result<Value, Uncut> {
     let seal = |next: &Next| serde_json::to_string(next).ok();
     let link = link.map(str::to_owned);
-    cut(value, &Cut { budget, items: None, next, link, repeatable: true, is_list: true, seal: &seal })
+    cut(
+        value,
+        &Cut {
+            budget,
+            items: None,
+            next,
+            link,
+            repeatable: true,
+            is_list: true,
+            next_cursor: "nextCursor",
+            seal: &seal,
+        },
+    )
 }
 
 fn cursor(value: &Value) -> Next {
@@ -108,4 +120,11 @@ fn a_link_stays_below_the_base_address() {
         assert_eq!(found.as_deref(), expected, "{link}");
     }
     assert_eq!(with_fixed("/pets?page=2", "/pets?key=secret&page=1", &fixed), "/pets?page=2&key=secret");
+}
+
+#[test]
+fn a_link_is_taken_out_wherever_it_is() {
+    let mut value = json!({"items": ["/a?page=2"], "_links": {"next": {"href": "/a?page=2"}, "self": "/a"}});
+    take_link(&mut value, "/a?page=2");
+    assert_eq!(value, json!({"items": ["/a?page=2"], "_links": {"next": {}, "self": "/a"}}));
 }

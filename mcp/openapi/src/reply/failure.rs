@@ -2,52 +2,44 @@
 
 use bindpost_mcp_protocol::CallToolResult;
 use bindpost_mcp_server::ToolError;
-use chrono::{DateTime, Utc};
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::body::{self, decode, page_text};
 use super::without_nulls;
 use crate::bridge::text::{plain, sentences};
+use crate::upstream::retry_after;
 
 /// The longest message that is passed on, in characters.
 const LONGEST: usize = 1000;
 
-/// What kind of failure it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+/// What kind of failure it is: the words that callers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum FailureKind {
     InvalidRequest,
     Unauthorized,
-    NotFound,
+    ResourceNotFound,
     Conflict,
     RateLimited,
-    Server,
+    ServerError,
     #[default]
-    Unknown,
+    UnknownError,
 }
 
-impl Kind {
-    fn of(status: StatusCode) -> Kind {
+impl FailureKind {
+    /// The kind of a status that is no success. Services are not of one mind about their own codes, so these do not count.
+    pub fn of(status: StatusCode) -> FailureKind {
         match status.as_u16() {
-            400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 428 | 431 => Kind::InvalidRequest,
-            401 | 403 | 407 => Kind::Unauthorized,
-            404 | 410 => Kind::NotFound,
-            409 | 412 | 423 => Kind::Conflict,
-            429 => Kind::RateLimited,
-            500..=599 => Kind::Server,
-            _ => Kind::Unknown,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Kind::InvalidRequest => "invalid_request",
-            Kind::Unauthorized => "unauthorized",
-            Kind::NotFound => "resource_not_found",
-            Kind::Conflict => "conflict",
-            Kind::RateLimited => "rate_limited",
-            Kind::Server => "server_error",
-            Kind::Unknown => "unknown_error",
+            400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 428 | 431 => FailureKind::InvalidRequest,
+            401 | 403 | 407 => FailureKind::Unauthorized,
+            404 | 410 => FailureKind::ResourceNotFound,
+            409 | 412 | 423 => FailureKind::Conflict,
+            429 => FailureKind::RateLimited,
+            500..=599 => FailureKind::ServerError,
+            _ => FailureKind::UnknownError,
         }
     }
 }
@@ -55,7 +47,7 @@ impl Kind {
 /// A call that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
     pub(crate) message: String,
@@ -79,7 +71,16 @@ const REQUEST_IDS: [&str; 7] = [
 impl Failure {
     /// The caller's mistake; nothing was sent.
     pub(crate) fn invalid(message: String) -> Failure {
-        Failure { kind: Kind::InvalidRequest, message, ..Failure::default() }
+        Failure { kind: FailureKind::InvalidRequest, message, ..Failure::default() }
+    }
+
+    /// A cursor came with other arguments than it was given for. Models like to repeat what they said, which is fine.
+    pub(crate) fn changed(given: &Map<String, Value>, before: &Map<String, Value>) -> Option<Failure> {
+        let (name, _) = given.iter().find(|(name, value)| before.get(*name) != Some(value))?;
+        Some(Failure::invalid(format!(
+            "argument {name:?} is not what it was in the call that gave this cursor; leave it out, or leave out the \
+             cursor to begin again"
+        )))
     }
 
     /// What a service says of a status that is no success.
@@ -110,21 +111,19 @@ impl Failure {
         };
         let reason = status.canonical_reason().unwrap_or("no reason given");
         Failure {
-            kind: Kind::of(status),
+            kind: FailureKind::of(status),
             status: Some(status.as_u16()),
             code: read.as_ref().and_then(code_in),
             message: message.unwrap_or_else(|| format!("{} {reason}", status.as_u16())),
             request_id: REQUEST_IDS.iter().find_map(|name| text(headers, name)).or_else(in_body),
-            retry_after: headers
-                .get(http::header::RETRY_AFTER)
-                .and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
+            retry_after: retry_after(headers).map(|wait| wait.as_secs()),
             next_cursor: None,
         }
     }
 
     fn text(&self) -> String {
         without_nulls([
-            ("error", self.kind.as_str().into()),
+            ("error", json!(self.kind)),
             ("status", self.status.into()),
             ("code", self.code.clone().into()),
             ("message", sentences(&self.message, LONGEST).into()),
@@ -145,16 +144,6 @@ impl From<Failure> for ToolError {
     fn from(failure: Failure) -> ToolError {
         ToolError::new(failure.text())
     }
-}
-
-/// Seconds, from a number or a date.
-fn retry_after(value: &str, now: DateTime<Utc>) -> Option<u64> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse::<f64>() {
-        return (seconds.is_finite() && seconds >= 0.0).then_some(seconds.ceil() as u64);
-    }
-    let date = DateTime::parse_from_rfc2822(value).ok()?;
-    u64::try_from((date.with_timezone(&Utc) - now).num_seconds().max(0)).ok()
 }
 
 /// What went wrong, in the shapes that services use.

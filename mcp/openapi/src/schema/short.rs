@@ -254,7 +254,7 @@ fn with_null(kind: &Value) -> Value {
 }
 
 /// The first sentence of a text, or as many of its words as fit.
-pub(crate) fn first_sentence(text: &str, most: usize) -> String {
+fn first_sentence(text: &str, most: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim();
     let sentence = line.find(". ").and_then(|end| line.get(..=end)).unwrap_or(line);
     if sentence.len() <= most {

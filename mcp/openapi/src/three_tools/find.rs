@@ -128,10 +128,17 @@ pub(crate) fn find(
     let mut given = given.clone();
     let mut from = 0;
     if let Some(cursor) = given.remove("cursor").as_ref().and_then(Value::as_str) {
-        match shared.cursors.open::<(Map<String, Value>, usize)>(FIND, caller, cursor) {
-            Ok((before, at)) => (given, from) = (before, at),
+        let (before, at) = match shared.cursors.open::<(Map<String, Value>, usize)>(FIND, caller, cursor) {
+            Ok(opened) => opened,
             Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
+        };
+        // A page may have another size than the one before.
+        let limit = given.remove("limit");
+        if let Some(changed) = Failure::changed(&given, &before) {
+            return Ok(changed.into_result());
         }
+        (given, from) = (before, at);
+        given.extend(limit.map(|limit| ("limit".to_owned(), limit)));
     }
     let limit = given.get("limit").and_then(Value::as_u64).map_or(20, |limit| limit.clamp(1, 100) as usize);
     let mut query = words(text_of(&given, "query").unwrap_or_default());

@@ -44,7 +44,7 @@ pub(super) fn pause(
 }
 
 /// What `Retry-After` asks for. Its date is read by the service's own clock, if the answer tells it.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok();
     let value = text(header::RETRY_AFTER)?.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

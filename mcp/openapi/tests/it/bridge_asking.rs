@@ -122,3 +122,23 @@ async fn who_asks_is_the_operators_choice_and_mistakes_come_first() {
     let (question, result) = ask_in_session(&usual, "deletePet", json!({}), yes()).await;
     assert!(question.is_none() && result["isError"] == true);
 }
+
+#[tokio::test]
+async fn arguments_can_decide_whether_the_user_is_asked() {
+    let shop = Shop::saying(json!({"done": true})).await;
+    let is_rex: bindpost_mcp_openapi::AsksIf = |arguments| arguments["body"]["name"] == "Rex";
+    for budget in [100_000, 100] {
+        let bridge =
+            shop.bridge(document()).asks_if("createPet", is_rex).list_budget(budget).build().unwrap();
+        for (name, asks) in [("Rex", true), ("Tom", false)] {
+            let arguments = json!({"body": {"name": name}});
+            let (tool, arguments) = match budget {
+                100 => ("callOperation", json!({"operation": "createPet", "arguments": arguments})),
+                _ => ("createPet", arguments),
+            };
+            let (question, _) = ask_in_session(&bridge, tool, arguments, json!({"action": "decline"})).await;
+            assert_eq!(question.is_some(), asks, "{name}");
+        }
+    }
+    assert_eq!(shop.seen().len(), 2, "a no does nothing");
+}

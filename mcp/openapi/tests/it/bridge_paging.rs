@@ -159,7 +159,7 @@ async fn an_operation_that_changes_something_is_not_repeated_for_its_answer() {
 
 #[tokio::test]
 async fn an_operation_with_a_cursor_of_its_own_keeps_it() {
-    let shop = Shop::saying(json!(pets(0, 100))).await;
+    let shop = Shop::saying(json!({"items": pets(0, 100), "nextCursor": "theirs too"})).await;
     let mut document = document();
     let text = json!({"type": "string"});
     document.operations[0].parameters =
@@ -167,8 +167,23 @@ async fn an_operation_with_a_cursor_of_its_own_keeps_it() {
     let bridge = shop.bridge(document).answer_budget(1500).build().unwrap();
     let mut client = connect(&bridge).await;
     let first = call(&mut client, "listPets", json!({"cursor": "theirs"})).await;
-    let ours = first["structuredContent"]["nextCursor"].clone();
+    assert_eq!(first["structuredContent"]["nextCursor"], "theirs too");
+    let ours = first["structuredContent"]["nextAnswerCursor"].clone();
     let second = call(&mut client, "listPets", json!({"answerCursor": ours})).await;
     assert!(ids(&second, "items")[0] > 0);
     assert_eq!(shop.paths(), ["GET /v1/pets?cursor=theirs", "GET /v1/pets?cursor=theirs"]);
+}
+
+#[tokio::test]
+async fn a_page_that_was_asked_for_does_not_say_that_it_is_the_last() {
+    let shop = Shop::saying(json!(pets(0, 3))).await;
+    for (name, says) in [("offset", None), ("$skip", None), ("limit", Some(false))] {
+        let mut document = document();
+        let number = json!({"type": "integer"});
+        document.operations[0].parameters =
+            vec![crate::bridge_pets::parameter(name, bindpost_mcp_openapi::Place::Query, false, number)];
+        let bridge = shop.bridge(document).build().unwrap();
+        let told = call(&mut connect(&bridge).await, "listPets", json!({})).await;
+        assert_eq!(told["structuredContent"]["hasMore"].as_bool(), says, "{name}");
+    }
 }

@@ -1,32 +1,16 @@
-//! The embedded service on a port of its own with a small index of hotels, and an MCP client in front of it.
+//! The embedded service with a small index of hotels, and an MCP client in front of it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use bindpost_azure_search::{Client as SearchClient, Shared, own_entries, quoted};
-use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
-use bindpost_mcp_openapi::{Credential, Cursors, Document, Upstream, UpstreamLimits};
-use bindpost_mcp_server::Server;
+use bindpost_azure_search::{Client as SearchClient, Shared, quoted};
 use bindpost_mcp_server::testing::Client;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+
+use crate::service::{Service, server};
 
 /// A service, the tools over it, and a client of them.
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) service: SearchClient,
-    folder: PathBuf,
-    _upkeep: Upkeep,
-    /// The service ends when this is dropped.
-    _stop: oneshot::Sender<()>,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+    _behind: Service,
 }
 
 impl Stage {
@@ -39,33 +23,10 @@ impl Stage {
     }
 
     pub(crate) async fn bare(read_only: bool) -> Stage {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("bindpost-explain-{}-{number}", std::process::id()));
-        let options = ServiceOptions { data: folder.clone(), folders: Vec::new(), keys: false };
-        let service = SearchService::open(options).unwrap();
-        let upkeep = service.start_upkeep().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            let until = async {
-                let _ = stopped.await;
-            };
-            service.serve(listener, until).await
-        });
-        let upstream = Upstream::new(&url, Credential::None, UpstreamLimits::default()).unwrap();
-        let service = SearchClient::new(Arc::new(upstream), "2025-08-01-preview");
-        let shared = Arc::new(Shared {
-            client: service.clone(),
-            document: Arc::new(Document::default()),
-            cursors: Cursors::new().unwrap(),
-            read_only,
-            confirms: false,
-            answer_bytes: 64 * 1024,
-        });
-        let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
-        Stage { client: Client::connect(&server), service, folder, _upkeep: upkeep, _stop: stop }
+        let behind = Service::start().await;
+        let shared = Shared { read_only, confirms: false, ..behind.shared() };
+        let service = shared.client.clone();
+        Stage { client: Client::connect(&server(shared)), service, _behind: behind }
     }
 
     pub(crate) async fn index(&self, definition: Value) {

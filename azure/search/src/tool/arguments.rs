@@ -13,11 +13,22 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn of(mut parts: Parts) -> Arguments {
-        let members = match parts.arguments.take() {
+        let mut members = match parts.arguments.take() {
             Some(Value::Object(members)) => members,
             _ => serde_json::from_str(parts.context.arguments_json()).unwrap_or_default(),
         };
+        // JSON Schema takes `5.0` for a whole number, and so do we.
+        for value in members.values_mut() {
+            let whole = |float: &f64| float.fract() == 0.0 && (0.0..1e15).contains(float);
+            if let Some(float) = value.as_f64().filter(whole).filter(|_| value.is_f64()) {
+                *value = (float as u64).into();
+            }
+        }
         Arguments { context: parts.context, members }
+    }
+
+    pub(crate) fn into_parts(self) -> (Context, Map<String, Value>) {
+        (self.context, self.members)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
@@ -50,11 +61,8 @@ impl Arguments {
         Err(Failure::new(Kind::InvalidRequest, format!("`{name}` {wrong}")))
     }
 
-    /// A whole number; JSON Schema takes `5.0` for one.
     pub(crate) fn whole(&self, name: &str) -> Option<u64> {
-        let value = self.get(name)?;
-        let float = || value.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
-        value.as_u64().or_else(|| float().map(|float| float as u64))
+        self.get(name)?.as_u64()
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {

@@ -1,0 +1,149 @@
+//! How every tool of the server is made: what lists show of it, the arguments of a call, and what is told.
+
+mod arguments;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bindpost_mcp_protocol::{CallToolResult, Tool};
+use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Kind};
+use crate::shared::Shared;
+
+pub(crate) use arguments::Arguments;
+
+/// It changes nothing.
+pub(crate) const READS: Hints =
+    Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+/// It takes something away, or may.
+pub(crate) const DESTROYS: Hints =
+    Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
+
+/// What lists show of a tool.
+pub(crate) struct Outline {
+    name: String,
+    description: String,
+    hints: Hints,
+    properties: Value,
+    required: Vec<&'static str>,
+    output: Option<Value>,
+}
+
+impl Outline {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        hints: Hints,
+        properties: Value,
+        required: &[&'static str],
+    ) -> Outline {
+        Outline {
+            name: name.into(),
+            description: description.into(),
+            hints,
+            properties,
+            required: required.to_vec(),
+            output: None,
+        }
+    }
+
+    pub(crate) fn output(mut self, schema: Value) -> Outline {
+        self.output = Some(schema);
+        self
+    }
+
+    /// The tool that answers what `run` gives, which is an object.
+    pub(crate) fn entry<Fut>(
+        self,
+        shared: &Arc<Shared>,
+        run: impl Fn(Arc<Shared>, Arguments) -> Fut + Send + Sync + 'static,
+    ) -> Entry
+    where
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        self.tool(shared, run).into()
+    }
+
+    /// The same, for arguments that have a type of their own.
+    pub(crate) fn typed<A, Fut>(
+        self,
+        shared: &Arc<Shared>,
+        run: fn(Arc<Shared>, Context, A) -> Fut,
+    ) -> ToolEntry
+    where
+        A: DeserializeOwned + Send + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        self.tool(shared, move |shared, arguments| async move {
+            let (context, members) = arguments.into_parts();
+            let arguments = serde_json::from_value(Value::Object(members)).map_err(|error| {
+                Failure::new(Kind::InvalidRequest, format!("the arguments cannot be read: {error}"))
+            })?;
+            run(shared, context, arguments).await
+        })
+    }
+
+    fn tool<Fut>(
+        self,
+        shared: &Arc<Shared>,
+        run: impl Fn(Arc<Shared>, Arguments) -> Fut + Send + Sync + 'static,
+    ) -> ToolEntry
+    where
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let Outline { name, description, hints, properties, required, output } = self;
+        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        if !required.is_empty() {
+            schema["required"] = required.into();
+        }
+        let definition = Tool {
+            name: name.clone(),
+            description: Some(description),
+            input_schema: schema,
+            output_schema: output,
+            ..Tool::default()
+        };
+        let shared = Arc::clone(shared);
+        let run = move |parts: Parts| {
+            let arguments = Arguments::of(parts);
+            let request_id = arguments.request_id().map(str::to_owned);
+            let running = run(Arc::clone(&shared), arguments);
+            async move {
+                let mut answer = running.await?;
+                if let (Some(id), Some(members)) = (request_id, answer.as_object_mut()) {
+                    members.insert("clientRequestId".to_owned(), id.into());
+                }
+                Ok(CallToolResult::structured(answer))
+            }
+        };
+        ToolEntry::with_signature(name, Signature::new(), run).definition(definition).hints(hints)
+    }
+}
+
+/// One page of a list as its tool answers it.
+pub(crate) fn page(items: Vec<Value>, next_cursor: Option<String>) -> Value {
+    let mut page = json!({"items": items, "hasMore": next_cursor.is_some()});
+    if let Some(cursor) = next_cursor {
+        page["nextCursor"] = cursor.into();
+    }
+    page
+}
+
+/// The members of what was written as an object.
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// The beginning of a text, whole if it is short.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
