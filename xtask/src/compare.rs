@@ -1,9 +1,11 @@
 //! `cargo xtask compare`: the servers of `examples/compare`, each in its framework, and one test for all of them.
 //!
 //! The code that `docs/compare.md` shows is compared with theirs. With `--measure` also its figures, all from one run.
+//! `cargo xtask compare openapi` is another comparison, of what makes tools of OpenAPI documents.
 
 mod excerpts;
 mod measure;
+mod openapi;
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -73,8 +75,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let measure = match args {
         [] => false,
+        [what, options @ ..] if what == "openapi" => return openapi::run(options),
         [option] if option == "--measure" => true,
-        _ => bail!("compare takes no option but --measure"),
+        _ => bail!("compare takes --measure, or openapi [--program FILE]"),
     };
     excerpts::check()?;
     // What is measured is also what was tested.

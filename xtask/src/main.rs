@@ -27,7 +27,11 @@ const COMMANDS: &[(&str, &str, Run)] = &[
     ("search-tour", "the official clients of Azure AI Search against the embedded service", |_| {
         search_tour::run()
     }),
-    ("compare", "the same server in other frameworks, and one test for all  [--measure]", compare::run),
+    (
+        "compare",
+        "the same server in other frameworks, and one test for all  [--measure | openapi [--program FILE]]",
+        compare::run,
+    ),
     ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
     (
         "bench",

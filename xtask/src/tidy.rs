@@ -28,6 +28,7 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo xtask",
     "cargo xtask compare",
     "cargo xtask compare --measure",
+    "cargo xtask compare openapi",
     "cargo xtask conformance --scenario server-stateless",
     "cargo xtask test",
     "cargo xtask test --only fmt,clippy,test",

@@ -53,10 +53,10 @@ impl Failure {
         });
         let mut failure = Failure::new(Kind::of(status), shortened(&message, LONGEST_MESSAGE));
         failure.status = Some(status.as_u16());
-        failure.code = said("code");
+        failure.code = said("code").map(|code| shortened(&code, LONGEST_MESSAGE));
         failure.request_id = text_of(headers, "request-id");
         if let Some(target) = said("target") {
-            failure = failure.with("target", target);
+            failure = failure.with("target", shortened(&target, LONGEST_MESSAGE));
         }
         let details = error.and_then(|error| error.get("details")).and_then(Value::as_array);
         if let Some(details) = details.filter(|details| !details.is_empty()) {

@@ -178,7 +178,9 @@ impl Shared {
 
     /// What to say of an operation that is not there.
     pub(crate) fn unknown_operation(&self, name: &str) -> ToolError {
-        let known: Vec<&str> = self.offered.iter().map(|offered| offered.operation.id.as_str()).collect();
+        let known: Vec<&str> = self.offered.iter().map(Offered::shown_id).collect();
+        let name: String = name.chars().take(100).collect();
+        let name = name.as_str();
         ToolError::new(match nearest(name, &known) {
             Some(meant) => format!("there is no operation {name:?}; did you mean {meant:?}?"),
             None => format!("there is no operation {name:?}; findOperations finds those that are there"),

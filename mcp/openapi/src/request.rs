@@ -135,7 +135,10 @@ fn foreign<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -
     }
     let is_other = |name: &str| {
         operation.parameters.iter().any(|other| {
-            other.place == parameter.place && other.name == name && other.argument != parameter.argument
+            // Many services do not tell capital letters from small ones.
+            other.place == parameter.place
+                && other.name.eq_ignore_ascii_case(name)
+                && other.argument != parameter.argument
         })
     };
     value.as_object()?.keys().map(String::as_str).find(|name| is_other(name))

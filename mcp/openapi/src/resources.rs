@@ -17,12 +17,20 @@ use crate::reply::{self, Answer, Failure};
 /// How many names a completion gives.
 const MOST_NAMES: usize = 100;
 
+/// How many operations can be read as resources. Nobody reads a longer list, and the catalog compares each template with
+/// every other; the tools reach all of them.
+const MOST_READABLE: usize = 1_000;
+
 /// Resources and templates of the selected operations, and the schemas they use.
 pub(crate) fn entries(bridge: &Bridge) -> Vec<Entry> {
     let mut entries = vec![schemas(bridge).into()];
     let mut shapes = HashSet::new();
     for (at, offered) in bridge.shared().offered.iter().enumerate() {
         entries.extend(readable(bridge, at, offered, &mut shapes));
+        if entries.len() > MOST_READABLE {
+            tracing::warn!(most = MOST_READABLE, "the other operations are no resources: there are too many");
+            break;
+        }
     }
     entries
 }
@@ -94,6 +102,10 @@ fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
     let uri = format!("{}://{slash}{path}", bridge.shared().scheme);
+    // People read addresses: one with something in it that nobody sees is not for them.
+    if text::shown(&uri) != uri {
+        return None;
+    }
     // Two of the same shape cannot be told apart, and a query in a path is no template.
     let template = UriTemplate::parse(&uri).ok()?;
     if template.variables().count() != variables.len() || path.contains('?') || !shapes.insert(shape) {

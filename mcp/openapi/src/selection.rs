@@ -172,6 +172,24 @@ impl PathPattern {
         });
         all && segments.next().is_none()
     }
+
+    /// Whether a service that reads generously could take this path for one of them: encoded slashes for slashes, what
+    /// is encoded twice for what it was, capital letters for small ones, without parameters of segments and empty ones.
+    pub(crate) fn may_cover(&self, path: &str) -> bool {
+        let mut path = path.split(['?', '#']).next().unwrap_or_default().to_owned();
+        for _ in 0..3 {
+            path = percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        }
+        let path = path.to_lowercase();
+        let bare = |segment: &'_ str| segment.split(';').next().unwrap_or_default().trim().to_owned();
+        let segments =
+            path.split(['/', '\\']).map(bare).filter(|segment| !segment.is_empty() && segment != ".");
+        let patterns = self.segments.iter().map(|pattern| pattern.to_lowercase());
+        let patterns: Vec<String> = patterns.filter(|pattern| !pattern.is_empty()).collect();
+        let segments: Vec<String> = segments.collect();
+        patterns.len() == segments.len()
+            && patterns.iter().zip(&segments).all(|(pattern, segment)| glob(pattern, segment))
+    }
 }
 
 #[cfg(test)]
@@ -207,5 +225,28 @@ mod tests {
         assert!(!pattern.covers("/indexes/docs/1"));
         assert_eq!(pattern.variables, 2);
         assert!(PathPattern::new("/pets/secret").covers("/pets/%73ecret"));
+    }
+
+    #[test]
+    fn a_path_is_recognised_however_a_service_reads_it() {
+        let secret = PathPattern::new("/pets/secret");
+        for path in [
+            "/pets/secret",
+            "/pets/secret/",
+            "/pets/secret%2F",
+            "/pets/%2Fsecret",
+            "/pets/Secret",
+            "/pets/%2573ecret",
+            "/pets/secret%3Bx%3D1",
+            "/pets/.%2Fsecret",
+            "/pets/secret%20",
+            "/pets%5Csecret?a=b",
+        ] {
+            assert!(secret.may_cover(path), "{path}");
+        }
+        for path in ["/pets/secrets", "/pets", "/pets/secret/a", "/pets/a%2Fsecret"] {
+            assert!(!secret.may_cover(path), "{path}");
+        }
+        assert!(PathPattern::new("/pets/{id}/secret").may_cover("/pets/a%2Fsecret"));
     }
 }

@@ -143,9 +143,9 @@ fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolR
     let operation = &offered.operation;
     let (document, scheme) = (&shared.document, &shared.scheme);
     let mut said = json!({
-        "operation": operation.id,
+        "operation": offered.shown_id(),
         "method": operation.method.as_str(),
-        "path": operation.path,
+        "path": text::shown(&operation.path),
         "description": text::describe(operation),
         "readOnly": offered.hints.read_only,
         "destructive": offered.hints.destructive,

@@ -11,6 +11,7 @@ mod filter;
 mod front;
 mod front_documents;
 mod front_lists;
+mod hostile;
 mod identity;
 mod index_change;
 mod index_change_rules;

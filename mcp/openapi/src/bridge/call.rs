@@ -98,14 +98,13 @@ impl Shared {
         arguments.extend(offered.fixed.clone());
         let mut outgoing =
             request::outgoing(operation, &arguments).map_err(|error| Failure::invalid(error.to_string()))?;
-        let hides = |(method, pattern): &(Method, super::PathPattern)| {
-            *method == operation.method
-                && pattern.variables < offered.path.variables
-                && pattern.covers(&outgoing.path)
-        };
-        if self.left_out.iter().any(hides) {
+        if self.leads_to_one_left_out(offered, &outgoing.path) {
             let text = "these arguments lead to another operation, which is not served here".to_owned();
             return Err(Failure::invalid(text));
+        }
+        if let Some(scopes) = self.scopes_of_another(offered, &outgoing.path, context) {
+            let text = format!("these arguments lead to another operation, which needs the scopes {scopes}");
+            return Err(Failure { kind: FailureKind::Unauthorized, ..Failure::invalid(text) });
         }
         if let Some(link) = &next.link {
             outgoing.path = paging::with_fixed(link, &outgoing.path, &offered.fixed_names);
@@ -160,11 +159,38 @@ fn question(offered: &Offered, sent: &Outgoing) -> String {
         "{} {path}\n{} ({}). Go on?",
         sent.method,
         text::summary(operation).trim_end_matches('.'),
-        operation.id
+        offered.shown_id()
     )
 }
 
 impl Shared {
+    /// Whether a service could take the path of a call for an operation that was left out. A path that is one of the
+    /// operation's own belongs to it, unless the other names more of it.
+    fn leads_to_one_left_out(&self, offered: &Offered, path: &str) -> bool {
+        let is_own = offered.path.may_cover(path);
+        self.left_out.iter().any(|(method, pattern)| {
+            *method == offered.operation.method
+                && (pattern.variables < offered.path.variables || !is_own)
+                && pattern.may_cover(path)
+        })
+    }
+
+    /// The scopes that the caller lacks for the operation that a service could take the path of this call for.
+    fn scopes_of_another(&self, offered: &Offered, path: &str, context: &Context) -> Option<String> {
+        if !self.enforces_scopes {
+            return None;
+        }
+        let is_own = offered.path.may_cover(path);
+        let other = self.offered.iter().find(|other| {
+            other.operation.method == offered.operation.method
+                && other.operation.id != offered.operation.id
+                && (other.path.variables < offered.path.variables || !is_own)
+                && !Access::default().with_scopes(&other.operation.scopes).permits(context.caller())
+                && other.path.may_cover(path)
+        })?;
+        Some(other.operation.scopes.join(", "))
+    }
+
     /// Whether a path that the service named is one of this operation, or of another that is read and served.
     pub(crate) fn serves(&self, offered: &Offered, path: &str) -> bool {
         let covering = self.offered.iter().filter(|other| {
@@ -177,7 +203,7 @@ impl Shared {
         let own = offered.path.covers(path).then_some(offered.path.variables);
         let Some(fewest) = covering.map(|other| other.path.variables).chain(own).min() else { return false };
         !self.left_out.iter().any(|(method, pattern)| {
-            *method == Method::GET && pattern.variables < fewest && pattern.covers(path)
+            *method == Method::GET && pattern.variables < fewest && pattern.may_cover(path)
         })
     }
 }

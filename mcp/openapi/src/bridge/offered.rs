@@ -89,6 +89,12 @@ impl Offered {
         }
     }
 
+    /// The name that callers read: the document's, unless that has something in it that nobody sees.
+    pub(crate) fn shown_id(&self) -> &str {
+        let id = self.operation.id.as_str();
+        if text::shown(id) == id { id } else { &self.name }
+    }
+
     /// The parameters that callers may give.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         // How a message is written is not the model's business either.

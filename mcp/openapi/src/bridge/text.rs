@@ -58,6 +58,11 @@ pub(crate) fn plain(text: &str) -> String {
         .replace("&#39;", "'")
         .replace("&nbsp;", " ")
         .replace("&amp;", "&");
+    shown(&text)
+}
+
+/// Text as people see it, in one line: for names and paths, where markup means nothing.
+pub(crate) fn shown(text: &str) -> String {
     let seen: String = text.chars().filter_map(visible).collect();
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -82,10 +87,15 @@ fn visible(character: char) -> Option<char> {
 
 /// Text without HTML: tags, comments, and what is between tags that nobody reads.
 fn without_tags(text: &str) -> String {
+    // Nothing is looked for twice in the same place: a page of tags that never end would take minutes.
+    // Lengths are the same: only ASCII changes.
+    let lower = text.to_ascii_lowercase();
+    let last_end = text.rfind('>').unwrap_or_default();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
         let (before, tag) = rest.split_at(at);
+        let start = text.len() - tag.len();
         out.push_str(before);
         let second = tag.chars().nth(1).unwrap_or(' ');
         let hidden = ["script", "style"]
@@ -94,12 +104,11 @@ fn without_tags(text: &str) -> String {
         let end = match hidden {
             _ if tag.starts_with("<!--") => tag.find("-->").map(|at| at + 3).or(Some(tag.len())),
             Some(name) => {
-                let close = format!("</{name}");
-                // Lengths are the same: only ASCII changes.
-                let closed = tag.to_ascii_lowercase().find(&close);
+                let closed = lower.get(start..).and_then(|tag| tag.find(&format!("</{name}")));
                 let after = closed.and_then(|at| tag.get(at..)?.find('>').map(|end| at + end + 1));
                 Some(after.unwrap_or(tag.len()))
             }
+            None if start > last_end => None,
             None if second.is_ascii_alphabetic() || "/!?".contains(second) => tag.find('>').map(|at| at + 1),
             None => None,
         };
@@ -120,15 +129,18 @@ fn without_tags(text: &str) -> String {
 
 /// Markdown links and pictures become the words they show.
 fn without_links(text: &str) -> String {
+    let last_end = text.rfind(')').unwrap_or_default();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('[') {
         let (before, link) = rest.split_at(at);
-        let words_end = link.find(']');
-        let words = words_end.and_then(|end| link.get(1..end));
-        let after = words_end.and_then(|end| link.get(end + 1..)).unwrap_or_default();
+        // Words end before the next bracket, so that brackets without end are passed once.
+        let inner = link.get(1..).unwrap_or_default();
+        let words_end = inner.find(['[', ']']).filter(|end| inner.as_bytes().get(*end) == Some(&b']'));
+        let words = words_end.and_then(|end| inner.get(..end));
+        let after = words_end.and_then(|end| inner.get(end + 1..)).unwrap_or_default();
         let target = match after.chars().next() {
-            Some('(') => after.find(')'),
+            Some('(') if text.len() - after.len() < last_end => after.find(')'),
             Some('[') => after.find(']'),
             _ => None,
         };
@@ -173,6 +185,20 @@ pub(crate) fn clean(schema: &mut Value) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn markup_without_end_takes_no_time() {
+        let begun = std::time::Instant::now();
+        for piece in
+            ["<a", "<", "[", "[a](", "[]", "[a][", "<script>", "<style></style>", "<!--", "&amp;", "![x]("]
+        {
+            for end in ["", ">", "]", ")", "-->"] {
+                let text = format!("{}{end}", piece.repeat((1 << 20) / piece.len()));
+                plain(&text);
+            }
+        }
+        assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+    }
 
     #[test]
     fn markup_links_and_hidden_characters_go() {

@@ -107,7 +107,8 @@ impl Failure {
             let read = read.as_ref()?;
             let inner = read.get("error").unwrap_or(read);
             let names = ["requestId", "request_id", "traceId", "correlationId"];
-            names.iter().find_map(|name| inner.get(name).or_else(|| read.get(name))?.as_str().map(plain))
+            let found = names.iter().find_map(|name| inner.get(name).or_else(|| read.get(name))?.as_str());
+            found.map(|id| sentences(&plain(id), 200))
         };
         let reason = status.canonical_reason().unwrap_or("no reason given");
         Failure {

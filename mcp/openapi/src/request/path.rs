@@ -114,9 +114,12 @@ fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
 
 /// Whether a text, read as a path, goes up.
 fn climbs(text: &str) -> bool {
+    // Some services leave away parameters of segments before they look at dots: `..;x/` goes up, too.
+    let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
+    let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
     let mut text = text.to_owned();
     for _ in 0..3 {
-        if text.split(['/', '\\']).any(|piece| piece == "..") {
+        if goes_up(&text) {
             return true;
         }
         let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
@@ -125,7 +128,7 @@ fn climbs(text: &str) -> bool {
         }
         text = decoded;
     }
-    text.split(['/', '\\']).any(|piece| piece == "..")
+    goes_up(&text)
 }
 
 fn unusable(parameter: &Parameter) -> RequestError {

@@ -1,5 +1,7 @@
 //! The keywords of a schema, one by one: kept, translated, or dropped where no validator would take them.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Number, Value, json};
 
 use super::normalise::{Schemas, Trail};
@@ -119,8 +121,9 @@ impl Schemas {
             schema.insert("const".to_owned(), value.clone());
         }
         let mut values: Vec<Value> = Vec::new();
+        let mut known = HashSet::new();
         let mut add = |value: &Value| {
-            if !values.contains(value) {
+            if known.insert(value.to_string()) {
                 values.push(value.clone());
             }
         };

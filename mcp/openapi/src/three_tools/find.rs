@@ -167,8 +167,8 @@ pub(crate) fn find(
         said["nextCursor"] = cursor.into();
     }
     if total == 0 {
-        let mut tags: Vec<&str> =
-            shared.offered.iter().flat_map(|offered| &offered.operation.tags).map(String::as_str).collect();
+        let tags = shared.offered.iter().flat_map(|offered| &offered.operation.tags);
+        let mut tags: Vec<String> = tags.map(|tag| text::sentences(&text::plain(tag), 80)).collect();
         tags.sort_unstable();
         tags.dedup();
         tags.truncate(50);
@@ -181,9 +181,9 @@ pub(crate) fn find(
 fn shown(offered: &Offered) -> Value {
     let operation = &offered.operation;
     json!({
-        "operation": operation.id,
+        "operation": offered.shown_id(),
         "method": operation.method.as_str(),
-        "path": operation.path,
+        "path": text::shown(&operation.path),
         "summary": text::summary(operation),
         "readOnly": offered.hints.read_only,
         "destructive": offered.hints.destructive,

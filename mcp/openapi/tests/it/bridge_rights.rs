@@ -45,6 +45,24 @@ async fn scopes_are_needed_if_the_operator_says_so() {
     }
 }
 
+#[tokio::test]
+async fn a_value_that_leads_to_another_operation_needs_its_scopes() {
+    let shop = Shop::saying(json!({"ok": true})).await;
+    let mut document = document();
+    for operation in document.operations.iter_mut().filter(|operation| operation.id == "getSecret") {
+        operation.scopes = vec!["admin".to_owned()];
+    }
+    let server = serve(&shop.bridge(document).enforce_scopes().build().unwrap());
+    let mut reader = client(&server, Caller::from(Identity::new("reader")), json!({})).await;
+    for value in ["secret", "secret/", "SECRET"] {
+        let said = failing(&mut reader, "getPet", json!({"petId": value})).await;
+        assert_eq!(said["error"], "unauthorized", "{said}");
+    }
+    assert_eq!(shop.paths(), Vec::<String>::new());
+    let mut admin = client(&server, Caller::from(Identity::new("admin").scope("admin")), json!({})).await;
+    assert_eq!(call(&mut admin, "getPet", json!({"petId": "secret"})).await["structuredContent"]["ok"], true);
+}
+
 /// Calls `listPets` over HTTP with these headers and arguments.
 async fn post(bridge: &Bridge, headers: &str, arguments: Value) {
     let bound = bind(("127.0.0.1", 0)).await.unwrap();

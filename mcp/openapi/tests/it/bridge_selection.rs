@@ -116,3 +116,27 @@ async fn a_link_to_a_denied_operation_is_not_followed() {
     assert_eq!(result["structuredContent"]["nextCursor"], Value::Null, "{result}");
     assert_eq!(result["structuredContent"]["hasMore"], false);
 }
+
+#[tokio::test]
+async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
+    let shop = Shop::saying(json!({})).await;
+    let bridge = shop.bridge(document()).select(Selection::all().deny("getSecret")).build().unwrap();
+    let mut client = connect(&bridge).await;
+    for value in [
+        "secret",
+        "secret/",
+        "/secret",
+        "Secret",
+        "%73ecret",
+        "secret;x=1",
+        "./secret",
+        "secret%2f",
+        "secret ",
+    ] {
+        let told = failing(&mut client, "getPet", json!({"petId": value})).await;
+        assert_eq!(told["error"], "invalid_request", "{value}: {told}");
+    }
+    assert_eq!(shop.paths(), Vec::<String>::new());
+    call(&mut client, "getPet", json!({"petId": "secrets/secret"})).await;
+    assert_eq!(shop.paths(), ["GET /v1/pets/secrets%2Fsecret"]);
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
+mod argument_fuzz;
 mod bridge_answers;
 mod bridge_asking;
 mod bridge_forms;
@@ -12,6 +13,8 @@ mod bridge_rights;
 mod bridge_selection;
 mod documents;
 mod documents_bad;
+mod hostile_answers;
+mod hostile_documents;
 mod packages;
 mod published;
 mod published_pets;

@@ -127,6 +127,10 @@ fn values_that_no_encoding_makes_safe_are_refused_by_name() {
         "\u{7f}",
         "\u{85}",
         "..%5cx",
+        "..;/x",
+        "..;",
+        "%2e%2e%3b/x",
+        "a/.. /b",
     ] {
         let error = in_segment(json!(value)).unwrap_err();
         assert!(
