@@ -159,6 +159,10 @@ pub(crate) struct Openapi {
     /// Send BINDPOST_UPSTREAM_SECRET to the service as this user's password
     #[arg(long, value_name = "USER", group = "credential")]
     pub(crate) basic: Option<String>,
+    /// Send tokens of Entra ID for this resource, such as https://api.example.com: of the managed identity, of the one that
+    /// AZURE_CLIENT_ID and its like name, or of `az login`
+    #[arg(long, value_name = "RESOURCE", group = "credential")]
+    pub(crate) entra: Option<String>,
     /// Hand a header of the caller's request on to the service; Authorization too, if named (repeat for more)
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_header: Vec<String>,

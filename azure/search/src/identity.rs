@@ -3,9 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use bindpost_azure_hosting::identity::{
-    self, Identity, IdentityError, SettingError, TokenSource, offered_sources,
-};
+use bindpost_azure_hosting::identity::{self, Identity, IdentityError, SettingError, offered_sources};
 use bindpost_mcp_openapi::{CredentialSource, Secret};
 
 /// What access tokens are asked for; the scope is `https://search.azure.com/.default`.
@@ -31,12 +29,16 @@ pub enum CredentialError {
 impl EntraCredential {
     /// The identity that the usual variables offer; see [`offered_sources`]. Nothing is asked for yet.
     pub fn offered(variable: &dyn Fn(&str) -> Option<String>) -> Result<EntraCredential, CredentialError> {
-        Ok(EntraCredential::from_sources(offered_sources(variable)?)?)
+        EntraCredential::for_resource(RESOURCE, variable)
     }
 
-    /// Tokens from the first of these sources that has one.
-    fn from_sources(sources: Vec<TokenSource>) -> Result<EntraCredential, IdentityError> {
-        Ok(EntraCredential { identity: Identity::new(RESOURCE, sources)?, refused: Mutex::default() })
+    /// The same for another service than search, by the address that its tokens name.
+    pub fn for_resource(
+        resource: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<EntraCredential, CredentialError> {
+        let identity = Identity::new(resource, offered_sources(variable)?)?;
+        Ok(EntraCredential { identity, refused: Mutex::default() })
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use bindpost::http::{self, Settings};
 use bindpost::{Server, stdio};
+use bindpost_azure_search::EntraCredential;
 use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, Secret, Selection, Upstream};
 use serde_json::{Value, json};
 
@@ -101,6 +103,18 @@ fn selection(flags: &Openapi) -> Selection {
 fn credential(flags: &Openapi, secret: Option<String>) -> anyhow::Result<Credential> {
     let wanted =
         flags.bearer || flags.key_header.is_some() || flags.key_query.is_some() || flags.basic.is_some();
+    let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
+    if (flags.bearer || flags.basic.is_some() || flags.entra.is_some()) && passes("authorization") {
+        bail!(
+            "--pass-header Authorization and a credential of our own are two answers to one question\n  \
+             fix: leave out one of them"
+        );
+    }
+    if let Some(resource) = &flags.entra {
+        let lookup = |name: &str| std::env::var(name).ok();
+        let tokens = EntraCredential::for_resource(resource, &lookup);
+        return Ok(Credential::Source(Arc::new(tokens.map_err(|error| anyhow!("{error}"))?)));
+    }
     let secret = match (secret, wanted) {
         (Some(secret), true) => secret,
         (None, true) => bail!("there is no secret for the service\n  fix: set {SECRET} in the environment"),
@@ -114,13 +128,6 @@ fn credential(flags: &Openapi, secret: Option<String>) -> anyhow::Result<Credent
         bail!(
             "{SECRET} has a line break or another sign in it that no header can hold\n  \
              fix: set it to the secret alone"
-        );
-    }
-    let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
-    if (flags.bearer || flags.basic.is_some()) && passes("authorization") {
-        bail!(
-            "--pass-header Authorization and a credential of our own are two answers to one question\n  \
-             fix: leave out one of them"
         );
     }
     let secret = Secret::new(secret);

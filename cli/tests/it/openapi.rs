@@ -51,6 +51,11 @@ impl Drop for Spec {
 
 /// A service that answers one request with two pets; what it was asked comes back.
 fn shop() -> (String, std::thread::JoinHandle<String>) {
+    answering(r#"[{"id":1},{"id":2}]"#)
+}
+
+/// A service that answers one request with this; what it was asked comes back.
+fn answering(body: &'static str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let base = format!("http://{}/v1", listener.local_addr().expect("bound"));
     let serving = std::thread::spawn(move || {
@@ -60,7 +65,6 @@ fn shop() -> (String, std::thread::JoinHandle<String>) {
         while !head.ends_with(b"\r\n\r\n") && socket.read(&mut byte).expect("reads") > 0 {
             head.push(byte[0]);
         }
-        let body = r#"[{"id":1},{"id":2}]"#;
         let length = body.len();
         write!(
             socket,
@@ -77,9 +81,13 @@ struct Serving(Child, Value);
 
 impl Serving {
     fn start(arguments: &[&str]) -> Serving {
+        Serving::start_with(arguments, &[("BINDPOST_UPSTREAM_SECRET", "s3cret")])
+    }
+
+    fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Serving {
         let mut child = bindpost(arguments)
             .args(["--port", "0", "--json"])
-            .env("BINDPOST_UPSTREAM_SECRET", "s3cret")
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("bindpost runs");
@@ -162,6 +170,21 @@ fn the_documents_own_server_and_the_selection_count() {
     assert!(answer.contains(r#""items":[{"id":1},{"id":2}]"#), "{answer}");
     let asked = shop.join().expect("asked");
     assert!(asked.starts_with("get /v1/pets ") && asked.contains("authorization: bearer s3cret"), "{asked}");
+}
+
+#[test]
+fn an_identity_of_entra_stands_for_a_secret() {
+    let (base, shop) = shop();
+    let (identity, tokens) = answering(r#"{"access_token":"t0ken","expires_in":"86400"}"#);
+    let spec = Spec::write("openapi-entra", Some(&base));
+    let arguments = ["openapi", spec.path(), "--entra", "https://pets.example"];
+    let serving =
+        Serving::start_with(&arguments, &[("IDENTITY_ENDPOINT", &identity), ("IDENTITY_HEADER", "hush")]);
+    let answer = serving.call("listPets", json!({}));
+    assert!(answer.contains(r#""items":[{"id":1},{"id":2}]"#), "{answer}");
+    assert!(shop.join().expect("asked").contains("authorization: bearer t0ken"));
+    let asked = tokens.join().expect("asked");
+    assert!(asked.contains("resource=https%3a%2f%2fpets.example") && asked.contains("hush"), "{asked}");
 }
 
 #[test]
