@@ -34,3 +34,8 @@ pub use upstream::{
     Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamBuilder, UpstreamError,
     UpstreamLimits,
 };
+
+/// The code in `docs/openapi.md` is compiled with the examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/openapi.md")]
+mod guide {}
