@@ -79,10 +79,14 @@ pub(crate) struct Shared {
     places: HashMap<String, usize>,
     /// The operations that were left out: nobody gets there by a value that makes another path theirs.
     left_out: Vec<(Method, PathPattern)>,
+    /// The ids of those that were left out for nothing but that they change something.
+    changing: BTreeSet<String>,
     pub(crate) scheme: String,
     pub(crate) answer_budget: usize,
     pub(crate) confirms: bool,
     pub(crate) conceals: Option<Conceal>,
+    /// Members that answers do not have.
+    pub(crate) hidden: Vec<String>,
     pub(crate) enforces_scopes: bool,
     passed: PassedHeaders,
     pub(crate) cursors: Cursors,
@@ -176,8 +180,33 @@ impl Shared {
         }
     }
 
-    /// What to say of an operation that is not there.
+    /// Leaves out members that nobody should see, at the top and of the items of lists there.
+    pub(crate) fn hide(&self, answer: &mut Value) {
+        if self.hidden.is_empty() {
+            return;
+        }
+        let hide = |value: &mut Value| {
+            if let Value::Object(members) = value {
+                members.retain(|name, _| !self.hidden.contains(name));
+            }
+        };
+        hide(answer);
+        match answer {
+            Value::Array(items) => items.iter_mut().for_each(hide),
+            Value::Object(members) => {
+                let lists = members.values_mut().filter_map(Value::as_array_mut);
+                lists.flatten().for_each(hide);
+            }
+            _ => {}
+        }
+    }
+
+    /// What to say of an operation that is not there. One that is denied is as unknown as any other.
     pub(crate) fn unknown_operation(&self, name: &str) -> ToolError {
+        if self.changing.contains(name) {
+            let name = text::shown(name);
+            return ToolError::new(format!("{name} changes the service, and this server only reads"));
+        }
         let known: Vec<&str> = self.offered.iter().map(Offered::shown_id).collect();
         let name: String = name.chars().take(100).collect();
         let name = name.as_str();

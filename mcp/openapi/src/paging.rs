@@ -68,10 +68,23 @@ pub(crate) fn is_list(document: &Document, operation: &Operation) -> bool {
     };
     let mut arrays = properties.iter().filter(|(_, schema)| is_of_type(document, schema, "array"));
     match (arrays.next(), arrays.next()) {
-        (Some(_), None) => true,
+        // One thing that is named by its path may have a list of something, and is none.
+        (Some((name, _)), None) => USUAL.contains(&name.as_str()) || !names_one(&operation.path),
         (Some(_), Some(_)) => USUAL.iter().any(|name| properties.contains_key(*name)),
         (None, _) => false,
     }
+}
+
+/// Whether a path ends with the name of something.
+fn names_one(path: &str) -> bool {
+    path.trim_end_matches('/').rsplit('/').next().is_some_and(|last| last.contains('{'))
+}
+
+/// Whether the success of an operation is JSON that may have a list somewhere.
+pub(crate) fn may_be_cut(document: &Document, operation: &Operation) -> bool {
+    let Some(success) = operation.success().filter(|success| success.is_json()) else { return false };
+    let is = |kind: &str| success.schema.as_ref().is_some_and(|schema| is_of_type(document, schema, kind));
+    !["string", "number", "integer", "boolean"].into_iter().any(is)
 }
 
 /// Whether a parameter says where in a list an answer begins.

@@ -36,11 +36,7 @@ pub(crate) fn result(
     }
     let answer = match Answer::read(headers, body, expected(offered, status)) {
         Ok(answer) => answer,
-        Err(message) => {
-            let failure =
-                Failure { kind: FailureKind::ServerError, message, ..Failure::of(status, headers, &[]) };
-            return failure.into_result();
-        }
+        Err(message) => return Failure::unreadable(message, status, headers).into_result(),
     };
     let too_large = |bytes: usize, beyond: Option<String>| {
         let message = format!(
@@ -63,6 +59,7 @@ pub(crate) fn result(
                 bare => json!({"value": bare}),
             };
             let link = next_page(shared, offered, sent, &mut value, incoming);
+            shared.hide(&mut value);
             let seal = |next: &Next| shared.cursors.seal(&offered.operation.id, caller, next);
             let by = Cut {
                 budget: shared.answer_budget,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::bridge::offered::Offered;
 use crate::bridge::{Bridge, text};
 use crate::operation::Place;
-use crate::reply::{self, Answer, Failure};
+use crate::reply::{self, Answer, Failure, FailureKind};
 
 /// How many names a completion gives.
 const MOST_NAMES: usize = 100;
@@ -160,26 +160,34 @@ async fn read(
 ) -> Result<ResourceContents, ToolError> {
     let shared = bridge.shared();
     let uri = parts.context.uri().unwrap_or_default();
-    let offered = shared.offered.get(at).ok_or_else(|| ToolError::new("this resource is gone"))?;
-    let incoming = shared.read(offered, arguments, &parts.context).await?;
+    let unknown = || ToolError::from(ProtocolError::UnknownResource(uri.to_owned()));
+    let offered = shared.offered.get(at).ok_or_else(unknown)?;
+    let incoming = match shared.read(offered, arguments, &parts.context).await {
+        Ok(incoming) => incoming,
+        // Nothing was sent: there is nothing of that name, or nothing that is served.
+        Err(failure) if failure.kind == FailureKind::InvalidRequest => return Err(unknown()),
+        Err(failure) => return Err(failure.into_refusal().into()),
+    };
     let (status, headers, body) = (incoming.status, &incoming.headers, &incoming.body);
     if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
-        return Err(ProtocolError::UnknownResource(uri.to_owned()).into());
+        return Err(unknown());
     }
     if !status.is_success() {
-        return Err(Failure::of(status, headers, body).into());
+        return Err(Failure::of(status, headers, body).into_refusal().into());
     }
     let answer = Answer::read(headers, body, reply::expected(offered, status));
-    let contents = match answer.map_err(ToolError::new)? {
+    let answer = answer.map_err(|message| Failure::unreadable(message, status, headers).into_refusal())?;
+    let contents = match answer {
         Answer::Empty => ResourceContents::text(uri, ""),
         Answer::Json(mut value) => {
-            let text = match shared.conceals {
-                Some(_) => {
+            let text = match shared.conceals.is_some() || !shared.hidden.is_empty() {
+                true => {
                     shared.conceal(offered, &mut value);
+                    shared.hide(&mut value);
                     value.to_string()
                 }
                 // As answered: the service's own way to write it.
-                None => {
+                false => {
                     String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).into_owned()
                 }
             };

@@ -43,7 +43,10 @@ pub(crate) fn definitions(offered: &[Offered]) -> Vec<Tool> {
     vec![
         tool(
             FIND,
-            format!("Finds operations of the service by words; there are {}. Start here.", offered.len()),
+            match offered.len() {
+                1 => "Finds operations of the service by words; there is 1. Start here.".to_owned(),
+                count => format!("Finds operations of the service by words; there are {count}. Start here."),
+            },
             json!({"type": "object", "properties": {
                 "query": {"type": "string", "description": "Words of the name, path or summary"},
                 "tag": {"type": "string"},

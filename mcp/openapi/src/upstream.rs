@@ -6,6 +6,7 @@
 mod address;
 mod credential;
 mod failure;
+mod mask;
 mod retry;
 
 use std::time::Duration;
@@ -243,18 +244,30 @@ impl Upstream {
     /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
     async fn send_signed(&self, request: &Outgoing, url: &Url) -> Result<Incoming, Broken> {
         let Credential::Source(source) = &self.credential else {
-            return self.send_redirected(request, url, None).await;
+            return self.send_masked(request, url, None).await;
         };
         let first = credential::ask(source.as_ref()).await?;
-        let answer = self.send_redirected(request, url, Some(&first)).await?;
+        let answer = self.send_masked(request, url, Some(&first)).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         source.refused(&first);
         match credential::ask(source.as_ref()).await {
-            Ok(second) if second != first => self.send_redirected(request, url, Some(&second)).await,
+            Ok(second) if second != first => self.send_masked(request, url, Some(&second)).await,
             _ => Ok(answer),
         }
+    }
+
+    /// Sends a request, and takes what was sent as our credential out of the answer: some services repeat it.
+    async fn send_masked(
+        &self,
+        request: &Outgoing,
+        url: &Url,
+        authorization: Option<&Secret>,
+    ) -> Result<Incoming, Broken> {
+        let mut answer = self.send_redirected(request, url, authorization).await?;
+        mask::mask(&mut answer, &self.credential.written(authorization));
+        Ok(answer)
     }
 
     /// Sends a request and follows redirects within the origin.

@@ -1,6 +1,6 @@
 //! [`BridgeBuilder`]: what an operator says about a bridge, checked once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use bindpost_mcp_server::Hints;
@@ -40,6 +40,7 @@ pub struct BridgeBuilder {
     asks: HashMap<String, AsksIf>,
     confirms: bool,
     conceals: Option<Conceal>,
+    hidden: Vec<String>,
     enforces_scopes: bool,
     passed: Vec<String>,
 }
@@ -58,6 +59,7 @@ impl BridgeBuilder {
             asks: HashMap::new(),
             confirms: true,
             conceals: None,
+            hidden: Vec::new(),
             enforces_scopes: false,
             passed: Vec::new(),
         }
@@ -113,6 +115,13 @@ impl BridgeBuilder {
     /// Hides what is in the JSON of answers and is nobody's business, such as secrets, before anybody sees it.
     pub fn conceals(mut self, conceal: Conceal) -> BridgeBuilder {
         self.conceals = Some(conceal);
+        self
+    }
+
+    /// Leaves members of these names out of answers, and of the items of their lists: what a service says of itself,
+    /// such as its address. Links to next pages are followed first, so that these may be among them.
+    pub fn hides(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> BridgeBuilder {
+        self.hidden.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -172,9 +181,13 @@ impl BridgeBuilder {
         let count = operations.len();
         let mut names = Names::default();
         let (mut selected, mut left_out, mut places) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut changing = BTreeSet::new();
         for operation in operations {
             let hints = self.hints.get(&operation.id).copied().unwrap_or(operation.hints);
             if !self.selection.takes(operation, hints) {
+                if self.selection.takes(operation, Hints { read_only: true, ..hints }) {
+                    changing.insert(operation.id.clone());
+                }
                 left_out.push((operation.method.clone(), PathPattern::new(&operation.path)));
                 continue;
             }
@@ -195,10 +208,12 @@ impl BridgeBuilder {
             offered: selected,
             places,
             left_out,
+            changing,
             scheme: self.scheme,
             answer_budget: self.answer_budget,
             confirms: self.confirms,
             conceals: self.conceals,
+            hidden: self.hidden,
             enforces_scopes: self.enforces_scopes,
             passed,
             cursors,

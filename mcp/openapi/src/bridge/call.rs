@@ -1,6 +1,7 @@
 //! One call of an operation: who may, with what, is the user sure, and what comes back.
 
 use bindpost_mcp_protocol::CallToolResult;
+use bindpost_mcp_server::nearest::nearest;
 use bindpost_mcp_server::{Access, Context, ToolError};
 use http::Method;
 use serde_json::{Map, Value};
@@ -13,6 +14,10 @@ use crate::paging::{self, Next};
 use crate::reply::{self, Failure, FailureKind};
 use crate::request;
 use crate::upstream::{Incoming, Outgoing, UpstreamError};
+
+/// How many unknown arguments, and how many known ones instead, an error names.
+const MOST_UNKNOWN: usize = 5;
+const MOST_KNOWN: usize = 30;
 
 impl Shared {
     /// Calls an operation, whichever way it was named.
@@ -84,13 +89,17 @@ impl Shared {
         if let Some(name) = arguments.keys().find(|name| offered.fixed.contains_key(*name)) {
             return Err(Failure::invalid(format!("argument {name:?} is unknown")));
         }
+        let mut wrong = offered.unknown_in(&arguments);
         let given = Value::Object(arguments);
         if let Some(check) = offered.check(&self.document)
             && check.check(&given).is_err()
             // Services answer null for what is not set, and what they answered is handed back to be changed.
-            && let Err(wrong) = check.check(&only_set(&given))
+            && let Err(lines) = check.check(&only_set(&given))
         {
-            let text = format!("Invalid arguments for operation {:?}:\n{wrong}", operation.id);
+            wrong.push(lines);
+        }
+        if !wrong.is_empty() {
+            let text = format!("Invalid arguments for operation {:?}:\n{}", operation.id, wrong.join("\n"));
             return Err(Failure::invalid(text));
         }
         let Value::Object(given) = given else { return Err(Failure::invalid("no arguments".to_owned())) };
@@ -133,6 +142,7 @@ impl Shared {
         };
         let mut message = error.to_string();
         if matches!(error, UpstreamError::TooLarge(_)) {
+            message.push('.');
             message += &reply::narrowing(offered);
         }
         Failure { kind, message, ..Failure::default() }
@@ -147,6 +157,39 @@ impl Offered {
             Some(Value::String(cursor)) => Ok(Some(cursor)),
             Some(_) => Err(Failure::invalid(format!("`{}` must be a string", self.cursor))),
         }
+    }
+
+    /// What to say of arguments that it does not take: which one was meant, or which there are, needed ones first.
+    fn unknown_in(&self, arguments: &Map<String, Value>) -> Vec<String> {
+        let body = self.operation.body.iter().map(|body| (self.body, body.required));
+        let parameters = self.parameters().map(|parameter| (parameter.argument.as_str(), parameter.required));
+        let (needed, other): (Vec<_>, Vec<_>) = parameters.chain(body).partition(|(_, required)| *required);
+        let known: Vec<&str> = needed.iter().chain(&other).map(|(name, _)| *name).collect();
+        let mut lines = Vec::new();
+        let mut names_none = false;
+        for name in arguments.keys().filter(|name| !known.contains(&name.as_str())).take(MOST_UNKNOWN) {
+            let short: String = name.chars().take(100).collect();
+            lines.push(match nearest(name, &known) {
+                Some(meant) => format!("- {short:?} is unknown; did you mean {meant:?}?"),
+                None => {
+                    names_none = true;
+                    format!("- {short:?} is unknown")
+                }
+            });
+        }
+        if names_none && known.is_empty() {
+            lines.push("- this operation takes no arguments".to_owned());
+        } else if names_none {
+            let written = |(name, required): &(&str, bool)| match required {
+                true => format!("{name} (needed)"),
+                false => (*name).to_owned(),
+            };
+            let shown: Vec<String> = needed.iter().chain(&other).take(MOST_KNOWN).map(written).collect();
+            let rest = known.len() - shown.len();
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            lines.push(format!("- known: {}{more}", shown.join(", ")));
+        }
+        lines
     }
 }
 

@@ -33,8 +33,10 @@ pub(crate) struct Offered {
     /// The argument that takes the cursor, and the member of the answer that gives the next one.
     pub(crate) cursor: &'static str,
     pub(crate) next_cursor: &'static str,
-    /// Whether its success is a list, so that callers are told of cursors.
+    /// Whether its success is a list, so that an answer says whether there is more.
     pub(crate) is_list: bool,
+    /// Whether an answer may be cut and asked for again, so that callers are told of cursors.
+    may_be_cut: bool,
     /// Whether a parameter of its own asks for other pages, so that one page does not say that there is no more.
     pub(crate) pages: bool,
     pub(crate) path: PathPattern,
@@ -70,6 +72,7 @@ impl Offered {
             }
         }
         let is_list = hints.read_only && paging::is_list(document, &operation);
+        let may_be_cut = is_list || hints.read_only && paging::may_be_cut(document, &operation);
         let pages = operation.parameters.iter().any(paging::is_place);
         let path = PathPattern::new(&operation.path);
         Offered {
@@ -83,6 +86,7 @@ impl Offered {
             cursor,
             next_cursor,
             is_list,
+            may_be_cut,
             pages,
             path,
             check: OnceLock::new(),
@@ -143,8 +147,9 @@ impl Offered {
                 required.push(self.body);
             }
         }
-        if self.is_list {
-            let description = format!("{} of the answer before", self.next_cursor);
+        if self.may_be_cut {
+            let of = if self.is_list { "the answer before" } else { "a cut answer" };
+            let description = format!("{} of {of}", self.next_cursor);
             let cursor = json!({"type": "string", "description": description});
             properties.insert(self.cursor.to_owned(), cursor);
         }
@@ -191,12 +196,12 @@ impl Offered {
         Some(as_object(whole))
     }
 
-    /// What arguments are checked against: the whole schema, compiled by the first call.
+    /// What the values of arguments are checked against: the whole schema, compiled by the first call. Names are
+    /// checked apart from it.
     pub(crate) fn check(&self, document: &Document) -> Option<&Schema> {
         self.check
             .get_or_init(|| {
-                let mut schema = document.whole(&self.input(), Purpose::Input);
-                schema["additionalProperties"] = json!(false);
+                let schema = document.whole(&self.input(), Purpose::Input);
                 match Schema::compile(&schema) {
                     Ok(check) => Some(check),
                     Err(error) => {

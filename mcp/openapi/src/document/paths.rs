@@ -81,11 +81,17 @@ pub(super) fn operations(
     let mut operations = Vec::new();
     let mut seen = HashSet::new();
     for (path, keys) in order {
-        // A path that YAML has twice is there once, as the last says it.
-        if !path.starts_with('/') || !seen.insert(path.clone()) {
+        let spot = Spot { file: root, pointer: vec!["paths".to_owned(), path.clone()] };
+        if !path.starts_with('/') {
+            if !path.starts_with("x-") {
+                schemas.warn(&spot, "the path is left out, as it does not begin with `/`");
+            }
             continue;
         }
-        let spot = Spot { file: root, pointer: vec!["paths".to_owned(), path.clone()] };
+        // A path that YAML has twice is there once, as the last says it.
+        if !seen.insert(path.clone()) {
+            continue;
+        }
         let own_keys: Vec<String> = keys;
         let item = match At::resolve(schemas, spot.clone()) {
             Ok(item) => item,

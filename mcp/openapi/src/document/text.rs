@@ -9,6 +9,9 @@ use crate::document::DocumentError;
 
 /// The deepest nesting that is read. Everything after this may recurse over a value.
 pub(super) const MAX_DEPTH: usize = 128;
+/// What the deepest YAML needs, without optimisation, several times over.
+const YAML_STACK: usize = 16 << 20;
+const TOO_DEEP: &str = "nested deeper than";
 
 /// What a text says.
 pub(super) struct Parsed {
@@ -21,6 +24,19 @@ pub(super) struct Parsed {
 pub(super) fn parse(text: &str, name: &str) -> Result<Parsed, DocumentError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) { parse_json(text, name) } else { parse_yaml(text, name) }
+}
+
+/// Whether a parser gave up for the depth: by our limit, or by its own, which is the same.
+fn is_too_deep(error: &str) -> bool {
+    [TOO_DEEP, "recursion limit exceeded", "budget breached: Depth"].iter().any(|said| error.contains(said))
+}
+
+fn too_deep(place: String) -> DocumentError {
+    DocumentError::invalid(
+        place,
+        format!("this is {TOO_DEEP} {MAX_DEPTH} levels, and is not read"),
+        "give what is inside a definition of its own, and refer to it by `$ref`",
+    )
 }
 
 fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
@@ -37,8 +53,12 @@ fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
             if is_yaml && let Ok(parsed) = parse_yaml(text, name) {
                 return Ok(parsed);
             }
+            let place = format!("{name}:{}:{}", error.line(), error.column());
+            if is_too_deep(&error.to_string()) {
+                return Err(too_deep(place));
+            }
             Err(DocumentError::invalid(
-                format!("{name}:{}:{}", error.line(), error.column()),
+                place,
                 format!("this is not valid JSON: {error}"),
                 "correct the file at that line and column",
             ))
@@ -46,7 +66,23 @@ fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
     }
 }
 
+/// Parses on a stack of its own: a hundred nested blocks take more than threads of a runtime have.
 fn parse_yaml(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(YAML_STACK);
+        let parsed = thread.spawn_scoped(scope, || parse_yaml_here(text, name)).map(|thread| thread.join());
+        match parsed {
+            Ok(Ok(parsed)) => parsed,
+            _ => Err(DocumentError::invalid(
+                name.to_owned(),
+                "there is no thread to parse it on".to_owned(),
+                "give the program more memory, or write the document as JSON",
+            )),
+        }
+    })
+}
+
+fn parse_yaml_here(text: &str, name: &str) -> Result<Parsed, DocumentError> {
     // A file is at most 64 MiB; what its aliases expand to is bounded apart from it.
     let budget = serde_saphyr::budget! {
         max_events: 24_000_000,
@@ -75,6 +111,9 @@ fn parse_yaml(text: &str, name: &str) -> Result<Parsed, DocumentError> {
                 Some(location) => format!("{name}:{}:{}", location.line(), location.column()),
                 None => name.to_owned(),
             };
+            if is_too_deep(&error.to_string()) {
+                return Err(too_deep(place));
+            }
             Err(DocumentError::invalid(
                 place,
                 format!("this is not valid YAML, or too much of it: {error}"),
@@ -110,7 +149,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
 impl Node<'_> {
     fn child<E: serde::de::Error>(&mut self, role: Role) -> Result<Node<'_>, E> {
         if self.depth >= MAX_DEPTH {
-            return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(E::custom(format_args!("{TOO_DEEP} {MAX_DEPTH} levels")));
         }
         Ok(Node { depth: self.depth + 1, role, order: self.order })
     }

@@ -31,6 +31,14 @@ impl Answer {
         }
         let media = media_type(headers);
         let declares_json = is_json(&media);
+        if (declares_json || expected == Expected::Json) && (media.contains("html") || looks_like_html(body))
+        {
+            let page = page_text(&decode(headers, body));
+            return Err(format!(
+                "The service answered with HTML, a web page, instead of JSON: {page:?}. Perhaps the base address or \
+                 the credential is wrong."
+            ));
+        }
         let is_vague = media.is_empty() || media == "application/octet-stream" || media == "text/plain";
         if declares_json || (expected == Expected::Json && is_vague) {
             match serde_json::from_slice(body) {
@@ -48,13 +56,6 @@ impl Answer {
         if !is_text {
             let media = if media.is_empty() { "application/octet-stream".to_owned() } else { media };
             return Ok(Answer::Binary { bytes: body.to_vec(), media });
-        }
-        if media.contains("html") && expected == Expected::Json {
-            return Err(format!(
-                "The service answered with a web page instead of JSON; perhaps the base address or the credential is \
-                 wrong. It says: {}",
-                page_text(&decode(headers, body))
-            ));
         }
         let media = if media.is_empty() { "text/plain".to_owned() } else { media };
         Ok(Answer::Text { text: decode(headers, body), media })
@@ -98,6 +99,14 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
         true => body.iter().map(|byte| char::from(*byte)).collect(),
         false => String::from_utf8_lossy(body).into_owned(),
     }
+}
+
+/// Whether a body begins as web pages do, whatever it says of itself.
+fn looks_like_html(body: &[u8]) -> bool {
+    let body = body.trim_ascii_start();
+    let begins =
+        |with: &str| body.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with.as_bytes()));
+    ["<!doctype html", "<html", "<head", "<title", "<body"].into_iter().any(begins)
 }
 
 /// What a web page says: its title, or else its text.

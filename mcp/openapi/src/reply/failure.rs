@@ -1,7 +1,8 @@
 //! Failures as a model reads them: what kind, what the service says, whom to tell, when to try again.
 
-use bindpost_mcp_protocol::CallToolResult;
-use bindpost_mcp_server::ToolError;
+use bindpost_mcp_protocol::jsonrpc::INTERNAL_ERROR;
+use bindpost_mcp_protocol::{CallToolResult, ErrorObject};
+use bindpost_mcp_server::ProtocolError;
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -122,28 +123,37 @@ impl Failure {
         }
     }
 
-    fn text(&self) -> String {
+    /// An answer that went well, by its status, and cannot be read.
+    pub(crate) fn unreadable(message: String, status: StatusCode, headers: &HeaderMap) -> Failure {
+        Failure { kind: FailureKind::ServerError, message, ..Failure::of(status, headers, &[]) }
+    }
+
+    /// All of it; without the message if that is told apart.
+    fn told(&self, message: Option<String>) -> Value {
         without_nulls([
             ("error", json!(self.kind)),
             ("status", self.status.into()),
             ("code", self.code.clone().into()),
-            ("message", sentences(&self.message, LONGEST).into()),
+            ("message", message.into()),
             ("requestId", self.request_id.clone().into()),
             ("retryAfter", self.retry_after.into()),
             ("nextCursor", self.next_cursor.clone().into()),
         ])
-        .to_string()
+    }
+
+    /// As the answer to a request that is no call: the message in words, the rest as data.
+    pub(crate) fn into_refusal(self) -> ProtocolError {
+        let error = ErrorObject::new(INTERNAL_ERROR, sentences(&self.message, LONGEST));
+        ProtocolError::Other(error.with_data(self.told(None)))
+    }
+
+    fn text(&self) -> String {
+        self.told(Some(sentences(&self.message, LONGEST))).to_string()
     }
 
     /// As the result of a tool.
     pub(crate) fn into_result(self) -> CallToolResult {
         CallToolResult::error(self.text())
-    }
-}
-
-impl From<Failure> for ToolError {
-    fn from(failure: Failure) -> ToolError {
-        ToolError::new(failure.text())
     }
 }
 

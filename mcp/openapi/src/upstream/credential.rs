@@ -104,6 +104,25 @@ impl Credential {
         headers.insert(name, value);
         Ok(url)
     }
+
+    /// What of it a service could repeat, without the words around it.
+    pub(super) fn written(&self, authorization: Option<&Secret>) -> Vec<String> {
+        match self {
+            Credential::None => Vec::new(),
+            Credential::Header(_, secret) | Credential::Query(_, secret) | Credential::Bearer(secret) => {
+                vec![secret.reveal().trim_end().to_owned()]
+            }
+            Credential::Basic(user, secret) => {
+                let pair = STANDARD.encode(format!("{user}:{}", secret.reveal()));
+                vec![secret.reveal().to_owned(), pair]
+            }
+            Credential::Source(_) => {
+                let text = authorization.map(Secret::reveal).unwrap_or_default().trim();
+                // `Bearer` and the like are no secret.
+                vec![text.split_once(' ').map_or(text, |(_, token)| token.trim()).to_owned()]
+            }
+        }
+    }
 }
 
 #[cfg(test)]

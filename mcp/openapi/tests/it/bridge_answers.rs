@@ -66,8 +66,9 @@ async fn what_is_not_json_stays_what_it_is() {
 async fn an_answer_that_is_not_what_it_says_is_told() {
     for (media, body, says) in [
         ("application/json", "{\"a\":", "not (EOF while parsing"),
-        ("application/json", "<html><b>login</b></html>", "It begins: login"),
-        ("text/html", "<title>Sign in</title>", "web page instead of JSON"),
+        ("application/json", "<html><b>login</b></html>", "HTML, a web page, instead of JSON: \\\"login\\\""),
+        ("text/html", "<title>Sign in</title>", "HTML, a web page, instead of JSON: \\\"Sign in\\\""),
+        ("text/plain", "<!DOCTYPE html><title>Sign in</title>", "instead of JSON: \\\"Sign in\\\""),
     ] {
         let result = result_of(reply(200, media, body), "getStatus").await;
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -139,4 +140,37 @@ async fn a_number_in_plain_text_is_a_value() {
     let listed = client.request("tools/list", json!({})).await.unwrap();
     let schemas = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["outputSchema"]);
     assert!(schemas.into_iter().all(|schema| schema["properties"]["value"].is_object()), "{listed}");
+}
+
+#[tokio::test]
+async fn members_that_are_hidden_are_in_no_answer_and_their_links_lead_on() {
+    let shop = Shop::open(|seen| {
+        let pet = json!({"id": 1, "@context": "http://inside/p", "deep": {"@context": "kept"}});
+        let mut page = json!({"value": [pet], "@context": "http://inside"});
+        if !seen.path.contains("page=2") {
+            page["@odata.nextLink"] = json!("/v1/pets?page=2");
+        }
+        crate::bridge_pets::answer(page)
+    })
+    .await;
+    let hides = ["@context", "@odata.nextLink"];
+    let mut client = connect(&shop.bridge(document()).hides(hides).build().unwrap()).await;
+    let first = call(&mut client, "listPets", json!({})).await["structuredContent"].clone();
+    assert_eq!(first["value"], json!([{"id": 1, "deep": {"@context": "kept"}}]));
+    assert!(first.get("@context").is_none() && first.get("@odata.nextLink").is_none(), "{first}");
+    call(&mut client, "listPets", json!({"cursor": first["nextCursor"]})).await;
+    assert_eq!(shop.paths(), ["GET /v1/pets", "GET /v1/pets?page=2"]);
+    let read = client.request("resources/read", json!({"uri": "openapi:///pets"})).await.unwrap();
+    assert!(!read.to_string().contains("inside"), "{read}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_for_us_is_told_in_whole_sentences() {
+    use bindpost_mcp_openapi::{Bridge, Credential, Upstream, UpstreamLimits};
+    let shop = Shop::saying(json!({"text": "x".repeat(3000)})).await;
+    let limits = UpstreamLimits { body: 1000, ..UpstreamLimits::default() };
+    let upstream = Upstream::new(&shop.base, Credential::None, limits).unwrap();
+    let mut client = connect(&Bridge::builder(document(), upstream).build().unwrap()).await;
+    let said = crate::bridge_pets::failing(&mut client, "getStatus", json!({})).await;
+    assert!(said["message"].as_str().unwrap().contains("ask for less. The operation has no"), "{said}");
 }

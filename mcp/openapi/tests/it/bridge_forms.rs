@@ -229,3 +229,24 @@ async fn a_large_schema_is_described_in_short_with_the_names_of_its_parts() {
     let described = call(&mut client, "describeOperation", json!({"operation": "createPet"})).await;
     assert!(described["structuredContent"]["definitions"].is_array(), "definitions are named");
 }
+
+#[tokio::test]
+async fn an_unknown_argument_is_answered_with_whole_names_and_the_needed_ones_first() {
+    let shop = Shop::saying(json!({})).await;
+    let mut document = document();
+    let text = json!({"type": "string"});
+    let place = bindpost_mcp_openapi::Place::Query;
+    for operation in document.operations.iter_mut().filter(|operation| operation.id == "listPets") {
+        let many = (0..60).map(|n| format!("aVeryLongNameOfAParameter{n}"));
+        operation.parameters =
+            many.map(|name| crate::bridge_pets::parameter(&name, place, false, text.clone())).collect();
+        let needed = crate::bridge_pets::parameter("zConfiguration", place, true, text.clone());
+        operation.parameters.push(needed);
+    }
+    let mut client = connect(&shop.bridge(document).build().unwrap()).await;
+    let said = failing(&mut client, "listPets", json!({"colour": "red"})).await;
+    let said = said["message"].as_str().unwrap();
+    assert!(said.contains("\"colour\" is unknown\n- known: zConfiguration (needed), aVery"), "{said}");
+    let names = said.split("known: ").nth(1).unwrap().lines().next().unwrap();
+    assert!(names.split(", ").skip(1).all(|name| name.starts_with("aVeryLongNameOfAParameter")), "{names}");
+}

@@ -187,3 +187,39 @@ async fn a_page_that_was_asked_for_does_not_say_that_it_is_the_last() {
         assert_eq!(told["structuredContent"]["hasMore"].as_bool(), says, "{name}");
     }
 }
+
+#[tokio::test]
+async fn whatever_may_be_cut_takes_a_cursor_and_one_thing_says_nothing_of_more() {
+    let shop = Shop::open(|seen| {
+        let count = if seen.path.contains("status") { 100 } else { 1 };
+        answer(json!({"open": true, "log": pets(0, count)}))
+    })
+    .await;
+    let mut document = document();
+    for operation in &mut document.operations {
+        if operation.id == "getPet" {
+            operation.responses[0].schema =
+                Some(json!({"type": "object", "properties": {"log": {"type": "array"}}}));
+        }
+    }
+    let bare = crate::bridge_pets::operation;
+    document.operations.push(bare("count", http::Method::GET, "/count", json!({"type": "integer"})));
+    document.operations.push(bare("any", http::Method::GET, "/any", json!({})));
+    let mut client = connect(&shop.bridge(document).answer_budget(2000).build().unwrap()).await;
+    let listed = client.request("tools/list", json!({})).await.unwrap();
+    let takes = |tool: &&Value| tool["inputSchema"]["properties"]["cursor"].is_object();
+    let names: Vec<&str> = listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(takes)
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["listPets", "getPet", "getSecret", "getStatus", "any"]);
+    let one = call(&mut client, "getPet", json!({"petId": "1"})).await["structuredContent"].clone();
+    assert!(one.get("hasMore").is_none(), "{one}");
+    let cut = call(&mut client, "getStatus", json!({})).await["structuredContent"].clone();
+    assert_eq!(cut["hasMore"], true, "{cut}");
+    let rest = call(&mut client, "getStatus", json!({"cursor": cut["nextCursor"]})).await;
+    assert!(rest["structuredContent"]["log"][0]["id"].as_u64().unwrap() > 0, "{rest}");
+}

@@ -90,7 +90,8 @@ async fn a_denied_operation_is_out_of_reach_in_every_way() {
         };
         assert!(by_value["message"].as_str().unwrap().contains("another operation"), "{by_value}");
         for uri in ["openapi:///pets/secret", "openapi-schema://Secret", "openapi-schema://getSecret"] {
-            assert!(client.request("resources/read", json!({"uri": uri})).await.is_err(), "{uri}");
+            let refused = client.request("resources/read", json!({"uri": uri})).await.unwrap_err();
+            assert_eq!((refused.code, refused.message), (-32002, format!("resource not found: {uri}")));
         }
         let listed = client.request("resources/list", json!({})).await.unwrap();
         let templates = client.request("resources/templates/list", json!({})).await.unwrap();
@@ -139,4 +140,23 @@ async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
     assert_eq!(shop.paths(), Vec::<String>::new());
     call(&mut client, "getPet", json!({"petId": "secrets/secret"})).await;
     assert_eq!(shop.paths(), ["GET /v1/pets/secrets%2Fsecret"]);
+}
+
+#[tokio::test]
+async fn what_is_left_out_because_it_changes_something_is_told_and_what_is_denied_is_not() {
+    let shop = Shop::saying(json!({})).await;
+    let selection = Selection::all().deny("createPet").read_only();
+    let bridge = shop.bridge(document()).select(selection).list_budget(100).build().unwrap();
+    let mut client = connect(&bridge).await;
+    for tool in ["describeOperation", "callOperation"] {
+        for (name, says) in [
+            ("deletePet", "deletePet changes the service, and this server only reads"),
+            ("createPet", "there is no operation \"createPet\""),
+            ("paintPet", "there is no operation \"paintPet\""),
+        ] {
+            let said = failing(&mut client, tool, json!({"operation": name})).await;
+            assert!(said["message"].as_str().unwrap().starts_with(says), "{said}");
+        }
+    }
+    assert!(shop.seen().is_empty());
 }

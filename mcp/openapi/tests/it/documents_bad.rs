@@ -158,9 +158,13 @@ fn depth_is_bounded() {
     let deep = |levels: usize| format!("{}{{}}{}", "{\"items\":".repeat(levels), "}".repeat(levels));
     let text = answering(&json!("HERE")).replace("\"HERE\"", &deep(5_000));
     let error = refused(&text, "deep.json");
-    assert!(error.contains("deep.json:1:"), "{error}");
+    assert!(error.contains("deep.json:1:") && error.contains("this is nested deeper than 128"), "{error}");
     let yaml = format!("openapi: 3.0.0\na: {}{}\n", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(Document::parse(&yaml, "deep.yaml").is_err());
+    let error = refused(&yaml, "deep.yaml");
+    assert!(error.contains("this is nested deeper than 128"), "{error}");
+    let block: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let error = refused(&format!("openapi: 3.0.0\n{block}"), "deep.yaml");
+    assert!(error.contains("this is nested deeper than 128"), "{error}");
     // As deep as can be is fine.
     let text = answering(&json!("HERE")).replace("\"HERE\"", &deep(100));
     compile_all(&Document::parse(&text, "deep.json").expect("a good document"));
@@ -258,4 +262,15 @@ fn nonsense_in_schemas_is_tolerated() {
     assert_eq!(document.operations.len(), 2, "{:?}", document.operations);
     compile(&document.whole(&json!(false), Purpose::Input), "false");
     compile(&document.whole(&json!({"$ref": "#/$defs/none"}), Purpose::Input), "none");
+}
+
+#[test]
+fn a_path_that_is_none_is_left_out_with_a_warning() {
+    let paths = json!({"@evil.com/": {"get": {}}, "x-note": {}, "/a": {"get": {"responses": {}}}});
+    let text =
+        json!({"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": paths}).to_string();
+    let document = Document::parse(&text, "a.json").expect("a good document");
+    assert_eq!(document.operations.len(), 1);
+    let [warning] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
+    assert!(warning.contains("@evil.com") && warning.contains("does not begin with `/`"), "{warning}");
 }

@@ -311,3 +311,45 @@ fn links_are_followed_below_the_base_address_only() {
         assert_eq!(follow(link), None, "{link}");
     }
 }
+
+#[tokio::test]
+async fn a_credential_that_a_service_repeats_is_masked() {
+    let service = Service::start(|seen, _| {
+        let sent = |name: &str| seen.header(name).unwrap_or_default().to_owned();
+        let body = format!("{} {} {} hush&more 12345", seen.target, sent("api-key"), sent("authorization"));
+        answer(if seen.target.contains("bad") { 500 } else { 200 }, &[("x-request-id", &body)], body.clone())
+    })
+    .await;
+    let secret = || Secret::new("hush&more");
+    let kinds = [
+        Credential::Header(HeaderName::from_static("api-key"), secret()),
+        Credential::Query("key".into(), secret()),
+        Credential::Bearer(secret()),
+        Credential::Basic("me".into(), secret()),
+        Credential::Source(Arc::new(Given)),
+    ];
+    for credential in kinds {
+        let upstream = service.upstream_as(credential);
+        for path in ["/a", "/bad"] {
+            let answer = upstream.send(get(path)).await.unwrap();
+            let id = answer.headers["x-request-id"].to_str().unwrap().to_owned();
+            let said = format!("{} {id}", String::from_utf8_lossy(&answer.body));
+            assert!(said.contains("(secret)") && said.contains("12345"), "{said}");
+            assert!(!said.contains("hush") && !said.contains("bWU6aHVzaCZtb3Jl"), "{said}");
+        }
+    }
+    // What is short is a word, and means something else.
+    let answer = service.upstream_as(Credential::Bearer(Secret::new("12345"))).send(get("/a")).await.unwrap();
+    assert!(answer.body.ends_with(b"hush&more 12345"));
+}
+
+#[derive(Debug)]
+struct Given;
+
+impl CredentialSource for Given {
+    fn authorization(&self) -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send + '_>> {
+        Box::pin(async { Ok(Secret::new("Bearer hush&more")) })
+    }
+
+    fn refused(&self, _: &Secret) {}
+}
