@@ -150,6 +150,10 @@ export async function checkDefinitions(peer) {
         all.items.every((item) => item['@odata.etag']),
         'one has no ETag',
       );
+      const whole = await peer.call(`list${kind.plural}`, { select: '*' });
+      assert(JSON.stringify(whole.items).length >= JSON.stringify(all.items).length, 'a list in short is longer');
+      const told = await peer.refused('invalid_request', `list${kind.plural}`, { select: 'nam' });
+      assert.match(told.fix, /name/);
       await peer.refused('invalid_request', `list${kind.plural}`, { cursor: 'bm90LW91cnM' });
     });
   }

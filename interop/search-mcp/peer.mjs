@@ -1,7 +1,6 @@
 // A connected client, with the few ways in which the tour calls tools.
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { check, skip } from './report.mjs';
 
 export class Peer {
   /** The names of the tools that were called. */
@@ -92,16 +91,4 @@ export class Peer {
     } while (cursor);
     return pages;
   }
-}
-
-/** A check of something that is known to be wrong: it is skipped with the reason until it works. */
-export async function checkKnown(name, why, body) {
-  let error;
-  try {
-    await body();
-  } catch (caught) {
-    error = caught;
-  }
-  if (error) skip(name, `${why} (${String(error.message).replace(/\s+/g, ' ').slice(0, 80)})`);
-  else await check(name, async () => {});
 }

@@ -42,8 +42,12 @@ export async function checkReadOnly(program, folder, modern) {
   await check('read-only still searches, and says so in prompts', async () => {
     const found = await peer.call('searchDocuments', { indexName: 'trails', search: 'lantern', select: 'id' });
     assert.equal(found.items[0].id, 't01');
-    const { messages } = await peer.client.getPrompt({ name: 'fix_indexer', arguments: { indexerName: 'x' } });
+    const given = { sample: '{}', needs: 'search' };
+    const { messages } = await peer.client.getPrompt({ name: 'design_index', arguments: given });
     assert.match(messages[0].content.text, /read-only/);
+    // What is only changes is not offered.
+    const { prompts } = await peer.client.listPrompts();
+    assert.equal(prompts.length, 4);
   });
   await peer.client.close();
   server.stop();

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::indexer_runs::run_to_its_end;
 use crate::indexer_runs::status::Status;
 use crate::shared::Shared;
-use crate::tool::{Outline, READS, object};
+use crate::tool::{Outline, READS, counted, object};
 
 /// As many keys as one call to retry them names.
 const MOST_RETRIED: usize = 100;
@@ -83,8 +83,13 @@ async fn diagnose(shared: Arc<Shared>, context: Context, arguments: Arguments) -
     let broken = findings.iter().filter(|finding| finding.is_error()).count();
     let summary = match (findings.len(), broken) {
         (0, _) => "Nothing is wrong with it.".to_owned(),
-        (all, 0) => format!("It works; {all} things are worth knowing."),
-        (_, broken) => format!("{broken} things keep it from working as it should."),
+        (all, 0) => {
+            format!("It works; {} worth knowing.", counted(all as u64, "thing is", "things are"))
+        }
+        (_, broken) => {
+            let things = counted(broken as u64, "thing keeps", "things keep");
+            format!("{things} it from working as it should.")
+        }
     };
     let mut told = object(json!({
         "indexerName": name,

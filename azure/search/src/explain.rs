@@ -18,7 +18,7 @@ use self::variants::{Ran, Variant};
 use crate::failure::{Failure, Kind};
 use crate::reading::{Index, Reader};
 use crate::shared::Shared;
-use crate::tool::{Outline, READS};
+use crate::tool::{Outline, READS, counted};
 
 /// The tool.
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
@@ -99,7 +99,8 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
         return Err(failure.into());
     }
     let terms = terms::read(&question).await?;
-    reasons.extend(compared(&ran));
+    let without_filter = variants::without_filter(&question, &ran).await;
+    reasons.extend(compared(&ran, without_filter));
     reasons.extend(terms.reasons());
     // Half for the hits, a quarter for their ranks; the rest is short.
     let room = shared.answer_bytes / 2 / ran.len().max(1);
@@ -151,10 +152,14 @@ fn side_by_side(ran: &[Ran]) -> Vec<Value> {
 }
 
 /// What the counts of the variants say.
-fn compared(ran: &[Ran]) -> Vec<String> {
+fn compared(ran: &[Ran], without_filter: Option<u64>) -> Vec<String> {
     let count = |name: &str| ran.iter().find(|ran| ran.variant.name == name).and_then(|ran| ran.count);
     let mut reasons = Vec::new();
     match (count(Variant::ANY), count(Variant::ALL)) {
+        (Some(0), _) if without_filter.is_some_and(|count| count > 0) => reasons.push(format!(
+            "No document that passes the filter has any of the words; without the filter {}.",
+            counted(without_filter.unwrap_or_default(), "document has one", "documents have one")
+        )),
         (Some(0), _) => reasons.push("No document has any of the words.".to_owned()),
         (Some(any), Some(0)) => {
             reasons.push(format!(
@@ -168,7 +173,14 @@ fn compared(ran: &[Ran]) -> Vec<String> {
     }
     for ran in ran {
         if let Some(failure) = &ran.failure {
-            reasons.push(format!("{} was refused: {}", ran.variant.name, first_line(&failure.message)));
+            let name = &ran.variant.name;
+            // What a service does not do at all is no mistake of the caller.
+            reasons.push(match failure.code.as_deref() {
+                Some("NotSupportedByEmbeddedService") => {
+                    format!("{name}: the embedded service cannot do this. {}", first_line(&failure.message))
+                }
+                _ => format!("{name} was refused: {}", first_line(&failure.message)),
+            });
         }
     }
     reasons

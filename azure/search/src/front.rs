@@ -20,20 +20,21 @@ use bindpost_mcp_server::Entry;
 
 use crate::shared::Shared;
 
+pub(crate) use analysis::entries as analysis;
 pub(crate) use batch::deletions;
-pub(crate) use definitions::{name_of, read, read_list};
+pub(crate) use definitions::{entries as definitions, name_of, read, read_list};
 pub(crate) use kinds::{DefinitionKind, KINDS};
+pub(crate) use known::Known;
 pub(crate) use secrets::hide_secrets;
 
-use known::Known;
+/// `searchDocuments`.
+pub(crate) fn searching(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+    search::entries(shared, known)
+}
 
-/// The tools of this module.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let known = Arc::new(Known::default());
-    let mut entries = definitions::entries(shared);
-    entries.extend(analysis::entries(shared));
-    entries.extend(search::entries(shared, &known));
-    entries.extend(lookup::entries(shared, &known));
+/// What else reads and writes documents.
+pub(crate) fn documents(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+    let mut entries = lookup::entries(shared, known);
     entries.extend(batch::entries(shared));
     entries.extend(retrieval::entries(shared));
     entries

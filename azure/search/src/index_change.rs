@@ -33,8 +33,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         "clientRequestId": {"type": "string"}
     });
     if !read_only {
-        properties["apply"] =
-            json!({"type": "boolean", "default": false, "description": "do it; the user is asked"});
+        properties["apply"] = json!({"type": "boolean", "default": false, "description": "do it; asks first if the client can ask"});
         properties["keepOld"] = json!({"type": "boolean", "default": true, "description": "false: delete the old index after a rebuild"});
     }
     let hints = if read_only { READS } else { Hints { idempotent: false, ..DESTROYS } };

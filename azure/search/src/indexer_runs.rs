@@ -27,10 +27,11 @@ const HISTORY: usize = 3;
 
 /// Both tools; the one that changes something only where changes are allowed.
 pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let mut entries = vec![status_tool(shared).into()];
+    let mut entries = Vec::new();
     if !shared.read_only {
         entries.push(run_tool(shared).into());
     }
+    entries.push(status_tool(shared).into());
     entries
 }
 
@@ -41,7 +42,7 @@ fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
         "indexerName": {"type": "string", "minLength": 1},
         "wait": {"type": "boolean", "default": true, "description": "false: only start it"},
         "reset": {"type": "boolean", "default": false,
-            "description": "forget what was indexed and take everything again; the user is asked"},
+            "description": "forget what was indexed and take everything again; asks first if the client can ask"},
         "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": 86400,
             "description": "stop waiting after this (570); the run goes on"},
         "clientRequestId": {"type": "string"}

@@ -30,6 +30,10 @@ impl Reader {
 
     /// The same as the service answers it, with its ETag.
     pub(crate) async fn definition(&self, name: &str) -> Result<Answer, Failure> {
+        if name.chars().count() > 128 {
+            let message = "the name of the index is longer than 128 characters, which no name is";
+            return Err(Failure::new(Kind::InvalidRequest, message));
+        }
         let read = |name: &str| self.send(self.client.get(format!("indexes{}", quoted(name))));
         let missing = match read(name).await {
             Err(failure) if failure.kind == Kind::ResourceNotFound => failure,
@@ -119,7 +123,8 @@ impl Found {
         let reason = self.0.body.get("@search.semanticPartialResponseReason").and_then(Value::as_str);
         match (self.0.status, reason) {
             (_, Some(reason)) => Some(format!(
-                "The service did not rank semantically ({reason}): these are the results of keywords and vectors."
+                "The service did not rank semantically: these are the results of keywords and vectors. It says {reason}; \
+                 the embedded service has no semantic ranker and always says so."
             )),
             (206, None) => Some("The service answered in part only (206).".to_owned()),
             _ => None,

@@ -48,13 +48,16 @@ fn shown() -> impl Iterator<Item = &'static DefinitionKind> {
     KINDS.iter().filter(|kind| SHOWN.iter().any(|path| kind.is(path)))
 }
 
-/// `search://indexes`: all definitions of a kind, with as many members as fit.
+/// `search://indexes`: all definitions of a kind in short, and where each is whole.
 fn collection(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
     let shared = shared.clone();
     let read = move || {
         let shared = shared.clone();
         async move {
-            let items = read_list(kind, &shared, None, None).await?;
+            let mut items = read_list(kind, &shared, None, None).await?;
+            for item in &mut items {
+                item["uri"] = uri_of(kind, name_of(item)).into();
+            }
             let whole = json!({"items": items}).to_string();
             if whole.len() <= shared.answer_bytes {
                 return Ok::<String, ToolError>(whole);
@@ -69,7 +72,7 @@ fn collection(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         }
     };
     ResourceEntry::new(kind.resource(), kind.words, read)
-        .description(format!("All {}.", kind.words))
+        .description(format!("All {}, in short.", kind.words))
         .mime_type(JSON)
         .into()
 }
@@ -188,6 +191,14 @@ fn uri_of(kind: &DefinitionKind, name: &str) -> String {
 /// The names of indexes that begin as typed, for templates of other files.
 pub(crate) async fn index_names(shared: Arc<Shared>, typed: String) -> Result<Vec<String>, ToolError> {
     match KINDS.iter().find(|kind| kind.is("indexes")) {
+        Some(kind) => names(kind, shared, typed).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The names of indexers that begin as typed.
+pub(crate) async fn indexer_names(shared: Arc<Shared>, typed: String) -> Result<Vec<String>, ToolError> {
+    match indexers() {
         Some(kind) => names(kind, shared, typed).await,
         None => Ok(Vec::new()),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bindpost_mcp_openapi::{AsksIf, Bridge, BridgeError, Cursors, Document, DocumentError, Upstream};
 use bindpost_mcp_server::testing::Client as MemoryClient;
 use bindpost_mcp_server::{BuildError, Entry, Hints, Server, TaskLimits};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::resources::Watch;
@@ -52,10 +52,14 @@ const OVERRIDES: &[(&str, Hints)] = &[
 ];
 
 /// Besides DELETEs, what the tools of the other files ask about, too: what throws away work that takes long to do again,
-/// batches that delete, changes that take an index offline.
+/// batches that delete, changes that take an index offline, definitions that are replaced whole.
 const ASK_FIRST: &[(&str, AsksIf)] = &[
     ("Indexers_Reset", |_| true),
+    ("Indexers_ResetDocs", |_| true),
+    ("Indexers_Resync", |_| true),
     ("Skillsets_ResetSkills", |_| true),
+    ("SynonymMaps_CreateOrUpdate", may_replace),
+    ("Skillsets_CreateOrUpdate", may_replace),
     ("Documents_Index", |arguments| {
         let batch = arguments.get("body").and_then(|body| body.get("value")).and_then(Value::as_array);
         batch.is_some_and(|documents| front::deletions(documents) > 0)
@@ -64,6 +68,12 @@ const ASK_FIRST: &[(&str, AsksIf)] = &[
         arguments.get("allowIndexDowntime").is_some_and(|allowed| *allowed != Value::Bool(false))
     }),
 ];
+
+/// Whether a PUT may write over what is there: unless its condition says that there must be nothing.
+fn may_replace(arguments: &Map<String, Value>) -> bool {
+    let mut conditions = arguments.iter().filter(|(name, _)| name.eq_ignore_ascii_case("if-none-match"));
+    !conditions.any(|(_, value)| value == "*")
+}
 
 /// An MCP server over a search service; see [`SearchServer::builder`]. Subscriptions are looked after until it is dropped.
 pub struct SearchServer {
@@ -166,24 +176,26 @@ impl SearchServerBuilder {
     }
 }
 
-/// What each file offers, given what all work with.
-type Entries = fn(&Arc<Shared>) -> Vec<Entry>;
-
-/// The tools, resources and prompts that are made by hand: one line for each file that has some.
+/// The tools, resources and prompts that are made by hand, in the order in which lists show them: what is called most
+/// comes first.
 pub fn own_entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let files: [Entries; 10] = [
-        front::entries,
-        resources::entries,
-        indexer_runs::entries,
-        diagnose::entries,
-        index_change::entries,
-        explain::entries,
-        filter::entries,
-        evaluate::entries,
-        profile::entries,
-        prompts::entries,
+    let known = Arc::new(front::Known::default());
+    let files = [
+        front::searching(shared, &known),
+        profile::entries(shared),
+        filter::entries(shared),
+        explain::entries(shared),
+        front::documents(shared, &known),
+        evaluate::entries(shared),
+        front::analysis(shared),
+        index_change::entries(shared),
+        indexer_runs::entries(shared),
+        diagnose::entries(shared),
+        front::definitions(shared),
+        resources::entries(shared),
+        prompts::entries(shared),
     ];
-    files.iter().flat_map(|entries| entries(shared)).collect()
+    files.into_iter().flatten().collect()
 }
 
 /// All operations of the document, through three tools: find, describe, call.
@@ -201,6 +213,8 @@ fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
                 front::hide_secrets(answer);
             }
         })
+        // They name the service's address.
+        .hides(["@odata.context", "@odata.nextLink"])
         .fixed("api-version", shared.client.api_version())
         .fixed("Prefer", "return=representation");
     if shared.read_only {

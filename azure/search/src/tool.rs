@@ -6,11 +6,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bindpost_mcp_protocol::{CallToolResult, Tool};
+use bindpost_mcp_server::nearest::nearest;
 use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, ToolEntry, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
+use crate::front::{KINDS, name_of, read_list};
 use crate::shared::Shared;
 
 pub(crate) use arguments::Arguments;
@@ -110,9 +112,14 @@ impl Outline {
         let run = move |parts: Parts| {
             let arguments = Arguments::of(parts);
             let request_id = arguments.request_id().map(str::to_owned);
+            let index = arguments.text("indexName").map(str::to_owned);
+            let shared = Arc::clone(&shared);
             let running = run(Arc::clone(&shared), arguments);
             async move {
-                let mut answer = running.await?;
+                let mut answer = match running.await {
+                    Ok(answer) => answer,
+                    Err(error) => return Err(completed(error, &shared, index, request_id).await),
+                };
                 if let (Some(id), Some(members)) = (request_id, answer.as_object_mut()) {
                     members.insert("clientRequestId".to_owned(), id.into());
                 }
@@ -123,6 +130,45 @@ impl Outline {
     }
 }
 
+/// A failure with the caller's id of the request and, where there is no such index, the name that may be meant. What is
+/// not told as JSON stays as it is.
+async fn completed(
+    error: ToolError,
+    shared: &Shared,
+    index: Option<String>,
+    request_id: Option<String>,
+) -> ToolError {
+    let Ok(Value::Object(mut told)) = serde_json::from_str(&error.to_string()) else { return error };
+    if let Some(index) = index.filter(|_| told.get("status").and_then(Value::as_u64) == Some(404))
+        && let Some(near) = nearest_index(shared, &index).await
+    {
+        told.insert("didYouMean".to_owned(), near.clone().into());
+        told.insert(
+            "hint".to_owned(),
+            format!("There is no index or alias {index:?}; did you mean {near}?").into(),
+        );
+    }
+    if let Some(id) = request_id {
+        told.insert("clientRequestId".to_owned(), id.into());
+    }
+    ToolError::new(format!("{:#}", Value::Object(told)))
+}
+
+/// The index or alias whose name is nearest to one that there is not; `None` if there is one, or nothing is near.
+async fn nearest_index(shared: &Shared, name: &str) -> Option<String> {
+    let mut names = Vec::new();
+    for kind in KINDS.iter().filter(|kind| kind.is("indexes") || kind.is("aliases")) {
+        // A key for queries cannot list; then there is nothing to add.
+        let items = read_list(kind, shared, Some("name"), None).await.unwrap_or_default();
+        names.extend(items.iter().map(|item| name_of(item).to_owned()));
+    }
+    let known: Vec<&str> = names.iter().map(String::as_str).filter(|known| !known.is_empty()).collect();
+    match known.contains(&name) {
+        true => None,
+        false => nearest(name, &known).map(str::to_owned),
+    }
+}
+
 /// One page of a list as its tool answers it.
 pub(crate) fn page(items: Vec<Value>, next_cursor: Option<String>) -> Value {
     let mut page = json!({"items": items, "hasMore": next_cursor.is_some()});
@@ -130,6 +176,14 @@ pub(crate) fn page(items: Vec<Value>, next_cursor: Option<String>) -> Value {
         page["nextCursor"] = cursor.into();
     }
     page
+}
+
+/// A number and what it counts: `1 query`, `2 queries`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    }
 }
 
 /// The members of what was written as an object.

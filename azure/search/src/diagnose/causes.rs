@@ -23,8 +23,18 @@ pub(super) struct Cause {
     /// Where in the items, such as the rows of a file.
     details: Vec<String>,
     pub(super) is_error: bool,
-    /// It happened in the last run, too.
-    in_last: bool,
+    since: Since,
+}
+
+/// What is known of an item after it failed; the better known comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Since {
+    /// It failed in the last run.
+    Failing,
+    /// No run read anything since, so it is still not indexed.
+    Unread,
+    /// Later runs read items without a failure and do not say whether it was among them.
+    Unsure,
 }
 
 /// The causes in the last runs, errors first, the most frequent first.
@@ -33,29 +43,41 @@ pub(super) fn group(status: &Status) -> Vec<Cause> {
     let mut seen = HashSet::new();
     let mut items_seen = HashSet::new();
     let newest_first = status.last().into_iter().chain(status.history());
-    let runs = newest_first.filter(|run| run.status() != "reset" && seen.insert(run.fingerprint()));
-    for (number, run) in runs.take(RUNS).enumerate() {
+    let runs = newest_first.filter(|run| seen.insert(run.fingerprint()));
+    let (mut since, mut looked_at) = (Since::Failing, 0);
+    for run in runs {
+        // Everything was read again after it, or will be by the next run.
+        if run.status() == "reset" || looked_at == RUNS {
+            break;
+        }
         let errors = run.errors().map(|item| (item, true));
         let items = errors.chain(run.warnings().map(|item| (item, false)));
         for (item, is_error) in items {
             // An item that fails in every run is one item. Without a key nothing tells it from others.
-            if number > 0 && !items_seen.insert((item.key(), item.message, is_error)) {
-                continue;
+            let is_new = items_seen.insert((item.key(), item.message, is_error));
+            // What was only warned of was indexed all the same; a later run without a warning is the end of it.
+            if since == Since::Failing || (is_new && (is_error || since == Since::Unread)) {
+                add(&mut causes, item, is_error, since);
             }
-            items_seen.insert((item.key(), item.message, is_error));
-            add(&mut causes, item, is_error, number == 0);
         }
-        // One success means that what failed before is over.
-        if run.status() == "success" && run.failed() == 0 {
+        let is_fine = run.status() == "success" && run.failed() == 0;
+        // A run of what was reset took what had failed, and all went well.
+        if is_fine && run.processed() > 0 && run.retries() {
             break;
         }
+        if is_fine && run.processed() > 0 {
+            since = Since::Unsure;
+        }
+        since = since.max(Since::Unread);
+        // A schedule makes many runs that find nothing to do; they push no failure out of sight.
+        looked_at += usize::from(run.processed() + run.failed() > 0 || !is_fine);
     }
-    causes.sort_by_key(|cause| (!cause.is_error, !cause.in_last, std::cmp::Reverse(cause.count)));
+    causes.sort_by_key(|cause| (!cause.is_error, cause.since, std::cmp::Reverse(cause.count)));
     causes.truncate(MOST_CAUSES);
     causes
 }
 
-fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, in_last: bool) {
+fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, since: Since) {
     let pattern = pattern(item.message, item.key());
     let known = causes.iter_mut().find(|cause| cause.is_error == is_error && cause.pattern == pattern);
     let cause = match known {
@@ -69,7 +91,7 @@ fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, in_last: bool) {
                 keys: Vec::new(),
                 details: Vec::new(),
                 is_error,
-                in_last,
+                since,
             });
             match causes.last_mut() {
                 Some(cause) => cause,
@@ -94,13 +116,24 @@ fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, in_last: bool) {
 
 impl Cause {
     pub(super) fn finding(&self) -> Finding {
-        let weight = if self.is_error { Weight::Error } else { Weight::Warning };
+        let weight = match (self.is_error, self.since) {
+            (true, Since::Failing | Since::Unread) => Weight::Error,
+            _ => Weight::Warning,
+        };
+        let earlier = match self.since {
+            Since::Failing => "",
+            Since::Unread => " [in an earlier run, and not read again since: use `retry` once it is mended]",
+            Since::Unsure => {
+                " [in an earlier run; later runs went well, but do not say whether they read it: look whether it is \
+                 there, or use `retry`]"
+            }
+        };
         let times = if self.count == 1 { "once".to_owned() } else { format!("{} times", self.count) };
         let place = self.place.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
         let finding = Finding::new(
             weight,
             format!("{} ({times}{place})", self.pattern),
-            self.example.clone(),
+            format!("{}{earlier}", self.example),
             fix(&self.example),
         )
         .with("count", self.count)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::measure::Measures;
 use super::{Judged, Outcome};
+use crate::tool::counted;
 
 /// As many keys of one kind as a query tells.
 const KEYS: usize = 5;
@@ -25,8 +26,9 @@ pub(super) fn report(judged: &[Judged], k: usize, compares: bool, bytes: usize) 
         set(&mut answer, "gains", gains.into());
         set(&mut answer, "losses", losses.into());
         set(&mut answer, "unchanged", (changes.len() - gains - losses).into());
-        let mean = changes.iter().sum::<f64>() / changes.len().max(1) as f64;
-        set(&mut answer, "meanNdcgChange", rounded(mean));
+        // Without a query that both sides answered there is nothing to compare.
+        let mean = (!changes.is_empty()).then(|| changes.iter().sum::<f64>() / changes.len() as f64);
+        set(&mut answer, "meanNdcgChange", mean.map(rounded).into());
     }
     set(&mut answer, "mean", Value::Object(means));
     let mut ordered: Vec<&Judged> = judged.iter().collect();
@@ -133,35 +135,79 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         }
     };
     let failed = outcomes().filter(|outcome| outcome.is_err()).count();
-    note(failed, format!("{failed} searches failed and are not in the means; perQuery says why."));
+    note(
+        failed,
+        format!(
+            "{} not in the means; perQuery says why.",
+            counted(failed as u64, "search failed and is", "searches failed and are")
+        ),
+    );
     let measured = || outcomes().filter_map(|outcome| outcome.as_ref().ok());
     let nothing = judged.iter().filter(|one| one.query.judgments.values().all(|grade| *grade <= 0.0)).count();
-    note(nothing, format!("{nothing} queries have no relevant judgment and are not in the means."));
+    note(
+        nothing,
+        format!(
+            "{} not in the means.",
+            counted(
+                nothing as u64,
+                "query has no relevant judgment and is",
+                "queries have no relevant judgment and are"
+            )
+        ),
+    );
     let unjudged: usize = measured().map(|measures| measures.unjudged.len()).sum();
     note(
         unjudged,
         format!(
-            "{unjudged} hits among the first {k} were never judged and count as irrelevant; a better variant may find \
-             good documents that nobody judged. Judge those in unjudgedAtTop first."
+            "{} among the first {k} never judged, counted as irrelevant; a better variant may find good documents that \
+             nobody judged. Judge those in unjudgedAtTop first.",
+            counted(unjudged as u64, "hit", "hits")
         ),
     );
     let tied = measured().filter(|measures| measures.tied.is_some()).count();
     note(
         tied,
         format!(
-            "{tied} results have hits with equal scores, whose order is arbitrary; ndcgWithTies gives the range. A \
-             difference inside it means nothing."
+            "{} hits with equal scores, whose order is arbitrary; ndcgWithTies gives the range. A \
+             difference inside it means nothing.",
+            counted(tied as u64, "result has", "results have")
         ),
     );
     let partial = measured().filter(|measures| measures.note.is_some()).count();
-    note(partial, format!("{partial} searches were answered in part only; see their note."));
+    note(
+        partial,
+        format!(
+            "{} answered in part only; see the note.",
+            counted(partial as u64, "search was", "searches were")
+        ),
+    );
     let few = judged.len();
-    note(usize::from(few < 25), format!("{few} queries are few: small differences of means may be chance."));
+    note(
+        usize::from(few < 25),
+        format!(
+            "{} few: small differences of means may be chance.",
+            counted(few as u64, "query is", "queries are")
+        ),
+    );
     notes
 }
 
 /// Four digits are more than judgments can carry.
 fn rounded(value: f64) -> Value {
-    // A sum of nothing is -0.0, which nobody wants to read.
-    json!((value * 10_000.0).round() / 10_000.0 + 0.0)
+    let rounded = (value * 10_000.0).round() / 10_000.0;
+    // Small losses round to -0.0, which nobody wants to read.
+    json!(if rounded == 0.0 { 0.0 } else { rounded })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_has_no_sign() {
+        for value in [-0.0, -0.000_01, 0.0] {
+            assert_eq!(rounded(value).to_string(), "0.0");
+        }
+        assert_eq!(rounded(-0.5).to_string(), "-0.5");
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bindpost_mcp_server::nearest::{distance, letters};
 use serde_json::{Value, json};
 
+use super::terms::{Word, named};
 use super::variants::{Ran, Variant, request};
 use super::{Question, Terms, filtered, searched};
 use crate::failure::{Failure, Kind};
@@ -218,10 +219,10 @@ fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
         |field: &&Compared| own.as_ref().is_none_or(|fields| fields.contains(&field.path.as_str()));
     let compared: Vec<&Compared> = compared.iter().filter(is_searched).collect();
     let matched = compared.iter().any(|field| !field.matched.is_empty());
-    let nowhere = found_nowhere(&compared);
+    let nowhere = found_nowhere(&compared, terms);
     match (variant.needs_all(), nowhere.is_empty()) {
         (true, false) => {
-            format!(": searchMode all needs every word, and {} is in no searched field", nowhere.join(", "))
+            format!(": searchMode all needs every word, and {} is in no searched field", named(&nowhere))
         }
         (false, _) if !matched => ": no searched field has a word of the query".to_owned(),
         _ if !terms.words.negated.is_empty() => ", perhaps because of a negated word".to_owned(),
@@ -230,16 +231,14 @@ fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
     }
 }
 
-/// The tokens of the query that no searched field of the document has. Fields of different analyzers have different
-/// tokens, so a token counts only for the fields of its own.
-fn found_nowhere(compared: &[&Compared]) -> Vec<String> {
-    let matched: BTreeSet<&String> = compared.iter().flat_map(|field| &field.matched).collect();
-    let mut nowhere: Vec<String> = Vec::new();
-    for token in compared.iter().filter(|field| field.note.is_none()).flat_map(|field| &field.missing) {
-        if !matched.contains(token) && !nowhere.contains(token) {
-            nowhere.push(token.clone());
-        }
-    }
+/// The words of the query that no searched field of the document has, each with the tokens that analyzers made of it.
+/// Fields of different analyzers have different tokens: a word is there when one of its tokens is.
+fn found_nowhere(compared: &[&Compared], terms: &Terms) -> Vec<Word> {
+    let matched: Vec<&String> = compared.iter().flat_map(|field| &field.matched).collect();
+    let there = terms.as_words(matched.iter().copied());
+    let missing = compared.iter().filter(|field| field.note.is_none()).flat_map(|field| &field.missing);
+    let mut nowhere = terms.as_words(missing.filter(|token| !matched.contains(token)));
+    nowhere.retain(|word| !there.iter().any(|found| found.word == word.word));
     nowhere
 }
 
@@ -252,7 +251,7 @@ fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
     let matching: Vec<String> = compared
         .iter()
         .filter(|field| !field.matched.is_empty())
-        .map(|field| format!("{} in {}", field.matched.join(", "), field.path))
+        .map(|field| format!("{} in {}", named(&terms.as_words(&field.matched)), field.path))
         .collect();
     match matching.is_empty() {
         true => {
@@ -260,14 +259,15 @@ fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
         }
         false => reasons.push(format!("Words that match: {}.", matching.join("; "))),
     }
-    let nowhere = found_nowhere(&compared.iter().collect::<Vec<_>>());
+    let nowhere = found_nowhere(&compared.iter().collect::<Vec<_>>(), terms);
     if !matching.is_empty() && !nowhere.is_empty() {
-        reasons.push(format!("Words in no searched field: {}.", nowhere.join(", ")));
+        reasons.push(format!("Words in no searched field: {}.", named(&nowhere)));
     }
     let mut told = BTreeSet::new();
     for field in compared {
-        for (wanted, there) in field.near.iter().filter(|(wanted, _)| nowhere.contains(wanted)) {
-            if told.insert(wanted) {
+        for (wanted, there) in &field.near {
+            let word = nowhere.iter().find(|word| word.tokens.contains(wanted));
+            if let Some(Word { word: wanted, .. }) = word.filter(|word| told.insert(word.word.as_str())) {
                 reasons.push(format!(
                     "{wanted} is nearly {there} in {}: a misspelling? queryType full with {wanted}~ would find it.",
                     field.path

@@ -23,6 +23,29 @@ pub(super) struct Terms {
     pub(super) words: Words,
 }
 
+/// A word of the query as it was written, and tokens that analyzers made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) word: String,
+    pub(super) tokens: Vec<String>,
+}
+
+/// Words in a sentence; stems that are spelled otherwise stand in brackets.
+pub(super) fn named(words: &[Word]) -> String {
+    let told = words.iter().map(|Word { word, tokens }| {
+        let stems: Vec<&str> = tokens
+            .iter()
+            .map(String::as_str)
+            .filter(|token| *token != word && *token != word.to_lowercase())
+            .collect();
+        match stems.is_empty() {
+            true => word.clone(),
+            false => format!("{word} ({})", stems.join(", ")),
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// The words of a query by what its signs say of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
@@ -116,6 +139,34 @@ impl Terms {
         self.groups.iter().find(|group| group.fields.iter().any(|field| field == path))
     }
 
+    /// The words that tokens came from, in the order of the query; a token that no word explains stands for itself.
+    pub(super) fn as_words<'t>(&self, tokens: impl IntoIterator<Item = &'t String>) -> Vec<Word> {
+        let mut words: Vec<Word> =
+            self.words.plain.iter().map(|word| Word { word: word.clone(), tokens: Vec::new() }).collect();
+        let mut others = Vec::new();
+        for token in tokens {
+            let origin = words
+                .iter_mut()
+                .map(|word| (likeness(&word.word, token), word))
+                .filter(|(alike, _)| *alike > 0)
+                .max_by_key(|(alike, _)| *alike);
+            let list = match origin {
+                Some((_, word)) => &mut word.tokens,
+                None => &mut others,
+            };
+            if !list.contains(token) {
+                list.push(token.clone());
+            }
+        }
+        words.retain(|word| !word.tokens.is_empty());
+        let mut seen = std::collections::HashSet::new();
+        words.retain(|word| seen.insert(word.word.to_lowercase()));
+        // An analyzer that makes one token of the whole query says nothing about its words.
+        others.retain(|token| words.is_empty() || !token.contains(char::is_whitespace));
+        words.extend(others.into_iter().map(|token| Word { word: token.clone(), tokens: vec![token] }));
+        words
+    }
+
     pub(super) fn told(&self) -> Value {
         self.groups
             .iter()
@@ -156,6 +207,18 @@ impl Terms {
     }
 }
 
+/// How many letters a token shares with the word that it may have come from; none if it cannot be a form of it.
+fn likeness(word: &str, token: &str) -> usize {
+    let word = word.to_lowercase();
+    if word == token {
+        return usize::MAX;
+    }
+    let shared = word.chars().zip(token.chars()).take_while(|(one, other)| one == other).count();
+    let longest = word.chars().count().min(token.chars().count());
+    let is_form = shared >= 2 && shared + 2 >= longest && !token.contains(char::is_whitespace);
+    if is_form { shared } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +231,14 @@ mod tests {
         assert_eq!(words.negated, ["spa", "pool"]);
         assert_eq!(Words::read(" * "), Words::default());
         assert_eq!(Words::read("wi-fi https://x.org").plain, ["wi-fi", "https://x.org"]);
+    }
+
+    #[test]
+    fn tokens_are_told_as_the_words_they_came_from() {
+        let terms = Terms { groups: Vec::new(), words: Words::read("Lake hut easy") };
+        let tokens = ["lake", "hut", "easy", "easi", "Lake hut easy", "synonym"].map(str::to_owned);
+        assert_eq!(named(&terms.as_words(&tokens)), "Lake, hut, easy (easi), synonym");
+        let whole = ["Lake hut easy".to_owned()];
+        assert_eq!(named(&terms.as_words(&whole)), "Lake hut easy");
     }
 }

@@ -151,7 +151,18 @@ fn default(question: &Question<'_>) -> (Vec<Variant>, Vec<String>) {
     let mut left_out = Vec::new();
     let mut variants: Vec<Variant> =
         [Variant::ANY, Variant::ALL, Variant::FULL].into_iter().filter_map(plain).collect();
-    let profiles = index.names("/scoringProfiles");
+    let (profiles, in_need): (Vec<&str>, Vec<&str>) = index
+        .names("/scoringProfiles")
+        .into_iter()
+        .partition(|name| parameters_of(index, name).iter().all(|wanted| is_given(question, wanted)));
+    let in_need: Vec<String> =
+        in_need.iter().map(|name| format!("{name} ({})", parameters_of(index, name).join(", "))).collect();
+    if !in_need.is_empty() {
+        left_out.push(format!(
+            "Not tried: scoring profiles that need scoringParameters: {}.",
+            in_need.join("; ")
+        ));
+    }
     variants.extend(profiles.iter().take(PROFILES).map(|name| profile(name)));
     if profiles.len() > PROFILES {
         left_out.push(format!(
@@ -171,6 +182,36 @@ fn default(question: &Question<'_>) -> (Vec<Variant>, Vec<String>) {
         Err(_) => {}
     }
     (variants, left_out)
+}
+
+/// The parameters that the functions of a scoring profile read.
+fn parameters_of<'i>(index: &'i Index, profile: &str) -> Vec<&'i str> {
+    let list = |value: Option<&'i Value>| value.and_then(Value::as_array).into_iter().flatten();
+    let profile = list(index.json.get("scoringProfiles"))
+        .find(|one| one.get("name").and_then(Value::as_str) == Some(profile));
+    let functions = list(profile.and_then(|profile| profile.get("functions")));
+    let wanted = functions.filter_map(|function| {
+        let tags = function.pointer("/tag/tagsParameter");
+        tags.or_else(|| function.pointer("/distance/referencePointParameter"))?.as_str()
+    });
+    wanted.collect()
+}
+
+/// Whether the caller gave this scoring parameter, written `name-values`.
+fn is_given(question: &Question<'_>, parameter: &str) -> bool {
+    let given = question.arguments.scoring_parameters.iter().flatten();
+    given.filter_map(|given| given.strip_prefix(parameter)).any(|rest| rest.starts_with('-'))
+}
+
+/// How many documents have any of the words when the filter leaves out all of them; `None` if that is not so, or
+/// cannot be known.
+pub(super) async fn without_filter(question: &Question<'_>, ran: &[Ran]) -> Option<u64> {
+    question.arguments.filter.as_deref().filter(|filter| !filter.trim().is_empty())?;
+    let any = ran.iter().find(|ran| ran.variant.name == Variant::ANY && ran.count == Some(0))?;
+    let mut body = request(question, &any.variant);
+    body.remove("filter");
+    body.insert("top".to_owned(), json!(0));
+    question.reader.search(&question.index.name, body).await.ok()?.count()
 }
 
 fn plain(name: &str) -> Option<Variant> {

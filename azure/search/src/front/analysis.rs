@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::shared::Shared;
 use crate::tool::{Arguments, Outline, READS};
 
-pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    vec![stats_tool(shared), analyze_tool(shared)]
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+    vec![analyze_tool(shared), stats_tool(shared)]
 }
 
 fn stats_tool(shared: &Arc<Shared>) -> Entry {

@@ -22,7 +22,7 @@ const LARGEST_PAGE: u64 = 200;
 /// What an answer holds besides its items, in bytes.
 const FRAME: usize = 512;
 
-pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for kind in KINDS {
         entries.push(list_tool(kind, shared));
@@ -36,11 +36,12 @@ pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
 }
 
 fn list_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
-    let description = format!("List {}, by name.", kind.words);
+    let shown: String = kind.listed.iter().map(|member| format!(", {member}")).collect();
+    let description = format!("List {}: name, description, etag{shown}.", kind.words);
     let properties = json!({
         "cursor": {"type": "string"},
         "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
-        "select": {"type": "string", "description": "members, such as name,description"},
+        "select": {"type": "string", "description": "members to show whole; * for all"},
         "clientRequestId": {"type": "string"},
     });
     Outline::new(format!("list{}", kind.many), description, READS, properties, &[])
@@ -62,6 +63,9 @@ async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> 
         None => None,
     };
     let select = arguments.names("select").or_else(|| after.as_ref()?.select.clone());
+    if let Some(select) = &select {
+        known_members(kind, shared, select)?;
+    }
     let mut items = read_list(kind, shared, select.as_deref(), arguments.request_id()).await?;
     let total = items.len();
     if let Some(after) = &after {
@@ -81,7 +85,46 @@ async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> 
     Ok(answer)
 }
 
-/// All definitions of a kind, in the order of their names, with the members that are wanted.
+/// Refuses a selection that names what definitions of this kind do not have.
+fn known_members(kind: &DefinitionKind, shared: &Shared, select: &str) -> Result<(), Failure> {
+    let Some(own) = kind.schemas.iter().find(|name| shared.document.definitions.contains_key(**name)) else {
+        return Ok(());
+    };
+    // The schemas of subtypes are named after that of the kind, and have members of their own.
+    let schemas = shared.document.definitions.iter().filter(|(name, _)| name.ends_with(own));
+    let properties = schemas.filter_map(|(_, schema)| schema.get("properties")?.as_object());
+    let mut known: Vec<&str> = properties.flat_map(|members| members.keys().map(String::as_str)).collect();
+    known.extend(["name", "description", "@odata.etag", "*"]);
+    let mut named = select.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let Some(unknown) = named.find(|name| !known.contains(name)) else { return Ok(()) };
+    let message = format!("`select` names {unknown:?}, which {} does not have", kind.word);
+    let near = bindpost_mcp_server::nearest::nearest(unknown, &known);
+    let fix = match near {
+        Some(near) => format!("write {near}"),
+        None => "write members of the definition, or * for all".to_owned(),
+    };
+    Err(Failure::new(Kind::InvalidRequest, message).with("fix", fix))
+}
+
+/// What a list shows of a definition unless told.
+fn brief(kind: &DefinitionKind, definition: &Value) -> Value {
+    let mut told = serde_json::Map::new();
+    for member in ["name", "description", "@odata.etag"].iter().chain(kind.listed) {
+        let value = match definition.get(*member) {
+            None | Some(Value::Null) => continue,
+            Some(Value::String(text)) if text.is_empty() => continue,
+            Some(Value::Array(parts)) => {
+                parts.iter().map(|part| part.get("name").unwrap_or(part).clone()).collect()
+            }
+            Some(value) => value.get("name").unwrap_or(value).clone(),
+        };
+        told.insert((*member).to_owned(), value);
+    }
+    Value::Object(told)
+}
+
+/// All definitions of a kind, in the order of their names, with the members that are wanted: all for `*`, the few that
+/// tell them apart for none.
 pub(crate) async fn read_list(
     kind: &DefinitionKind,
     shared: &Shared,
@@ -111,6 +154,9 @@ pub(crate) async fn read_list(
         }
     }
     items.iter_mut().for_each(hide_secrets);
+    if select.is_none() {
+        items = items.iter().map(|item| brief(kind, item)).collect();
+    }
     items.sort_by(|one, other| name_of(one).cmp(name_of(other)));
     Ok(items)
 }
@@ -203,6 +249,12 @@ async fn put(
         shared.confirm(&arguments.context, &question).await?;
     }
     let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    // Its rules are all that it is, and those that are not written again are gone. A new one is no question.
+    let replaces = kind.is("synonymmaps") && shared.confirms && !create_only;
+    if replaces && shared.client.get(path.clone()).send().await.is_ok() {
+        let question = format!("Replace all rules of the synonym map {name:?}? The old ones are lost.");
+        shared.confirm(&arguments.context, &question).await?;
+    }
     let mut call = shared.client.put(path, body.clone()).request_id(arguments.request_id());
     call = call.header("prefer", "return=representation");
     if downtime {
@@ -217,7 +269,7 @@ async fn put(
     let mut saved = match call.send().await {
         Ok(answer) => answer.body,
         Err(failure) if failure.status == Some(412) => {
-            return Err(conflict(kind, shared, name, failure, Some(body)).await.into());
+            return Err(conflict(kind, shared, name, failure, Some(body), create_only).await.into());
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -267,6 +319,7 @@ async fn conflict(
     name: &str,
     failure: Failure,
     yours: Option<Value>,
+    create_only: bool,
 ) -> Failure {
     let current = match read(kind, shared, name, None).await {
         Ok(current) => current,
@@ -291,6 +344,13 @@ async fn conflict(
         if more > 0 {
             failure = failure.with("moreDifferences", more);
         }
+    }
+    if create_only {
+        return failure.with(
+            "hint",
+            "There is one of this name already, and `createOnly` leaves it alone. Choose another name, or call again \
+             with `currentETag` as `etag` instead to change this one.",
+        );
     }
     failure.with(
         "hint",
@@ -336,7 +396,7 @@ async fn delete(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -
         }
         Err(failure) if failure.status == Some(404) => Ok(nothing()),
         Err(failure) if failure.status == Some(412) => {
-            Err(conflict(kind, shared, name, failure, None).await.into())
+            Err(conflict(kind, shared, name, failure, None, false).await.into())
         }
         Err(failure) => Err(failure.into()),
     }

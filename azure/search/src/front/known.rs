@@ -29,7 +29,7 @@ type Read = (Instant, Option<Arc<IndexFacts>>);
 
 /// What is known of all indexes, for a while.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<String, Read>>);
+pub(crate) struct Known(Mutex<HashMap<String, Read>>);
 
 impl Known {
     /// What is known of an index, or of the one an alias stands for; `None` if its definition cannot be read: there is

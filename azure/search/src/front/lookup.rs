@@ -14,10 +14,12 @@ use crate::shared::Shared;
 use crate::tool::{Arguments, Outline, READS};
 
 pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
-    let mut entries = vec![get_tool(shared, known), count_tool(shared)];
-    entries.push(beginnings_tool(&SUGGEST, shared, known));
-    entries.push(beginnings_tool(&AUTOCOMPLETE, shared, known));
-    entries
+    vec![
+        get_tool(shared, known),
+        beginnings_tool(&SUGGEST, shared, known),
+        beginnings_tool(&AUTOCOMPLETE, shared, known),
+        count_tool(shared),
+    ]
 }
 
 fn get_tool(shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {

@@ -98,6 +98,13 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     let mut body = request_of(&arguments);
     let digest = digest_of(&index, &body);
     let mut skip = body.get("skip").and_then(Value::as_u64).unwrap_or_default();
+    if let (Some(limit), Some(top)) = (arguments.whole("limit"), arguments.whole("top"))
+        && limit != top
+    {
+        let message =
+            format!("`limit` is {limit} and `top` is {top}, but both mean the same; give one of them");
+        return Err(Failure::new(Kind::InvalidRequest, message).into());
+    }
     let mut limit = arguments.whole("limit").or_else(|| arguments.whole("top"));
     if let Some(cursor) = arguments.text("cursor") {
         match shared.cursors.open(TOOL, arguments.caller(), cursor).map_err(Failure::from)? {

@@ -89,6 +89,11 @@ impl<'a> Execution<'a> {
         self.0.get("itemsFailed").and_then(Value::as_u64).unwrap_or(0)
     }
 
+    /// Whether it took the documents that were reset, and those only.
+    pub(crate) fn retries(self) -> bool {
+        text(self.0, "mode") == "indexingResetDocs" || text(self.0, "statusDetail") == "resetDocs"
+    }
+
     /// Why the run as a whole failed.
     pub(crate) fn message(self) -> Option<&'a str> {
         self.0.get("errorMessage").and_then(Value::as_str).filter(|message| !message.is_empty())

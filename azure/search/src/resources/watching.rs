@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_mcp_server::{Server, UriTemplate};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use crate::shared::Shared;
 /// How often an indexer is looked at while somebody watches it.
 const EVERY: Duration = Duration::from_secs(4);
 /// How soon after a subscription the first look comes; looking at who watches costs nothing.
-const SOON: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_millis(50);
 
 /// Looks after indexers until it is dropped.
 #[derive(Debug)]
@@ -42,10 +43,18 @@ struct Seen {
 
 async fn look_after(server: Server, shared: Arc<Shared>) {
     let mut seen: HashMap<String, Seen> = HashMap::new();
+    // When each was first found to be watched: runs since then are news, even to the first look.
+    let mut since: HashMap<String, DateTime<Utc>> = HashMap::new();
     loop {
         tokio::time::sleep(SOON).await;
         let watched = server.watched_resources();
         seen.retain(|uri, _| watched.contains(uri));
+        since.retain(|uri, _| watched.contains(uri));
+        for uri in &watched {
+            if !since.contains_key(uri) {
+                since.insert(uri.clone(), Utc::now() - SOON);
+            }
+        }
         for uri in watched {
             let Some(name) = indexer_of(&uri) else { continue };
             if seen.get(&uri).is_some_and(|seen| seen.at.elapsed() < EVERY) {
@@ -53,7 +62,11 @@ async fn look_after(server: Server, shared: Arc<Shared>) {
             }
             let Some(state) = state_of(&shared, &name).await else { continue };
             let before = seen.insert(uri.clone(), Seen { at: Instant::now(), state: state.clone() });
-            if before.is_some_and(|before| before.state != state) {
+            let is_news = match before {
+                Some(before) => before.state != state,
+                None => since.get(&uri).is_some_and(|since| happened_after(&state, *since)),
+            };
+            if is_news {
                 server.resource_updated(&uri);
             }
         }
@@ -64,6 +77,12 @@ async fn look_after(server: Server, shared: Arc<Shared>) {
 fn indexer_of(uri: &str) -> Option<String> {
     let template = UriTemplate::parse("search://indexers/{name}/status").ok()?;
     template.matches(uri)?.into_iter().next().map(|(_, name)| name)
+}
+
+/// Whether the last run of a state began or ended after this time. A clock that goes wrong tells once too often.
+fn happened_after(state: &Value, time: DateTime<Utc>) -> bool {
+    let times = ["/1/startTime", "/1/endTime"].into_iter().filter_map(|place| state.pointer(place)?.as_str());
+    times.filter_map(|text| DateTime::parse_from_rfc3339(text).ok()).any(|at| at > time)
 }
 
 /// What of an indexer's state makes a difference; `None` if it cannot be known now.

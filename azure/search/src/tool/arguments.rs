@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Kind};
 
+/// The service takes no longer names, of whatever kind.
+const LONGEST_NAME: usize = 128;
+
 /// The arguments of a call, and the call.
 pub(crate) struct Arguments {
     pub(crate) context: Context,
@@ -55,6 +58,8 @@ impl Arguments {
             "is empty; give the name of what is meant"
         } else if text.chars().any(char::is_control) {
             "has control characters in it, which no name has"
+        } else if text.chars().count() > LONGEST_NAME {
+            "is longer than 128 characters, which no name is"
         } else {
             return Ok(text);
         };

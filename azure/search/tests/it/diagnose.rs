@@ -112,3 +112,35 @@ async fn what_it_names_and_is_not_there_is_told() {
     finding(&told, "The last success was");
     assert_eq!(service.asked("search.run"), 0, "it only reads");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_in_an_earlier_run_is_told_until_it_was_read_again() {
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n{\"id\": \"2\", \"n\": \"text\"}\n");
+    service
+        .with_indexer(json!({"parameters": {"maxFailedItems": -1, "maxFailedItemsPerBatch": -1,
+        "configuration": {"parsingMode": "jsonLines"}}}))
+        .await;
+    let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
+    for _ in 0..7 {
+        talk.call("runIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    }
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    assert_eq!(told["lastRun"]["itemsProcessed"], 0, "{told:#}");
+    let cause = finding(&told, "cannot become field");
+    assert_eq!(cause["severity"], "error");
+    assert!(cause["why"].as_str().unwrap().contains("not read again since"), "{cause}");
+    assert_eq!(told["summary"], "1 thing keeps it from working as it should.");
+    assert!(told["retry"].is_array(), "{told:#}");
+    // A run of other items does not say that this one was among them.
+    service.put_file("rows", "b.jsonl", "{\"id\": \"3\", \"n\": 3}\n");
+    talk.call("runIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    assert_eq!(finding(&told, "cannot become field")["severity"], "warning");
+    assert!(told["retry"].is_array(), "{told:#}");
+    // All is well once everything was read again without a failure.
+    service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n{\"id\": \"2\", \"n\": 2}\n");
+    talk.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await.unwrap();
+    let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
+    assert!(told.get("retry").is_none() && !told.to_string().contains("cannot become"), "{told:#}");
+}

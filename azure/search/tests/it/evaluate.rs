@@ -94,7 +94,7 @@ async fn ties_are_told_and_a_refused_query_does_not_spoil_the_others() {
     let by_id = |id: &str| per_query.iter().find(|query| query["id"] == id).unwrap();
     assert_eq!(by_id("tied")["baseline"]["ndcgWithTies"], json!([0.0, 1.0]), "{answer:#}");
     assert_eq!(by_id("broken")["baseline"]["error"], "invalid_request");
-    assert!(answer["notes"].to_string().contains("1 searches failed"));
+    assert!(answer["notes"].to_string().contains("1 search failed"));
     // If all are refused, the whole call is.
     let told = stage
         .client
@@ -127,4 +127,13 @@ async fn many_queries_stay_within_the_budget_with_the_worst_first() {
     assert_eq!((&answer["queries"], &answer["perQuery"][0]["id"]), (&json!(200), &json!("150")));
     let told = answer["perQuery"].as_array().unwrap().len();
     assert_eq!(answer["leftOff"], 200 - told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_mean_on_both_sides_there_is_no_change_of_it() {
+    let mut stage = Stage::start().await;
+    let arguments = json!({"indexName": "hotels", "candidate": {"filter": "nope eq 1"},
+        "queries": [{"search": "hotel", "judgments": {"1": 1}}]});
+    let answer = stage.call("evaluateRelevance", arguments).await;
+    assert_eq!(answer["meanNdcgChange"], json!(null), "{answer:#}");
 }

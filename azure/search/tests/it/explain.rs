@@ -175,7 +175,7 @@ async fn text_that_can_be_vectorized_is_tried_and_a_refusal_is_no_failure() {
     let query = &variant(&answer, "hybrid")["parameters"]["vectorQueries"][0];
     assert_eq!((&query["kind"], &query["text"]), (&json!("text"), &json!("beach")));
     assert_eq!(variant(&answer, "vector")["refused"]["code"], "NotSupportedByEmbeddedService");
-    assert!(reasons(&answer).contains("vector was refused: "));
+    assert!(reasons(&answer).contains("vector: the embedded service cannot do this. "));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,4 +221,43 @@ async fn large_answers_are_cut_by_whole_hits() {
     let shown = first["hits"].as_array().unwrap().len();
     assert!(shown > 0);
     assert_eq!(first["hitsLeftOff"], 50 - shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_leaves_all_matches_out_is_not_taken_for_missing_words() {
+    let mut stage = Stage::start().await;
+    let arguments = json!({"indexName": "hotels", "search": "beach", "filter": "rating gt 100"});
+    let told = reasons(&stage.call("explainSearch", arguments).await);
+    assert!(told.contains("No document that passes the filter has any of the words"), "{told}");
+    assert!(told.contains("without the filter 3 documents have one."), "{told}");
+    let arguments = json!({"indexName": "hotels", "search": "zebra", "filter": "rating gt 100"});
+    let told = reasons(&stage.call("explainSearch", arguments).await);
+    assert!(told.contains("No document has any of the words."), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_are_told_as_they_were_written() {
+    let mut stage = Stage::start().await;
+    let arguments =
+        json!({"indexName": "hotels", "search": "easy lake hotels", "key": "1", "variants": ["all"]});
+    let told = reasons(&stage.call("explainSearch", arguments).await);
+    assert!(told.contains("Words in no searched field: easy (easi), lake."), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_needs_a_parameter_is_left_out_unless_it_is_given() {
+    let mut stage = Stage::bare(false).await;
+    let mut definition = hotels("tagged");
+    let profile = json!({"name": "mine", "functions": [
+        {"type": "tag", "fieldName": "tags", "boost": 5, "tag": {"tagsParameter": "liked"}}]});
+    definition["scoringProfiles"].as_array_mut().unwrap().push(profile);
+    stage.index(definition).await;
+    stage.upload("tagged", documents()).await;
+    let answer = stage.call("explainSearch", json!({"indexName": "tagged", "search": "beach"})).await;
+    let told = reasons(&answer);
+    assert!(told.contains("need scoringParameters: mine (liked)."), "{told}");
+    assert!(!told.contains("refused") && !answer.to_string().contains("profile:mine"), "{answer:#}");
+    let arguments = json!({"indexName": "tagged", "search": "beach", "scoringParameters": ["liked-pool"]});
+    let answer = stage.call("explainSearch", arguments).await;
+    assert!(variant(&answer, "profile:mine")["count"].is_u64(), "{answer:#}");
 }

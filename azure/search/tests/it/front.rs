@@ -301,3 +301,56 @@ async fn connection_strings_are_never_shown_and_stay_when_sent_back() {
     }
     talk.call(put, json!({"dataSourceName": "files", "body": shown})).await.unwrap();
 }
+
+#[tokio::test]
+async fn tools_are_listed_with_those_first_that_are_called_most() {
+    let service = Service::start().await;
+    let mut talk = Talk::start(&service.server(), Era::Session).await;
+    let list = talk.request("tools/list", json!({})).await.unwrap();
+    let names: Vec<&str> =
+        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let expected = "searchDocuments profileIndex buildFilter explainSearch getDocument suggest autocomplete countDocuments \
+        uploadDocuments retrieve evaluateRelevance analyzeText getIndexStats planIndexChange runIndexer getIndexerStatus \
+        diagnoseIndexer listIndexes getIndex createOrUpdateIndex deleteIndex listIndexers";
+    let expected: Vec<&str> = expected.split_whitespace().collect();
+    assert_eq!(names[..expected.len()], expected);
+}
+
+#[tokio::test]
+async fn failures_say_what_may_be_meant_and_whose_request_it_was() {
+    let service = Service::start().await;
+    let mut talk = Talk::start(&service.server(), Era::Session).await;
+    service.done("POST", "indexes", crate::service::hotels("hotels")).await;
+    for tool in ["searchDocuments", "getIndex", "profileIndex", "countDocuments"] {
+        let arguments = json!({"indexName": "hotel", "clientRequestId": "mine"});
+        let told = talk.call(tool, arguments).await.unwrap_err();
+        assert_eq!(
+            (&told["didYouMean"], &told["clientRequestId"]),
+            (&json!("hotels"), &json!("mine")),
+            "{told}"
+        );
+        let told = talk.call(tool, json!({"indexName": "h".repeat(9_000)})).await.unwrap_err();
+        assert!(told["message"].as_str().unwrap().contains("longer than 128"), "{tool}: {told}");
+    }
+    let told = talk.call("getDocument", json!({"indexName": "hotels", "key": "nope"})).await.unwrap_err();
+    assert!(told.get("didYouMean").is_none(), "the index is there: {told}");
+    let both = json!({"indexName": "hotels", "limit": 2, "top": 3});
+    let told = talk.call("searchDocuments", both).await.unwrap_err();
+    assert!(told["message"].as_str().unwrap().contains("give one of them"), "{told}");
+    let again = json!({"indexName": "hotels", "body": crate::service::hotels("hotels"), "createOnly": true});
+    let told = talk.call("createOrUpdateIndex", again).await.unwrap_err();
+    assert!(told["hint"].as_str().unwrap().contains("one of this name already"), "{told}");
+}
+
+#[tokio::test]
+async fn a_synonym_map_is_replaced_when_the_user_agrees() {
+    let service = Service::start().await;
+    for era in crate::talk::ERAS {
+        let mut talk = Talk::with(&service.server(), era, Some(false)).await;
+        let map = |rules: &str| json!({"synonymMapName": format!("map-{era:?}").to_lowercase(), "body": {"format": "solr", "synonyms": rules}});
+        talk.call("createOrUpdateSynonymMap", map("a, b")).await.unwrap();
+        assert!(talk.asked.is_empty(), "a new one is not asked for");
+        talk.call("createOrUpdateSynonymMap", map("c, d")).await.unwrap_err();
+        assert_eq!(talk.asked.len(), 1);
+    }
+}

@@ -71,8 +71,43 @@ async fn members_are_selected_by_the_service_or_by_us() {
     assert_eq!(indexes["items"], json!([{"name": "hotels"}]));
     let aliases = talk.call("listAliases", json!({"select": "indexes"})).await.unwrap();
     assert_eq!(aliases["items"], json!([{"name": "inns", "indexes": ["hotels"]}]));
-    let whole = talk.call("listIndexes", json!({})).await.unwrap();
+    let whole = talk.call("listIndexes", json!({"select": "*"})).await.unwrap();
     assert_eq!(whole["items"][0]["fields"].as_array().unwrap().len(), 5);
+    let fields = talk.call("listIndexes", json!({"select": "fields"})).await.unwrap();
+    assert!(fields["items"][0]["fields"][0]["type"].is_string(), "{fields}");
+    // The document of the service's interface knows the members.
+    let whole = bindpost_azure_search::SearchServer::builder(service.shared().client).build().unwrap();
+    let mut talk = Talk::start(whole.server(), Era::Alone).await;
+    talk.call("listIndexes", json!({"select": "fields, @odata.etag"})).await.unwrap();
+    talk.call("listKnowledgeSources", json!({"select": "searchIndexParameters"})).await.unwrap();
+    for (list, select) in [("listIndexes", "feilds"), ("listAliases", "name, indexs")] {
+        let error = talk.call(list, json!({"select": select})).await.unwrap_err();
+        assert!(["write fields", "write indexes"].contains(&error["fix"].as_str().unwrap()), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_the_few_members_that_tell_definitions_apart() {
+    let service = Service::start().await;
+    service.with_indexer(json!({})).await;
+    let mut talk = Talk::start(&service.server(), Era::Session).await;
+    let alias = json!({"aliasName": "other", "body": {"indexes": ["rows"]}});
+    talk.call("createOrUpdateAlias", alias).await.unwrap();
+    with_maps(&mut talk, 1).await;
+    for (list, expected) in [
+        ("listIndexes", json!({"name": "rows", "fields": ["id", "n"]})),
+        ("listIndexers", json!({"name": "loader", "dataSourceName": "files", "targetIndexName": "rows"})),
+        ("listAliases", json!({"name": "other", "indexes": ["rows"]})),
+        ("listSynonymMaps", json!({"name": "map-00"})),
+    ] {
+        let mut page = talk.call(list, json!({})).await.unwrap();
+        let item = page["items"][0].as_object_mut().unwrap();
+        assert!(item.remove("@odata.etag").unwrap().is_string(), "{list}");
+        assert_eq!(Value::Object(item.clone()), expected, "{list}");
+    }
+    let page = talk.call("listDataSources", json!({})).await.unwrap();
+    assert!(page["items"][0]["type"].is_string() && page["items"][0]["container"].is_string(), "{page}");
+    assert!(page["items"][0].get("credentials").is_none(), "{page}");
 }
 
 #[tokio::test]

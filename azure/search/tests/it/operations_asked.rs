@@ -41,6 +41,18 @@ async fn what_deletes_is_asked_for_whichever_tool_does_it() {
         talk.call("uploadDocuments", batch).await.unwrap_err();
         let downtime = json!({"indexName": "hotels", "allowIndexDowntime": true, "body": hotels("hotels"), "Prefer": null});
         call(&mut talk, "Indexes_CreateOrUpdate", downtime).await.unwrap_err();
+        for (operation, arguments) in [
+            ("Indexers_ResetDocs", json!({"indexerName": "x", "body": {"documentKeys": ["1"]}})),
+            (
+                "SynonymMaps_CreateOrUpdate",
+                json!({"synonymMapName": "m",
+                "body": {"name": "m", "format": "solr", "synonyms": "a, b"}}),
+            ),
+        ] {
+            let asked = talk.asked.len();
+            call(&mut talk, operation, arguments).await.unwrap_err();
+            assert_eq!(talk.asked.split_off(asked).len(), 1, "{operation}");
+        }
         // The schema of the operation knows one way to write it.
         assert_eq!(talk.asked.len(), 6, "{:?}", talk.asked);
         let batch = json!({"indexName": "hotels", "body": {"value": some_hotels(1)}});
@@ -66,6 +78,8 @@ async fn a_server_that_only_reads_has_no_operation_that_writes() {
         let told = call(&mut talk, operation, arguments).await.unwrap_err();
         assert!(told.as_str().unwrap().contains("this server only reads"), "{told}");
     }
+    let listed = call(&mut talk, "Indexes_List", json!({})).await.unwrap();
+    assert!(listed.get("@odata.context").is_none(), "it names the service's address: {listed}");
     // Nor does the name of an index lead to one.
     let name = "hotels')/docs/search.index";
     let told = call(&mut talk, "Indexes_Analyze", json!({"indexName": name, "body": {"text": "a"}})).await;

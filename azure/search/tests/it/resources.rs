@@ -64,7 +64,10 @@ async fn definitions_states_and_statistics_are_listed_and_read() {
             let read = read(&mut talk, uri).await;
             assert!(read.get("@odata.context").is_none(), "{uri}: {read}");
         }
-        assert_eq!(read(&mut talk, "search://indexes").await["items"].as_array().unwrap().len(), 2);
+        let indexes = read(&mut talk, "search://indexes").await;
+        assert_eq!(indexes["items"].as_array().unwrap().len(), 2);
+        assert_eq!(indexes["items"][0]["uri"], "search://indexes/hotels");
+        assert_eq!(indexes["items"][0]["fields"][0], "id", "names only: {indexes}");
         assert_eq!(read(&mut talk, "search://indexes/hotels").await["name"], "hotels");
         assert_eq!(read(&mut talk, "search://indexers/loader/status").await["name"], "loader");
         assert!(read(&mut talk, "search://servicestats").await["counters"].is_object());
@@ -85,7 +88,7 @@ async fn definitions_states_and_statistics_are_listed_and_read() {
 async fn a_list_that_is_too_long_names_what_there_is() {
     let service = Service::start().await;
     let mut shared = service.shared();
-    shared.answer_bytes = 1_000;
+    shared.answer_bytes = 200;
     let mut talk = Talk::start(&server(shared), Era::Session).await;
     fill(&mut talk).await;
     let read = read(&mut talk, "search://indexes").await;
@@ -132,6 +135,22 @@ async fn schemas_are_read_and_completed() {
     let params = json!({"ref": reference, "argument": {"name": "definition", "value": "searchi"}});
     let completed = talk.request("completion/complete", params).await.unwrap();
     assert_eq!(completed["completion"]["values"], json!(["SearchIndex"]));
+}
+
+#[tokio::test]
+async fn a_run_right_after_the_subscription_is_heard_of() {
+    let service = Service::start().await;
+    service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
+    service.with_indexer(json!({})).await;
+    let shared = Arc::new(service.shared());
+    let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
+    let _watch = watch(&server, &shared);
+    let mut talk = Talk::start(&server, Era::Session).await;
+    let status = "search://indexers/loader/status";
+    talk.request("resources/subscribe", json!({"uri": status})).await.unwrap();
+    shared.client.post("indexers('loader')/search.run", json!({})).send().await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(20), talk.next()).await.expect("nothing was told");
+    assert_eq!(heard["params"]["uri"], status, "{heard}");
 }
 
 #[tokio::test]
