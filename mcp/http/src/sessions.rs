@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -21,6 +21,9 @@ pub(crate) struct Entry {
     adopted_by: OnceLock<Caller>,
     opened: u32,
     seen: AtomicU32,
+    /// How many sessions had been opened when it was last used: finer than any clock when sessions come in a
+    /// flood, which is when it decides which one gives way.
+    used: AtomicU64,
     /// Whether anything came after `initialize`.
     established: AtomicBool,
     streams: Mutex<Streams>,
@@ -51,6 +54,8 @@ pub(crate) struct Sessions {
     started: Instant,
     /// Seconds since the start, as of the last sweep: near enough, and free to read.
     now: AtomicU32,
+    /// How many were opened since the start.
+    opened: AtomicU64,
 }
 
 /// Ids are random already; hashing them again would only cost.
@@ -69,13 +74,19 @@ impl Hasher for Unhashed {
     }
 }
 
-/// There are too many sessions.
+/// There are too many sessions, and all of them are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
 impl Sessions {
     pub(crate) fn new(limits: SessionLimits) -> Sessions {
-        Sessions { limits, entries: RwLock::default(), started: Instant::now(), now: AtomicU32::new(0) }
+        Sessions {
+            limits,
+            entries: RwLock::default(),
+            started: Instant::now(),
+            now: AtomicU32::new(0),
+            opened: AtomicU64::new(0),
+        }
     }
 
     fn now(&self) -> u32 {
@@ -86,12 +97,7 @@ impl Sessions {
     pub(crate) fn add(&self, session: Session) -> Result<String, Full> {
         let (key, id) = new_id().ok_or(Full)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= self.limits.total {
-            return Err(Full);
-        }
-        if !self.has_room(&entries, session.caller()) {
-            return Err(Full);
-        }
+        let evicted = self.make_room(&mut entries, session.caller())?;
         let now = self.now();
         let entry = Entry {
             key,
@@ -99,19 +105,38 @@ impl Sessions {
             adopted_by: OnceLock::new(),
             opened: now,
             seen: AtomicU32::new(now),
+            used: AtomicU64::new(self.opened.fetch_add(1, Ordering::Relaxed) + 1),
             established: AtomicBool::new(false),
             streams: Mutex::default(),
         };
         entries.insert(key, Arc::new(entry));
+        drop(entries);
+        if let Some(evicted) = evicted {
+            evicted.close();
+        }
         Ok(id)
     }
 
-    /// Whether one more session of this caller fits in.
-    fn has_room(&self, entries: &Entries, caller: &Caller) -> bool {
+    /// Makes room for one more session of this caller. The session that gives way is returned to be closed
+    /// once the lock is free.
+    fn make_room(&self, entries: &mut Entries, caller: &Caller) -> Result<Option<Arc<Entry>>, Full> {
+        let evicted = self.evict_own(entries, caller)?;
+        if evicted.is_some() || entries.len() < self.limits.total {
+            return Ok(evicted);
+        }
+        evict(entries, |_| true).map(Some)
+    }
+
+    /// Takes out a session of this caller if it is at its cap.
+    fn evict_own(&self, entries: &mut Entries, caller: &Caller) -> Result<Option<Arc<Entry>>, Full> {
         let limits = &self.limits;
         let most = if caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
+        let is_own = |entry: &Entry| entry.owner() == caller;
         // Counting is only needed where a caller can be at its limit.
-        entries.len() < most || entries.values().filter(|entry| entry.owner() == caller).count() < most
+        if entries.len() < most || entries.values().filter(|entry| is_own(entry)).count() < most {
+            return Ok(None);
+        }
+        evict(entries, is_own).map(Some)
     }
 
     /// The session with this id, if it is this caller's, or becomes it.
@@ -122,6 +147,7 @@ impl Sessions {
             return None;
         }
         entry.seen.store(self.now(), Ordering::Relaxed);
+        entry.used.store(self.opened.load(Ordering::Relaxed), Ordering::Relaxed);
         entry.established.store(true, Ordering::Relaxed);
         Some(entry)
     }
@@ -132,13 +158,20 @@ impl Sessions {
         if entry.session.caller().is_authenticated() || !caller.is_authenticated() {
             return false;
         }
-        let entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if !self.has_room(&entries, caller) || entry.adopted_by.set(caller.clone()).is_err() {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entry.adopted_by.get().is_some() {
             return false;
         }
+        let Ok(evicted) = self.evict_own(&mut entries, caller) else { return false };
+        let adopted = entry.adopted_by.set(caller.clone()).is_ok();
         drop(entries);
-        entry.send_readers_away();
-        true
+        if let Some(evicted) = evicted {
+            evicted.close();
+        }
+        if adopted {
+            entry.send_readers_away();
+        }
+        adopted
     }
 
     /// All sessions, as of now.
@@ -182,6 +215,19 @@ impl Sessions {
             entry.end_streams();
         }
     }
+}
+
+/// Takes out the session that gives way first: one that only sent `initialize` before one that was used, and
+/// then the one that was idle longest. A session in use never gives way.
+fn evict(entries: &mut Entries, may_go: impl Fn(&Entry) -> bool) -> Result<Arc<Entry>, Full> {
+    let rank =
+        |entry: &&Arc<Entry>| (entry.established.load(Ordering::Relaxed), entry.used.load(Ordering::Relaxed));
+    let candidates = || entries.values().filter(|entry| may_go(entry));
+    // Whether a session is in use takes its locks, so it is asked of all only when the first one is.
+    let first = candidates().min_by_key(rank).filter(|entry| !entry.is_in_use());
+    let chosen = first.or_else(|| candidates().filter(|entry| !entry.is_in_use()).min_by_key(rank));
+    let key = chosen.ok_or(Full)?.key;
+    entries.remove(&key).ok_or(Full)
 }
 
 /// A new id that cannot be guessed, and how clients spell it. `None` without randomness.
@@ -259,16 +305,18 @@ impl Entry {
         streams.kept.shrink_to_fit();
     }
 
+    /// Whether a call runs or a stream is read.
+    fn is_in_use(&self) -> bool {
+        self.session.running() > 0
+            || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())
+    }
+
     fn has_expired(&self, now: u32, limits: &SessionLimits) -> bool {
         let age = |since: u32| u64::from(now.saturating_sub(since));
-        let in_use = || {
-            self.session.running() > 0
-                || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())
-        };
         if age(self.opened) >= limits.absolute.as_secs() {
             return self.session.running() == 0;
         }
-        if in_use() {
+        if self.is_in_use() {
             self.seen.store(now, Ordering::Relaxed);
             return false;
         }

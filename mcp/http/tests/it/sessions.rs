@@ -10,7 +10,7 @@ use bindpost_mcp_http::{SessionLimits, SessionMode, Settings};
 use bindpost_mcp_server::Limits;
 use serde_json::json;
 
-use crate::client::{Ask, Event, LATEST, Session, TestServer, attentive, trusting};
+use crate::client::{Ask, Event, Events, LATEST, Session, TestServer, attentive, trusting};
 
 async fn server() -> TestServer {
     TestServer::start(Settings::default()).await
@@ -207,78 +207,164 @@ fn capped(limits: SessionLimits) -> Settings {
     trusting(Settings { session_limits: limits, ..Settings::default() })
 }
 
+/// A session with an open stream: it is in use, and does not give way to another.
+struct InUse {
+    session: Session,
+    change: fn(Ask) -> Ask,
+    _stream: Events,
+}
+
+impl InUse {
+    async fn open(server: &TestServer, change: fn(Ask) -> Ask) -> InUse {
+        let session = server.session_of(LATEST, change).await;
+        let stream = server.open(&change(session.get())).await;
+        InUse { session, change, _stream: stream }
+    }
+
+    fn ping(&self) -> Ask {
+        (self.change)(self.session.ping())
+    }
+}
+
+fn anonymous(ask: Ask) -> Ask {
+    ask
+}
+
+fn alice(ask: Ask) -> Ask {
+    ask.header("x-caller", "alice")
+}
+
+fn bob(ask: Ask) -> Ask {
+    ask.header("x-caller", "bob")
+}
+
 /// Checks that one more session is refused, and that those there are still work.
-async fn is_full(server: &TestServer, open: Ask, kept: &[Ask]) {
+async fn is_full(server: &TestServer, open: Ask, kept: &[&InUse]) {
     let reply = server.send(&open).await;
     assert_eq!(reply.refused(503, 503)["id"], "open");
     assert_eq!(reply.header("retry-after"), Some("5"));
     assert_eq!(reply.header("mcp-session-id"), None);
-    for ask in kept {
-        server.send(ask).await.result();
+    for session in kept {
+        server.send(&session.ping()).await.result();
     }
 }
 
 #[tokio::test]
-async fn all_sessions_together_have_a_cap() {
+async fn sessions_in_use_have_a_cap_together() {
     let limits = SessionLimits { total: 3, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
-    let mut kept = Vec::new();
-    let callers = ["alice", "bob", "carol"];
-    let mut sessions = Vec::new();
-    for caller in callers {
-        let session = server.session_of(LATEST, from(caller)).await;
-        kept.push(from(caller)(session.ping()));
-        sessions.push(session);
-    }
-    is_full(&server, from("dave")(Ask::initialize(LATEST)), &kept).await;
-    is_full(&server, Ask::initialize(LATEST), &kept).await;
+    let one = InUse::open(&server, alice).await;
+    let two = InUse::open(&server, bob).await;
+    let three = InUse::open(&server, anonymous).await;
+    is_full(&server, from("dave")(Ask::initialize(LATEST)), &[&one, &two, &three]).await;
+    is_full(&server, Ask::initialize(LATEST), &[&one, &two, &three]).await;
     // Requests that need no session are served.
     server.send(&from("erin")(Ask::modern_call("echo", json!({})))).await.result();
     // Room again.
-    assert_eq!(server.send(&from("bob")(sessions[1].delete())).await.status, 204);
+    assert_eq!(server.send(&bob(two.session.delete())).await.status, 204);
     server.session_of(LATEST, from("dave")).await;
-    is_full(&server, from("bob")(Ask::initialize(LATEST)), &[]).await;
 }
 
 #[tokio::test]
-async fn one_caller_has_a_cap() {
+async fn sessions_in_use_of_one_caller_have_a_cap() {
     let limits = SessionLimits { per_caller: 2, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
-    let one = server.session_of(LATEST, from("alice")).await;
-    let two = server.session_of(LATEST, from("alice")).await;
-    let kept = [from("alice")(one.ping()), from("alice")(two.ping())];
-    is_full(&server, from("alice")(Ask::initialize(LATEST)), &kept).await;
-    server.session_of(LATEST, from("bob")).await;
+    let [one, two] = [InUse::open(&server, alice).await, InUse::open(&server, alice).await];
+    is_full(&server, alice(Ask::initialize(LATEST)), &[&one, &two]).await;
+    server.session_of(LATEST, bob).await;
     for _ in 0..5 {
         server.session(LATEST).await;
     }
 }
 
 #[tokio::test]
-async fn callers_nobody_knows_have_a_cap_together() {
+async fn anonymous_sessions_in_use_have_a_cap_together() {
     let limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
-    let [one, two] = [server.session(LATEST).await, server.session(LATEST).await];
-    is_full(&server, Ask::initialize(LATEST), &[one.ping(), two.ping()]).await;
+    let [one, two] = [InUse::open(&server, anonymous).await, InUse::open(&server, anonymous).await];
+    is_full(&server, Ask::initialize(LATEST), &[&one, &two]).await;
     for _ in 0..5 {
-        server.session_of(LATEST, from("alice")).await;
+        server.session_of(LATEST, alice).await;
     }
 }
 
 #[tokio::test]
-async fn a_flood_of_sessions_stops_at_the_cap_while_a_good_client_works() {
+async fn a_full_store_evicts_the_session_that_was_idle_longest() {
+    let limits = SessionLimits { anonymous: 3, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let [first, second, third] =
+        [server.session(LATEST).await, server.session(LATEST).await, server.session(LATEST).await];
+    let known = server.session_of(LATEST, alice).await;
+    server.send(&first.ping()).await.result();
+    let fourth = server.session(LATEST).await;
+    server.send(&second.ping()).await.refused(404, -32001);
+    for session in [first, third, fourth] {
+        server.send(&session.ping()).await.result();
+    }
+    // The cap of one kind of caller costs the others nothing.
+    server.send(&alice(known.ping())).await.result();
+}
+
+#[tokio::test]
+async fn a_caller_at_its_cap_evicts_its_own_session() {
+    let limits = SessionLimits { per_caller: 1, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let others = server.session_of(LATEST, bob).await;
+    let first = server.session_of(LATEST, alice).await;
+    let second = server.session_of(LATEST, alice).await;
+    server.send(&alice(first.ping())).await.refused(404, -32001);
+    server.send(&alice(second.ping())).await.result();
+    server.send(&bob(others.ping())).await.result();
+}
+
+#[tokio::test]
+async fn a_session_that_only_sent_initialize_is_evicted_first() {
+    let limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let old = server.session(LATEST).await;
+    // Newer, but nothing came after `initialize`.
+    let opened = server.send(&Ask::initialize(LATEST)).await;
+    let unused = Session { id: opened.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
+    server.session(LATEST).await;
+    server.send(&old.ping()).await.result();
+    server.send(&unused.ping()).await.refused(404, -32001);
+}
+
+#[tokio::test]
+async fn a_session_with_a_running_call_is_not_evicted() {
+    let limits = SessionLimits { per_caller: 1, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let session = server.session_of(LATEST, alice).await;
+    let call = server.send_in_background(alice(session.call(1, "wait", json!({}))));
+    server.watch.has_begun(1).await;
+    assert_eq!(server.send(&alice(Ask::initialize(LATEST))).await.status, 503);
+    server.watch.go_on.add_permits(1);
+    assert_eq!(call.await.unwrap().tool_text(), "waited");
+    server.session_of(LATEST, alice).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_keeps_no_client_out() {
     let limits = SessionLimits { anonymous: 50, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let good = server.session(LATEST).await;
     let mut attacker = server.connect().await;
-    let mut refused = 0;
     for number in 0..1_000 {
-        refused += usize::from(attacker.send(&Ask::initialize(LATEST)).await.status == 503);
-        if number % 100 == 0 {
+        let opened = attacker.send(&Ask::initialize(LATEST)).await;
+        assert_eq!(opened.status, 200);
+        if number % 2 == 0 {
+            // Half of them look used.
+            let id = opened.header("mcp-session-id").unwrap().to_owned();
+            attacker.send(&Session { id, revision: LATEST }.ping()).await.result();
+        }
+        if number % 20 == 0 {
             server.send(&good.ping()).await.result();
         }
+        if number % 100 == 0 {
+            let late = server.session(LATEST).await;
+            server.send(&late.ping()).await.result();
+        }
     }
-    assert_eq!(refused, 1_000 - 49);
     server.send(&good.ping()).await.result();
 }
 
@@ -393,19 +479,6 @@ async fn every_session_expires_in_the_end() {
     server.send(&session.ping()).await.refused(404, -32001);
     // Its stream has ended with it.
     assert_eq!(stream.rest().await, Vec::<serde_json::Value>::new());
-}
-
-#[tokio::test]
-async fn an_expired_session_makes_room() {
-    let settings = expiring(|limits| {
-        limits.idle = SECOND;
-        limits.anonymous = 1;
-    });
-    let server = TestServer::start(settings).await;
-    server.session(LATEST).await;
-    is_full(&server, Ask::initialize(LATEST), &[]).await;
-    tokio::time::sleep(5 * SECOND / 2).await;
-    server.session(LATEST).await;
 }
 
 #[tokio::test]
@@ -681,12 +754,16 @@ fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {
         let each = child.memory().saturating_sub(before) / opened;
         assert!(each <= 1024, "{each} bytes for each of {opened} sessions");
 
-        let refused = clients[0].send(&Ask::initialize(LATEST)).await;
-        refused.refused(503, 503);
-        assert_eq!(refused.header("retry-after"), Some("5"));
-        for id in [&ids[0], &ids[ALL / 2], &ids[ALL - 1]] {
-            let session = Session { id: id.clone(), revision: LATEST };
-            clients[0].send(&session.ping()).await.result();
+        // One more takes the place of one of the first.
+        clients[0].send(&Ask::initialize(LATEST)).await.result();
+        let session = |id: &String| Session { id: id.clone(), revision: LATEST };
+        let mut evicted = 0;
+        for id in &ids[..AT_ONCE.max(FIRST)] {
+            evicted += usize::from(clients[0].send(&session(id).ping()).await.status == 404);
+        }
+        assert_eq!(evicted, 1);
+        for id in [&ids[ALL / 2], &ids[ALL - 1]] {
+            clients[0].send(&session(id).ping()).await.result();
         }
     });
 }
