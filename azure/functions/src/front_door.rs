@@ -1,9 +1,9 @@
 //! The front door: which path leads where. MCP goes on to the endpoint; health is answered here.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bindpost_mcp_http::listener::Client;
 use bindpost_mcp_http::{Endpoint, ReplyBody};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -77,14 +77,14 @@ impl<C: Condition> FrontDoor<C> {
     pub(crate) async fn answer(
         self: Arc<Self>,
         mut request: Request<Incoming>,
-        peer: SocketAddr,
+        client: Client,
     ) -> Result<Reply, Infallible> {
         let reply = match way(request.uri().path()) {
             Way::Mcp(path) => {
                 if let Some(uri) = under(request.uri(), path) {
                     *request.uri_mut() = uri;
                 }
-                return self.endpoint.clone().handle_from(request, peer).await;
+                return self.endpoint.clone().handle_from(request, client).await;
             }
             Way::Nowhere => {
                 let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_http::listener::{Drain, DrainTrigger, Limits as Connections, until_signal};
+use bindpost_mcp_http::listener::{Client, Drain, DrainTrigger, Limits as Connections, until_signal};
 use bindpost_mcp_http::{Auth, Bound, Endpoint, SessionMode, Settings, SseOptions};
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{Entry, Limits as CallLimits, Server, stdio};
@@ -209,9 +209,9 @@ impl Host {
                 trigger.pull();
             })
         };
-        let make = |peer| {
+        let make = |client: Client| {
             let front_door = front_door.clone();
-            service_fn(move |request| front_door.clone().answer(request, peer))
+            service_fn(move |request| front_door.clone().answer(request, client.clone()))
         };
         let ended = drain.ended();
         let served = bound.serve_behind(&endpoint, make, drain).await;

@@ -12,6 +12,8 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::events::Events;
+use crate::listener::{Client, Receiving};
+use crate::settings::Settings;
 
 /// Why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,7 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     body: Incoming,
+    client: Option<Client>,
     most: usize,
     timeout: Duration,
     first: Bytes,
@@ -38,8 +41,16 @@ pub(crate) struct BodyReader {
 }
 
 impl BodyReader {
-    pub(crate) fn new(body: Incoming, most: usize, timeout: Duration) -> BodyReader {
-        BodyReader { body, most, timeout, first: Bytes::new(), more: BytesMut::new(), clock: None }
+    pub(crate) fn new(body: Incoming, client: Option<Client>, settings: &Settings) -> BodyReader {
+        BodyReader {
+            body,
+            client,
+            most: settings.max_body,
+            timeout: settings.body_timeout,
+            first: Bytes::new(),
+            more: BytesMut::new(),
+            clock: None,
+        }
     }
 
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Unread>> {
@@ -76,7 +87,7 @@ impl BodyReader {
                 }
                 Poll::Pending => {
                     let read = (self.first.len() + self.more.len()) as u64;
-                    let clock = self.clock.get_or_insert_with(Clock::start);
+                    let clock = self.clock.get_or_insert_with(|| Clock::start(self.client.as_ref()));
                     return clock.poll(context, read, self.timeout).map(|()| Err(Unread::TooSlow));
                 }
             }
@@ -88,11 +99,17 @@ impl BodyReader {
 struct Clock {
     started: Instant,
     tick: Pin<Box<Sleep>>,
+    /// Tells the listener that the request is not whole.
+    _receiving: Option<Receiving>,
 }
 
 impl Clock {
-    fn start() -> Clock {
-        Clock { started: Instant::now(), tick: Box::pin(tokio::time::sleep(TICK)) }
+    fn start(client: Option<&Client>) -> Clock {
+        Clock {
+            started: Instant::now(),
+            tick: Box::pin(tokio::time::sleep(TICK)),
+            _receiving: client.map(Client::receiving),
+        }
     }
 
     /// Ready when the body is too slow.

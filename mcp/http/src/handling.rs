@@ -1,7 +1,6 @@
 //! [`Handling`]: one HTTP request from its first look to its reply.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,6 +15,7 @@ use crate::body::BodyReader;
 use crate::endpoint::{Endpoint, Route};
 use crate::gate::{Asking, Sender};
 use crate::headers::{McpHeaders, names_user};
+use crate::listener::Client;
 use crate::reply::{No, Reply, refuse};
 
 /// An HTTP request on its way to its answer. Most get there when they are polled once.
@@ -23,6 +23,8 @@ use crate::reply::{No, Reply, refuse};
 pub struct Handling {
     endpoint: Arc<Endpoint>,
     http: Arc<HttpRequest>,
+    /// Until its body is read.
+    client: Option<Client>,
     route: Route,
     sender: Sender,
     stage: Stage,
@@ -64,13 +66,13 @@ impl Endpoint {
         self.begin(request, None)
     }
 
-    /// Answers one HTTP request that came from this address.
-    pub fn handle_from(self: Arc<Self>, request: http::Request<Incoming>, peer: SocketAddr) -> Handling {
-        self.begin(request, Some(peer))
+    /// Answers one HTTP request of a client of [`listener`](crate::listener).
+    pub fn handle_from(self: Arc<Self>, request: http::Request<Incoming>, client: Client) -> Handling {
+        self.begin(request, Some(client))
     }
 
     /// The checks that need no body, and what answers without one.
-    fn begin(self: Arc<Self>, request: http::Request<Incoming>, peer: Option<SocketAddr>) -> Handling {
+    fn begin(self: Arc<Self>, request: http::Request<Incoming>, mut client: Option<Client>) -> Handling {
         let (mut parts, body) = request.into_parts();
         let route = self.route(&parts);
         let headers = McpHeaders::new(&parts.headers);
@@ -79,13 +81,13 @@ impl Endpoint {
         if headers.names_user && !self.settings.trust_platform_identity {
             remove_users(&mut parts.headers);
         }
-        let http = Arc::new(HttpRequest { parts, peer });
+        let http = Arc::new(HttpRequest { parts, peer: client.as_ref().map(Client::address) });
         let stage = match (refused, &self.gate) {
             (Some(no), _) => Stage::Answered(Some(no)),
             (None, Some(gate)) if route.is_for_callers() => Stage::Asking(gate.ask(&http), body, unreadable),
-            (None, _) => self.enter(route, &http, &Sender::NOBODY, body, unreadable),
+            (None, _) => self.enter(route, &http, &Sender::NOBODY, (body, client.take()), unreadable),
         };
-        Handling { endpoint: self, http, route, sender: Sender::NOBODY, stage }
+        Handling { endpoint: self, http, client, route, sender: Sender::NOBODY, stage }
     }
 
     /// Refuses a request for what its head says, whoever sends it.
@@ -107,14 +109,14 @@ impl Endpoint {
         route: Route,
         http: &Arc<HttpRequest>,
         sender: &Sender,
-        body: Incoming,
+        (body, client): (Incoming, Option<Client>),
         unreadable: Option<&'static str>,
     ) -> Stage {
         if !route.has_messages() {
             return answered(self.answer_caller(route, &self.visit(http, sender)));
         }
         match unreadable {
-            None => Stage::Reading(BodyReader::new(body, self.settings.max_body, self.settings.body_timeout)),
+            None => Stage::Reading(BodyReader::new(body, client, &self.settings)),
             Some(reason) => {
                 answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
             }
@@ -132,6 +134,7 @@ impl Handling {
             Err(no) => Stage::Answered(Some(no)),
             Ok(sender) => {
                 self.sender = sender;
+                let body = (body, self.client.take());
                 self.endpoint.enter(self.route, &self.http, &self.sender, body, unreadable)
             }
         };

@@ -27,6 +27,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+pub use self::connection::{Client, Receiving};
 pub use self::drain::{Drain, DrainTrigger, until_signal};
 
 use self::connection::{Protocols, Word, converse};
@@ -71,9 +72,12 @@ pub struct Limits {
     /// For an HTTP/2 client's answer to a ping. 20 s.
     pub h2_ping_answer: Duration,
 
-    /// Open connections. One more is answered 503. 10,000.
+    /// Open connections. For one more, a connection without a whole request under way is closed: one that never
+    /// sent a whole head, then one with half a head or a slow body, then one that is idle. If there is none, the
+    /// new one is answered 503. 10,000.
     pub connections: usize,
-    /// Open connections from one IPv4 address or one IPv6 /64 network, loopback included. 256.
+    /// Open connections from one IPv4 address or one IPv6 /64 network, loopback included; the same happens when
+    /// there are more. 256.
     ///
     /// Turn it off (`None`) behind a proxy, which brings everyone from the same address.
     pub connections_per_address: Option<usize>,
@@ -132,7 +136,7 @@ const REFUSED: usize = 256;
 
 /// Serves every client of `listener` until it is drained, and returns when the last connection is gone.
 ///
-/// `make` gets the client's address and gives the service for one connection. When the drain begins the
+/// `make` gets the client and gives the service for its connection. When the drain begins the
 /// listening socket is closed, and connections close after the request under way. What is left after
 /// [`Limits::drain`], or when the trigger is pulled again, is cut. Dropping the future cuts all connections,
 /// too.
@@ -141,7 +145,7 @@ const REFUSED: usize = 256;
 /// start, if the socket has no address.
 pub async fn serve<S, B>(
     listener: TcpListener,
-    make: impl Fn(SocketAddr) -> S,
+    make: impl Fn(Client) -> S,
     limits: Limits,
     drain: Drain,
 ) -> io::Result<()>
@@ -163,7 +167,7 @@ where
             let _ = refuse(stream, &refused);
             return;
         };
-        let service = make(address);
+        let service = make(Client(entry.connection().clone()));
         let protocols = protocols.clone();
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);

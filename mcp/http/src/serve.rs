@@ -13,11 +13,11 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
-use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 
 use crate::auth::Authorizer as _;
 use crate::endpoint::Endpoint;
-use crate::listener::{self, Drain, DrainTrigger};
+use crate::listener::{self, Client, Drain, DrainTrigger};
 use crate::metadata::Resource;
 use crate::settings::Settings;
 
@@ -32,7 +32,7 @@ pub struct Bound {
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Bound> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name stands for no address");
     for address in tokio::net::lookup_host(address).await? {
-        match TcpListener::bind(address).await {
+        match listen(address) {
             Ok(listener) => {
                 let address = listener.local_addr()?;
                 return Ok(Bound { listener, address });
@@ -43,6 +43,19 @@ pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Bound> {
         }
     }
     Err(failed)
+}
+
+/// Connections that wait to be accepted. The standard library's 128 are too few for a burst of clients: what comes
+/// beyond is retried by its system only after a second.
+const BACKLOG: u32 = 1024;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // On Windows it would let another program take the port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 impl Bound {
@@ -72,19 +85,19 @@ impl Bound {
     /// Serves until `drain` says so.
     pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
         let endpoint = Endpoint::new(server, settings);
-        let service = |peer| {
+        let service = |client: Client| {
             let endpoint = endpoint.clone();
-            service_fn(move |request| endpoint.clone().handle_from(request, peer))
+            service_fn(move |request| endpoint.clone().handle_from(request, client.clone()))
         };
         self.serve_behind(&endpoint, service, drain).await
     }
 
     /// Serves an endpoint behind a service of yours, until `drain` says so. `make` gives the service for a
-    /// client's address; it answers what it likes and hands the rest to [`Endpoint::handle_from`].
+    /// client; it answers what it likes and hands the rest to [`Endpoint::handle_from`].
     pub async fn serve_behind<S, B>(
         self,
         endpoint: &Arc<Endpoint>,
-        make: impl Fn(SocketAddr) -> S,
+        make: impl Fn(Client) -> S,
         drain: Drain,
     ) -> io::Result<()>
     where

@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -43,10 +43,59 @@ pub(super) struct Connection {
     active: AtomicU32,
     /// When the socket stopped taking bytes.
     blocked: AtomicU32,
+    /// Whether a whole request head has ever come.
+    begun: AtomicBool,
+    /// Requests whose body has not come whole.
+    receiving: AtomicUsize,
+    /// When the first of them began to wait for more of its body.
+    receiving_since: AtomicU32,
+    /// Whether the caps count it. One that was told to give way no longer counts, though it may still be closing.
+    counted: AtomicBool,
     /// Each request under way holds a clone until its response is handed to hyper, body and all.
     requests: Arc<()>,
     told: AtomicU8,
     task: AtomicWaker,
+}
+
+/// The client behind one connection, as a service sees it.
+#[derive(Clone)]
+pub struct Client(pub(super) Arc<Connection>);
+
+impl Client {
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+
+    /// Says that a request waits for more of its body, until what is returned is dropped. When a cap is reached, a
+    /// connection that has nothing else under way may give way to a new one.
+    pub fn receiving(&self) -> Receiving {
+        if self.0.receiving.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.0.receiving_since.store(self.0.clock.now(), Ordering::Relaxed);
+        }
+        Receiving(self.0.clone())
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Client").field(&self.0.address).finish()
+    }
+}
+
+/// A request waits for more of its body.
+pub struct Receiving(Arc<Connection>);
+
+impl std::fmt::Debug for Receiving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Receiving")
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.0.receiving.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The sweeper's coarse clock. Starts at 1.
@@ -60,6 +109,25 @@ pub(super) struct Patience {
     pub(super) keep_alive_idle: u32,
     pub(super) blocked_write: u32,
 }
+
+/// How readily a connection gives way to a new one when a cap is reached; the first kind goes first. Connections
+/// of one kind go in the order in which they got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GivesWay {
+    /// Nothing whole has ever come: the client is silent, or has sent a part of its first request head.
+    NeverWhole,
+    /// A part of a further head has come.
+    HalfHead,
+    /// A body has been coming for so long that an honest client would be done.
+    SlowBody,
+    /// No request is under way. Its client may open it again any time.
+    Idle,
+    /// A body is coming.
+    Body,
+}
+
+/// For how many ticks a body is taken for an honest client's.
+const HONEST_BODY: u32 = 5;
 
 /// What a connection can be told, from mild to severe. It is never taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,10 +171,18 @@ impl Connection {
             head: AtomicU32::new(now),
             active: AtomicU32::new(now),
             blocked: AtomicU32::new(0),
+            begun: AtomicBool::new(false),
+            receiving: AtomicUsize::new(0),
+            receiving_since: AtomicU32::new(0),
+            counted: AtomicBool::new(true),
             requests: Arc::new(()),
             told: AtomicU8::new(Word::Serve as u8),
             task: AtomicWaker::new(),
         }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Applies the time limits. Called by the sweeper, once a tick.
@@ -129,6 +205,39 @@ impl Connection {
             self.tell(if self.was_told(Word::Finish) { Word::Cut } else { Word::Finish });
             self.active.store(now, Ordering::Relaxed);
         }
+    }
+
+    /// How readily it gives way, and since when (in ticks); `None` if it does not: a whole request is under way,
+    /// or one has just ended.
+    pub(super) fn gives_way(&self) -> Option<(GivesWay, u32)> {
+        let now = self.clock.now();
+        let head = self.head.load(Ordering::Relaxed);
+        let under_way = Arc::strong_count(&self.requests) - 1;
+        if !self.begun.load(Ordering::Relaxed) {
+            return Some((GivesWay::NeverWhole, head));
+        }
+        if under_way == 0 {
+            let idle_since = self.active.load(Ordering::Relaxed);
+            return match head {
+                0 => (idle_since != now).then_some((GivesWay::Idle, idle_since)),
+                head => Some((GivesWay::HalfHead, head)),
+            };
+        }
+        if self.receiving.load(Ordering::Relaxed) < under_way {
+            return None;
+        }
+        let since = self.receiving_since.load(Ordering::Relaxed);
+        let is_slow = now.wrapping_sub(since) > HONEST_BODY;
+        Some((if is_slow { GivesWay::SlowBody } else { GivesWay::Body }, since))
+    }
+
+    /// Takes it out of what the caps count; `false` if it was out already.
+    pub(super) fn uncount(&self) -> bool {
+        self.counted.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.counted.load(Ordering::Relaxed)
     }
 
     pub(super) fn tell(&self, word: Word) {
@@ -156,6 +265,7 @@ impl Connection {
     /// A head is complete. The request lasts as long as the answer is kept.
     fn request(&self) -> Arc<()> {
         self.head.store(0, Ordering::Relaxed);
+        self.begun.store(true, Ordering::Relaxed);
         self.active.store(self.clock.now(), Ordering::Relaxed);
         self.requests.clone()
     }

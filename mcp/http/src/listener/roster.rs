@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
 use super::Limits;
-use super::connection::{Clock, Connection, Patience, Word};
+use super::connection::{Clock, Connection, GivesWay, Patience, Word};
 
 pub(super) struct Roster {
     clock: Arc<Clock>,
@@ -24,10 +24,51 @@ pub(super) struct Roster {
 #[derive(Default)]
 struct Open {
     connections: HashMap<u64, Arc<Connection>>,
-    /// Counted only when there is a cap for it.
+    /// Without those that give way.
+    counted: usize,
+    /// Kept only when there is a cap for it.
     per_address: HashMap<IpAddr, usize>,
     next: u64,
     refused: u64,
+    gave_way: u64,
+}
+
+impl Open {
+    fn count_of(&self, network: IpAddr) -> usize {
+        self.per_address.get(&network).copied().unwrap_or_default()
+    }
+
+    /// Takes a connection out of the counts, once.
+    fn uncount(&mut self, connection: &Connection) {
+        if !connection.uncount() {
+            return;
+        }
+        self.counted -= 1;
+        let network = network(connection.address().ip());
+        if let Some(count) = self.per_address.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_address.remove(&network);
+            }
+        }
+    }
+
+    /// Tells the connection that gives way first, of this network or of all, to close; `false` if every one of
+    /// them has a whole request under way.
+    fn give_way(&mut self, of: Option<IpAddr>) -> bool {
+        let is_of = |connection: &Connection| of.is_none_or(|of| network(connection.address().ip()) == of);
+        let candidates = self.connections.iter().filter(|(_, c)| c.is_counted() && is_of(c));
+        let ranked = candidates.filter_map(|(number, c)| Some((c.gives_way()?, *number, c)));
+        let Some(((kind, _), _, chosen)) = ranked.min_by_key(|(rank, number, _)| (*rank, *number)) else {
+            return false;
+        };
+        let chosen = chosen.clone();
+        // A request that is on the wire of an idle connection is still answered.
+        chosen.tell(if kind == GivesWay::Idle { Word::Finish } else { Word::Cut });
+        self.uncount(&chosen);
+        self.gave_way += 1;
+        true
+    }
 }
 
 /// A connection's place on the roster, free again when dropped.
@@ -35,7 +76,6 @@ pub(super) struct Entry {
     roster: Arc<Roster>,
     connection: Arc<Connection>,
     number: u64,
-    network: IpAddr,
 }
 
 impl Roster {
@@ -58,27 +98,27 @@ impl Roster {
         }
     }
 
-    /// A place for a new connection, unless a cap is reached.
+    /// A place for a new connection. When a cap is reached, a connection that has nothing whole under way gives way;
+    /// `None` if there is no such connection.
     pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Entry> {
         let mut open = self.open();
         let network = network(address.ip());
-        if open.connections.len() >= self.most {
+        let is_over = |most: Option<usize>, count: usize| most.is_some_and(|most| count >= most);
+        if is_over(self.most_per_address, open.count_of(network)) && !open.give_way(Some(network))
+            || open.counted >= self.most && !open.give_way(None)
+        {
             open.refused += 1;
             return None;
         }
-        if let Some(most) = self.most_per_address {
-            let count = open.per_address.entry(network).or_default();
-            if *count >= most {
-                open.refused += 1;
-                return None;
-            }
-            *count += 1;
+        open.counted += 1;
+        if self.most_per_address.is_some() {
+            *open.per_address.entry(network).or_default() += 1;
         }
         let number = open.next;
         open.next += 1;
         let connection = Arc::new(Connection::new(address, self.clock.clone()));
         open.connections.insert(number, connection.clone());
-        Some(Entry { roster: self.clone(), connection, number, network })
+        Some(Entry { roster: self.clone(), connection, number })
     }
 
     pub(super) fn tell_all(&self, word: Word) {
@@ -107,8 +147,9 @@ impl Roster {
                 connection.check(now, &self.patience);
             }
             let refused = std::mem::take(&mut open.refused);
-            if refused > 0 {
-                tracing::warn!(refused, open = open.connections.len(), "too many connections");
+            let gave_way = std::mem::take(&mut open.gave_way);
+            if refused + gave_way > 0 {
+                tracing::warn!(refused, gave_way, open = open.connections.len(), "too many connections");
             }
         }
     }
@@ -128,12 +169,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let mut open = self.roster.open();
         open.connections.remove(&self.number);
-        if let Some(count) = open.per_address.get_mut(&self.network) {
-            *count -= 1;
-            if *count == 0 {
-                open.per_address.remove(&self.network);
-            }
-        }
+        open.uncount(&self.connection);
         if open.connections.is_empty() {
             self.roster.emptied.notify_one();
         }

@@ -463,3 +463,27 @@ async fn a_thousand_broken_requests_leave_no_trace() {
     client.send(&echo("{}")).await.result();
     server.is_well().await;
 }
+
+#[tokio::test]
+async fn slow_bodies_keep_no_new_client_out() {
+    let mut settings = attentive();
+    settings.connections.connections_per_address = Some(4);
+    let server = TestServer::start(settings).await;
+    let call = server.send_in_background(Ask::modern_call("wait", json!({})));
+    server.watch.has_begun(1).await;
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let mut client = server.connect().await;
+        client.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n").await;
+        client.write(b"content-length: 100000\r\n\r\n{\"jsonrpc\"").await;
+        slow.push(client);
+        // Until the server waits for the rest.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for _ in 0..5 {
+        server.is_well().await;
+    }
+    // A whole request is never cut for them.
+    server.watch.go_on.add_permits(1);
+    assert_eq!(call.await.unwrap().tool_text(), "waited");
+}

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_http::listener::{Drain, DrainTrigger, Limits, serve, until_signal};
+use bindpost_mcp_http::listener::{self, Drain, DrainTrigger, Limits, serve, until_signal};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode, Version};
@@ -355,14 +355,16 @@ async fn signals_pull_the_trigger() {
 }
 
 #[tokio::test]
-async fn a_client_over_the_cap_gets_503_until_another_goes() {
+async fn a_client_over_the_cap_gets_503_while_all_others_have_requests_under_way() {
     let server = Server::start(Limits { connections: 1, ..lax() }).await;
     let mut first = server.connect().await;
-    assert_eq!(first.get("/").await.status, 200);
+    first.send("GET /wait HTTP/1.1\r\n\r\n").await;
+    server.entered().await;
     let refused = server.connect().await.get("/").await;
     assert_eq!(refused.status, 503);
     assert!(refused.head.contains("retry-after: 5"), "{}", refused.head);
-    assert_eq!(first.get("/").await.status, 200);
+    server.state.go_on.add_permits(1);
+    assert_eq!(first.response().await.status, 200);
     drop(first);
     server.recovers().await;
 }
@@ -371,7 +373,8 @@ async fn a_client_over_the_cap_gets_503_until_another_goes() {
 async fn one_address_has_a_cap_of_its_own() {
     let server = Server::start(Limits { connections_per_address: Some(1), ..lax() }).await;
     let mut first = server.connect().await;
-    assert_eq!(first.get("/").await.status, 200);
+    first.send("GET /wait HTTP/1.1\r\n\r\n").await;
+    server.entered().await;
     assert_eq!(server.connect().await.get("/").await.status, 503);
     // All of 127.0.0.0/8 is loopback on Linux, and only there.
     if cfg!(target_os = "linux") {
@@ -382,6 +385,85 @@ async fn one_address_has_a_cap_of_its_own() {
     }
     drop(first);
     server.recovers().await;
+}
+
+/// Both caps, each alone.
+fn capped(most: usize) -> [Limits; 2] {
+    let per_address = Limits { connections_per_address: Some(most), ..lax() };
+    [per_address, Limits { connections: most, ..lax() }]
+}
+
+#[tokio::test]
+async fn half_sent_heads_keep_no_new_client_out() {
+    for limits in capped(4) {
+        let server = Server::start(limits).await;
+        let mut good = server.connect().await;
+        good.send("GET /wait HTTP/1.1\r\n\r\n").await;
+        server.entered().await;
+        let mut half = Vec::new();
+        for number in 0..40 {
+            let mut client = server.connect().await;
+            // Silent, a part of a line, a part of a head, a part of the preface.
+            let part = ["", "GE", "GET / HTTP/1.1\r\nhost: a\r\n", "PRI * HTTP/2.0\r\n"][number % 4];
+            client.send(part).await;
+            half.push(client);
+        }
+        for _ in 0..5 {
+            assert_eq!(server.connect().await.get("/").await.status, 200);
+        }
+        // The oldest was cut.
+        half.remove(0).closed().await;
+        server.state.go_on.add_permits(1);
+        assert_eq!(good.response().await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn half_a_second_head_keeps_no_new_client_out() {
+    for limits in capped(2) {
+        let server = Server::start(limits).await;
+        let mut half = [server.connect().await, server.connect().await];
+        for client in &mut half {
+            assert_eq!(client.get("/").await.status, 200);
+            client.send("GET / HTTP/1.1\r\nho").await;
+        }
+        // Until the server has read it.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(server.connect().await.get("/").await.status, 200);
+        half[0].closed().await;
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_gives_way_to_a_new_client() {
+    for limits in capped(2) {
+        let server = Server::start(limits).await;
+        let mut idle = [server.connect().await, server.connect().await];
+        for client in &mut idle {
+            assert_eq!(client.get("/").await.status, 200);
+            // Longer than a tick, so that there is an order.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(server.connect().await.get("/").await.status, 200);
+        let [mut first, mut second] = idle;
+        first.closed().await;
+        assert_eq!(second.get("/").await.status, 200);
+    }
+}
+
+/// The system lets a client connect while the backlog has room, though nothing accepts it yet.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_burst_of_clients_waits_to_be_accepted() {
+    let bound = bindpost_mcp_http::bind("127.0.0.1:0").await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 0..800 {
+        let connecting =
+            tokio::time::timeout(Duration::from_millis(900), TcpStream::connect(bound.local_addr()));
+        waiting.push(
+            connecting.await.unwrap_or_else(|_| panic!("{number} clients filled the backlog")).unwrap(),
+        );
+    }
 }
 
 #[tokio::test]
@@ -616,8 +698,8 @@ impl Server {
             bodies: Mutex::default(),
         });
         let shared = state.clone();
-        let make = move |address| {
-            let state = shared.clone();
+        let make = move |client: listener::Client| {
+            let (state, address) = (shared.clone(), client.address());
             service_fn(move |request| answer(request, address, state.clone()))
         };
         let running = tokio::spawn(serve(listener, make, limits, drain));
