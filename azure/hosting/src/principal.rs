@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Once;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -139,7 +140,19 @@ impl Principal {
         for role in self.texts(&roles) {
             identity = identity.role(role);
         }
+        if let Some(deadline) = self.deadline(SystemTime::now(), Instant::now()) {
+            identity = identity.expires_at(deadline);
+        }
         Some(identity.claims(self.claims()))
+    }
+
+    /// When the token expires that the platform has checked. A time in the past says nothing: the platform keeps
+    /// people logged in longer than the token they logged in with.
+    fn deadline(&self, now: SystemTime, instant: Instant) -> Option<Instant> {
+        let claim = self.claims.iter().find(|claim| claim.typ == "exp")?;
+        let text = claim.val.as_str().and_then(|text| text.parse::<u64>().ok());
+        let expires = UNIX_EPOCH.checked_add(Duration::from_secs(text.or(claim.val.as_u64())?))?;
+        instant.checked_add(expires.duration_since(now).ok().filter(|left| !left.is_zero())?)
     }
 
     /// The same key as for a token of the same caller, if it is one of Entra ID's; otherwise what the provider
@@ -304,6 +317,27 @@ mod tests {
         assert_eq!(caller.claim("level"), Some(&json!(7)));
         // `roles` is Entra ID's word; others name theirs.
         assert_eq!(of("google").roles(), ["One"]);
+    }
+
+    #[test]
+    fn a_principal_expires_with_its_token() {
+        let (now, instant) = (UNIX_EPOCH + Duration::from_secs(1_000), Instant::now());
+        let left = |exp: Value| {
+            let claims = json!([{"typ": "sub", "val": "s"}, {"typ": "exp", "val": exp}]);
+            let principal =
+                decode(BASE64.encode(json!({"auth_typ": "x", "claims": claims}).to_string()).as_bytes());
+            let deadline = principal.unwrap().deadline(now, instant)?;
+            Some(deadline.duration_since(instant).as_secs())
+        };
+        assert_eq!(left(json!("1600")), Some(600));
+        assert_eq!(left(json!(1600)), Some(600));
+        for silent in [json!("999"), json!(1000), json!("soon"), json!(null), json!(-5), json!(u64::MAX)] {
+            assert_eq!(left(silent.clone()), None, "{silent}");
+        }
+        assert_eq!(
+            identity(json!({"auth_typ": "x", "claims": [{"typ": "sub", "val": "s"}]})).unwrap().expires_at(),
+            None
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What claims say. Any JSON may be in them: what has the wrong type says nothing, or is refused.
 
+use std::time::{Duration, Instant};
+
 use bindpost_mcp_server::Identity;
 use serde_json::{Map, Value};
 
@@ -39,6 +41,13 @@ impl Window {
             Some(not_before) if now < not_before - leeway => Err(Refusal::Early),
             _ => Ok(()),
         }
+    }
+
+    /// When it stops to count by a clock that is never set, if `instant` and `now` are the same moment. `None`
+    /// if that is further away than the clock reaches.
+    pub(crate) fn deadline(&self, now: f64, instant: Instant, leeway: f64) -> Option<Instant> {
+        let left = (self.expires + leeway - now).max(0.0);
+        instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
     }
 }
 
@@ -166,6 +175,20 @@ mod tests {
         }
         assert_eq!(window(now - 299.0, None).check(now, 300.0), Ok(()));
         assert_eq!(window(now, None).check(now, 0.0), Err(Refusal::Expired));
+    }
+
+    #[test]
+    fn a_deadline_is_as_far_away_as_the_expiry() {
+        let (now, instant) = (1_800_000_000.0, Instant::now());
+        let left = |exp: f64, leeway: f64| {
+            let window = Window { not_before: None, expires: exp };
+            window.deadline(now, instant, leeway).map(|deadline| deadline.duration_since(instant))
+        };
+        assert_eq!(left(now + 600.0, 60.0), Some(Duration::from_secs(660)));
+        assert_eq!(left(now - 30.5, 60.0), Some(Duration::from_millis(29_500)));
+        assert_eq!(left(now - 600.0, 60.0), Some(Duration::ZERO));
+        assert_eq!(left(-1e300, 60.0), Some(Duration::ZERO));
+        assert_eq!(left(1e300, 60.0), None);
     }
 
     #[test]

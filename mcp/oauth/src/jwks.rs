@@ -79,11 +79,10 @@ impl<F: Fetch> KeyCache<F> {
 
     /// The keys that count now. Waits for a fetch only if there are none, or if they are old and the issuer
     /// answered last time.
-    pub(crate) async fn current(&self) -> Result<Keys, Unavailable> {
+    pub(crate) async fn current(&self, now: Instant) -> Result<Keys, Unavailable> {
         let limits = &self.shared.limits;
         let (known, fetch) = {
             let mut state = self.shared.state();
-            let now = Instant::now();
             state.good.take_if(|keys| now.duration_since(keys.fetched) >= limits.keep);
             let known = state.good.clone();
             let age = known.as_ref().map(|keys| now.duration_since(keys.fetched));

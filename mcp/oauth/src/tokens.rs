@@ -53,9 +53,33 @@ struct Inner {
     audiences: Vec<String>,
     authorization_servers: Vec<String>,
     leeway: f64,
+    clock: Clock,
     max_token: usize,
     verified: VerifiedTokens,
     callers: Callers,
+}
+
+/// What time it is.
+#[derive(Clone)]
+struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Clock {
+    /// Seconds since 1970.
+    fn now(&self) -> f64 {
+        (self.0)().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock(Arc::new(SystemTime::now))
+    }
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 /// Says whose tokens are taken.
@@ -65,6 +89,7 @@ pub struct TokensBuilder {
     audiences: Vec<String>,
     authorization_servers: Option<Vec<String>>,
     leeway: Option<Duration>,
+    clock: Clock,
     limits: Limits,
 }
 
@@ -128,6 +153,12 @@ impl TokensBuilder {
         self
     }
 
+    /// Tells the time by this, instead of by the clock of the machine: for tests.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> TokensBuilder {
+        self.clock = Clock(Arc::new(clock));
+        self
+    }
+
     /// Where clients get tokens, instead of the addresses of the issuers.
     pub fn authorization_servers(
         mut self,
@@ -182,6 +213,7 @@ impl TokensBuilder {
             issuers,
             audiences: self.audiences,
             leeway: leeway.as_secs_f64(),
+            clock: self.clock,
             max_token: self.limits.max_token,
             verified: VerifiedTokens::new(self.limits.verified),
             callers: Callers::default(),
@@ -228,9 +260,13 @@ impl Inner {
         if let Some(verified) = self.verified.get(&digest)
             && let Some((_, keys)) = self.issuers.get(verified.vouched.issuer)
         {
-            let keys = keys.current().await?;
-            let counts = verified.window.check(now(), self.leeway);
-            match counts {
+            let asked = Instant::now();
+            let keys = keys.current(asked).await?;
+            let has_ended = verified.caller.expires_at().is_some_and(|end| end <= asked.into_std());
+            match verified.window.check(self.clock.now(), self.leeway) {
+                // The machine's clock was set back since: that makes no token last longer. It stays here, to
+                // be known again.
+                Ok(()) if has_ended => return Err(Refusal::Expired.into()),
                 // The key it was verified with is still the issuer's.
                 Ok(()) if keys.set.holds(&verified.vouched.key) => return Ok(verified.caller),
                 Ok(()) => self.verified.remove(&digest),
@@ -274,7 +310,7 @@ impl Inner {
             issuer: text(&token.claims, "iss").unwrap_or_default(),
             tenant: tenant(&token.claims),
         };
-        let mut current = keys.current().await?;
+        let mut current = keys.current(asked).await?;
         if let Found::Unknown = current.set.find(&wanted) {
             current = keys.look_again(current, asked).await;
         }
@@ -288,12 +324,16 @@ impl Inner {
         }
         // From here on its claims are the issuer's.
         let window = Window::of(&token.claims).map_err(refuse)?;
-        window.check(now(), self.leeway).map_err(refuse)?;
+        let now = self.clock.now();
+        window.check(now, self.leeway).map_err(refuse)?;
         if !claims::is_for(&token.claims, &self.audiences) {
             return Err(refuse(Refusal::Audience));
         }
         let nobody = || refuse(Refusal::Invalid("about nobody"));
-        let identity = claims::identity(issuer, token.claims.clone()).ok_or_else(nobody)?;
+        let mut identity = claims::identity(issuer, token.claims.clone()).ok_or_else(nobody)?;
+        if let Some(deadline) = window.deadline(now, Instant::now().into_std(), self.leeway) {
+            identity = identity.expires_at(deadline);
+        }
         let vouched = Vouched { issuer: number, key: key.fingerprint };
         Ok(Verified { caller: identity.into(), window, vouched })
     }
@@ -311,11 +351,6 @@ fn log(issuer: Option<&Issuer>, key: Option<&str>, refusal: Refusal) {
     let key = key.map(|key| key.chars().take(64).collect::<String>());
     let issuer = issuer.map(|issuer| issuer.url.as_str());
     debug!(issuer, ?key, reason = refusal.reason(), "refused a token");
-}
-
-/// Seconds since 1970.
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 impl std::fmt::Debug for Tokens {

@@ -4,6 +4,7 @@
 //! [`Server::demand`] what a message needs before it hands the message on.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bindpost_mcp_protocol::Request;
 use serde_json::{Map, Value};
@@ -34,6 +35,7 @@ pub struct Identity {
     scopes: Vec<String>,
     roles: Vec<String>,
     claims: Map<String, Value>,
+    expires_at: Option<Instant>,
 }
 
 /// Claims are for handlers, not for logs.
@@ -70,6 +72,13 @@ impl Identity {
     /// What the token or the platform says of it.
     pub fn claims(mut self, claims: Map<String, Value>) -> Identity {
         self.claims = claims;
+        self
+    }
+
+    /// When the credentials it was established by expire. Requests are checked by the authorizer, each on its
+    /// own; this is for what outlives a request, such as a stream.
+    pub fn expires_at(mut self, deadline: Instant) -> Identity {
+        self.expires_at = Some(deadline);
         self
     }
 }
@@ -146,6 +155,13 @@ impl Caller {
     /// Everything the token or the platform says of it; `None` for anonymous.
     pub fn claims(&self) -> Option<&Map<String, Value>> {
         self.0.as_deref().map(|identity| &identity.claims)
+    }
+
+    /// When the credentials of this request expire, any tolerance for differing clocks included; `None` if they
+    /// do not expire, or if the authorizer does not know. It is no part of who the caller is: two callers with
+    /// the same id are the same, whenever their credentials expire.
+    pub fn expires_at(&self) -> Option<Instant> {
+        self.0.as_deref()?.expires_at
     }
 
     /// For logs: what kind of caller, never who.
@@ -265,6 +281,19 @@ mod tests {
             let may = [&user, &app, &nobody].map(|caller| access.permits(caller));
             assert_eq!(may, [user_may, app_may, nobody_may], "{access:?}");
         }
+    }
+
+    #[test]
+    fn an_expiry_is_no_part_of_who_the_caller_is() {
+        let now = Instant::now();
+        let [soon, late] = [1, 3600].map(|seconds| {
+            Caller::from(Identity::new("u").expires_at(now + std::time::Duration::from_secs(seconds)))
+        });
+        assert_eq!(soon, late);
+        assert_eq!(soon, Caller::new("u"));
+        assert_eq!(std::collections::HashSet::from([soon.clone(), late.clone(), Caller::new("u")]).len(), 1);
+        assert!(soon.expires_at() < late.expires_at());
+        assert_eq!((Caller::new("u").expires_at(), Caller::ANONYMOUS.expires_at()), (None, None));
     }
 
     #[test]

@@ -63,9 +63,9 @@ async fn pass(time: Duration) {
 #[tokio::test(start_paused = true)]
 async fn keys_are_refreshed_in_the_background_before_they_are_old() {
     let (issuer, keys) = cache();
-    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (1, 1));
+    assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (1, 1));
     pass(49 * MINUTE).await;
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     assert_eq!(issuer.fetches(), 1);
     pass(2 * MINUTE).await;
     issuer.set(0, 4);
@@ -73,24 +73,24 @@ async fn keys_are_refreshed_in_the_background_before_they_are_old() {
     let asked = Instant::now();
     // Nobody waits; many cause one fetch.
     for _ in 0..10 {
-        assert_eq!(keys.current().await.unwrap().set.len(), 1);
+        assert_eq!(keys.current(Instant::now()).await.unwrap().set.len(), 1);
     }
     assert_eq!(asked.elapsed(), Duration::ZERO);
     pass(5 * SECOND).await;
-    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 2));
+    assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (2, 2));
     assert_eq!(asked.elapsed(), 5 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn keys_older_than_an_hour_are_not_used_before_the_issuer_was_asked() {
     let (issuer, keys) = cache();
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
-    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 2));
+    assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (2, 2));
     // The same keys again are the same.
     pass(HOUR).await;
-    assert_eq!((keys.current().await.unwrap().set.len(), issuer.fetches()), (2, 3));
+    assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (2, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn a_mere_look_makes_them_new_too() {
     let (issuer, keys) = cache();
     assert!(keys.known().is_none());
     assert_eq!(issuer.fetches(), 0, "nobody needs them");
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
     assert_eq!(keys.known().unwrap().len(), 1);
@@ -109,28 +109,28 @@ async fn a_mere_look_makes_them_new_too() {
 #[tokio::test(start_paused = true)]
 async fn the_last_good_keys_count_for_a_day() {
     let (issuer, keys) = cache();
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     // It takes connections and says nothing.
     issuer.set(1, 3600);
     pass(2 * HOUR).await;
     let asked = Instant::now();
-    assert_eq!(keys.current().await.unwrap().set.len(), 1);
+    assert_eq!(keys.current(Instant::now()).await.unwrap().set.len(), 1);
     assert_eq!(asked.elapsed(), 5 * SECOND, "the first one waits as long as a fetch may take");
     while asked.elapsed() < 22 * HOUR - SECOND {
         let one = Instant::now();
-        keys.current().await.unwrap();
+        keys.current(Instant::now()).await.unwrap();
         assert_eq!(one.elapsed(), Duration::ZERO, "nobody else does");
         pass(10 * SECOND).await;
     }
     pass(11 * SECOND).await;
-    assert_eq!(keys.current().await.unwrap_err(), Unavailable);
+    assert_eq!(keys.current(Instant::now()).await.unwrap_err(), Unavailable);
     // A fetch took 5 s, and a minute passed before the next, most of the time.
     let fetches = issuer.fetches();
     assert!((1_000..22 * 60).contains(&fetches), "{fetches}");
     assert!(keys.known().is_none());
     issuer.set(0, 0);
     pass(MINUTE).await;
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +141,7 @@ async fn without_any_keys_nobody_can_tell() {
     let mut tried = Vec::new();
     while begun.elapsed() < 4 * MINUTE {
         let before = issuer.fetches();
-        assert_eq!(keys.current().await.unwrap_err(), Unavailable);
+        assert_eq!(keys.current(Instant::now()).await.unwrap_err(), Unavailable);
         if issuer.fetches() > before {
             tried.push(begun.elapsed().as_secs());
         }
@@ -150,7 +150,7 @@ async fn without_any_keys_nobody_can_tell() {
     assert_eq!(tried, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
     issuer.set(0, 0);
     pass(MINUTE).await;
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,12 +158,12 @@ async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
     let (issuer, keys) = cache();
     let mut looks = Vec::new();
     let begun = Instant::now();
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     pass(SECOND).await;
     while begun.elapsed() < 16 * MINUTE {
         let before = issuer.fetches();
         let asked = Instant::now();
-        let current = keys.current().await.unwrap();
+        let current = keys.current(Instant::now()).await.unwrap();
         keys.look_again(current, asked).await;
         if issuer.fetches() > before {
             looks.push(begun.elapsed().as_secs());
@@ -176,13 +176,13 @@ async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_look_backs_off_too() {
     let (issuer, keys) = cache();
-    keys.current().await.unwrap();
+    keys.current(Instant::now()).await.unwrap();
     pass(SECOND).await;
     issuer.set(1, 0);
     let begun = Instant::now();
     let look = async || {
         let asked = Instant::now();
-        let current = keys.current().await.unwrap();
+        let current = keys.current(Instant::now()).await.unwrap();
         keys.look_again(current, asked).await.set.len()
     };
     for _ in 0..120 {
@@ -201,14 +201,14 @@ async fn a_failed_look_backs_off_too() {
 async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
     let (issuer, keys) = cache();
     issuer.set(0, 3);
-    assert!(tokio::time::timeout(SECOND, keys.current()).await.is_err());
-    keys.current().await.unwrap();
+    assert!(tokio::time::timeout(SECOND, keys.current(Instant::now())).await.is_err());
+    keys.current(Instant::now()).await.unwrap();
     assert_eq!(issuer.fetches(), 1);
     // Nor does it buy another look.
     for number in 0..10 {
         pass(SECOND).await;
         let asked = Instant::now();
-        let current = keys.current().await.unwrap();
+        let current = keys.current(Instant::now()).await.unwrap();
         let _ = tokio::time::timeout(SECOND, keys.look_again(current, asked)).await;
         assert_eq!(issuer.fetches(), 2, "{number}");
     }
@@ -222,7 +222,7 @@ async fn only_so_many_wait() {
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let keys = keys.clone();
-        asking.spawn(async move { keys.current().await.is_ok() });
+        asking.spawn(async move { keys.current(Instant::now()).await.is_ok() });
     }
     let answers = asking.join_all().await;
     assert_eq!(answers.iter().filter(|known| **known).count(), 2);

@@ -316,3 +316,21 @@ async fn credentials_are_in_one_header_and_nowhere_else() {
         assert_eq!(denial, Denial::malformed(denial.to_string()), "{value}");
     }
 }
+
+/// What outlives a request is told when its token ends.
+#[tokio::test]
+async fn a_caller_knows_when_its_token_expires() {
+    let issuer = TestIssuer::start().await;
+    let tokens = trusting(&issuer).leeway(Duration::from_secs(30)).build().unwrap();
+    let token = issuer.token(json!({"exp": now_and(600)})).await;
+    let fresh = authorize(&tokens, &token).await.unwrap();
+    let left = fresh.expires_at().unwrap().duration_since(std::time::Instant::now());
+    assert!((Duration::from_secs(500)..=Duration::from_secs(630)).contains(&left), "{left:?}");
+    // The same for a token that is remembered, to the instant; and no other caller.
+    let remembered = authorize(&tokens, &token).await.unwrap();
+    assert_eq!(remembered.expires_at(), fresh.expires_at());
+    let renewed = issuer.token(json!({"exp": now_and(1200)})).await;
+    let renewed = authorize(&tokens, &renewed).await.unwrap();
+    assert_eq!(renewed, fresh);
+    assert!(renewed.expires_at() > fresh.expires_at());
+}
