@@ -268,7 +268,7 @@ impl Call {
             return Err(AskError::NoAnswer);
         }
         let answer = tokio::time::timeout(PATIENCE, answer).await;
-        self.take_permit().await;
+        self.take_place().await;
         match answer {
             Ok(Ok(Ok(result))) => {
                 serde_json::from_slice(&result).map_err(|error| AskError::Invalid(error.to_string()))
@@ -350,7 +350,7 @@ struct OpenQuestion<'a>(&'a Call);
 impl<'a> OpenQuestion<'a> {
     fn new(call: &'a Call) -> OpenQuestion<'a> {
         call.asks().open += 1;
-        call.release_permit();
+        call.release_place();
         OpenQuestion(call)
     }
 }

@@ -17,7 +17,7 @@ use bindpost_mcp_protocol::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use serde_json::json;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 
 pub use running::{Canceller, Running};
 
@@ -33,6 +33,7 @@ use crate::stream::Stream;
 use crate::tasks::TaskState;
 use crate::tool::ToolEntry;
 use crate::transport::{Delivery, HttpRequest};
+use crate::turns::{ClientKey, ClientPart, Place, Turn};
 
 /// A handler at work.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Finished, ToolError>> + Send>>;
@@ -89,7 +90,8 @@ pub(crate) struct Call {
     cancel_signal: Notify,
     driver: AtomicWaker,
     asks: Mutex<Asks>,
-    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Its place among the running calls, while it has one.
+    place: Mutex<Option<Place>>,
     wants_task: AtomicBool,
     task: OnceLock<Arc<TaskState>>,
 }
@@ -112,7 +114,7 @@ impl Call {
             cancel_signal: Notify::new(),
             driver: AtomicWaker::new(),
             asks: Mutex::default(),
-            permit: Mutex::new(None),
+            place: Mutex::new(None),
             wants_task: AtomicBool::new(false),
             task: OnceLock::new(),
         })
@@ -243,15 +245,34 @@ impl Call {
         }
     }
 
-    pub(crate) fn release_permit(&self) {
-        let permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(permit);
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn release_place(&self) {
+        let place = self.place().take();
+        drop(place);
     }
 
     /// Takes a place among the running calls again.
-    pub(crate) async fn take_permit(&self) {
-        let permit = self.server.running.clone().acquire_owned().await.ok();
-        *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+    pub(crate) async fn take_place(&self) {
+        let place = match self.server.turns.enter_again(self.client_key()) {
+            Turn::Now(place) => Some(place),
+            Turn::Later(waiting) => waiting.await,
+            Turn::Refused => None,
+        };
+        *self.place() = place;
+    }
+
+    /// Whose call it is, as far as turns go.
+    fn client_key(&self) -> ClientKey {
+        let address = || self.http.as_ref().and_then(|http| http.peer).map(|peer| peer.ip());
+        let part = match (self.peer.session(), self.caller.is_authenticated()) {
+            (Some(session), _) => ClientPart::Session(Arc::as_ptr(session).addr()),
+            (None, true) => ClientPart::Any,
+            (None, false) => address().map_or(ClientPart::Any, ClientPart::Address),
+        };
+        ClientKey { caller: self.caller.clone(), part }
     }
 
     /// Waits, in the handler, until its driver has made a task of the call.

@@ -54,6 +54,7 @@ pub mod returns;
 pub mod stdio;
 pub mod testing;
 pub mod transport;
+mod turns;
 
 pub use answer::{Answer, Refusal};
 pub use ask::AskError;

@@ -15,7 +15,7 @@ use bindpost_mcp_protocol::{ErrorObject, Meta, Revision, Shape, meta};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::catalog::{Catalog, CatalogError, Snapshot};
 use crate::entry::IntoEntries;
@@ -30,15 +30,17 @@ use crate::stream::{Stream, StreamLimits};
 use crate::subscriptions::{Change, Hub};
 use crate::tasks::{TaskLimits, Tasks};
 use crate::tool::ToolEntry;
+use crate::turns::Turns;
 
 /// How much a server does at once, and for how long.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// How long a call may take, unless its entry says otherwise; `None` for as long as it likes.
     pub call_timeout: Option<Duration>,
-    /// Calls that run at once.
+    /// Calls that run at once. For every four there is one place more, for a client that has no call running.
     pub running_calls: usize,
-    /// Calls that wait for their turn; more are refused.
+    /// Calls that wait for their turn; more are refused. Callers are served in turn, and so are the sessions of one
+    /// caller. When the queue is full, the client with most calls in it gives one up for a client with fewer.
     pub waiting_calls: usize,
     /// Calls of one session that are under way at once.
     pub calls_per_session: usize,
@@ -108,8 +110,7 @@ pub(crate) struct Shared {
     pub(crate) hub: Arc<Hub>,
     pub(crate) sealer: Sealer,
     pub(crate) tasks: Option<Arc<Tasks>>,
-    pub(crate) running: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) held: Arc<Holding>,
     stamp: Arc<Stamp>,
     opening: Opening,
@@ -186,19 +187,6 @@ impl Shared {
         ProtocolError::Other(ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message).with_data(data))
     }
 
-    /// A place among those who wait; `None` if too many do.
-    pub(crate) fn wait_for_turn(
-        &self,
-    ) -> Option<impl Future<Output = Option<OwnedSemaphorePermit>> + Send + 'static> {
-        let place = Place::take(&self.waiting, self.limits.waiting_calls)?;
-        let running = self.running.clone();
-        Some(async move {
-            let permit = running.acquire_owned().await.ok();
-            drop(place);
-            permit
-        })
-    }
-
     pub(crate) async fn until_shutdown(&self) {
         let mut shutdown = self.shutdown.subscribe();
         let _ = shutdown.wait_for(|down| *down).await;
@@ -254,23 +242,6 @@ impl Holding {
 impl Drop for Held {
     fn drop(&mut self) {
         self.all.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-    }
-}
-
-/// A place among the waiting calls.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(waiting: &Arc<AtomicUsize>, most: usize) -> Option<Place> {
-        let add = |count: usize| (count < most).then_some(count + 1);
-        waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
-        Some(Place(waiting.clone()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -592,8 +563,7 @@ impl ServerBuilder {
             sealer: Sealer::new(&state_key, self.limits.state_lifetime),
             tasks: self.tasks.map(|limits| Arc::new(Tasks::new(limits, hub.clone()))),
             hub,
-            running: Arc::new(Semaphore::new(self.limits.running_calls)),
-            waiting: Arc::default(),
+            turns: Arc::new(Turns::new(self.limits.running_calls, self.limits.waiting_calls)),
             held: Arc::new(Holding { bytes: AtomicUsize::new(0), most: self.limits.held_bytes }),
             limits: self.limits,
             stamp,

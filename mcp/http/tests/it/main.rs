@@ -5,6 +5,7 @@ mod bad_input;
 mod client;
 mod conversations;
 mod drain;
+mod fairness;
 mod ladder;
 mod listener;
 mod matrix;

@@ -6,15 +6,14 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_protocol::{RequestId, jsonrpc};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 use tracing::Span;
 
@@ -25,6 +24,7 @@ use crate::dispatch::Dispatch;
 use crate::error::{ProtocolError, ToolError};
 use crate::server::Held;
 use crate::stream::Stream;
+use crate::turns::{Turn, Waiting};
 
 /// A call at work. Poll it to its end; drop it to cancel it.
 ///
@@ -45,8 +45,8 @@ pub struct Running {
 }
 
 enum Stage {
-    /// Waits for a free place; then the handler is made.
-    Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>, Option<HandlerFuture>),
+    /// Waits for its turn; the handler has not begun.
+    Waiting(Box<Waiting>, Option<HandlerFuture>),
     Working(HandlerFuture),
     Over,
 }
@@ -81,15 +81,13 @@ impl Running {
             return call.refuse(&error);
         }
         let handler = make(Context::new(call.clone()));
-        let stage = match call.server.running.clone().try_acquire_owned() {
-            Ok(permit) => {
-                *call.permit.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+        let stage = match call.server.turns.enter(|| call.client_key()) {
+            Turn::Now(place) => {
+                *call.place() = Some(place);
                 Stage::Working(handler)
             }
-            Err(_) => match call.server.wait_for_turn() {
-                Some(turn) => Stage::Waiting(Box::pin(turn), Some(handler)),
-                None => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
-            },
+            Turn::Later(waiting) => Stage::Waiting(Box::new(waiting), Some(handler)),
+            Turn::Refused => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
         };
         Dispatch::Running(Running::with(call, method, timeout, as_task, stage))
     }
@@ -164,7 +162,7 @@ impl Running {
     fn over(&mut self, outcome: &str) {
         self.stage = Stage::Over;
         self.timer = None;
-        self.call.release_permit();
+        self.call.release_place();
         if let Some(started) = self.started {
             let ms = started.elapsed().as_secs_f64() * 1000.0;
             tracing::info!(parent: &self.span, outcome, duration_ms = ms, "finished");
@@ -224,7 +222,7 @@ impl Running {
         let lifetime = task.lifetime();
         let _ = self.call.task.set(task);
         // The store bounds how many tasks there are; the place among the running calls is for others.
-        self.call.release_permit();
+        self.call.release_place();
         let in_background = Running {
             call: self.call.clone(),
             method: self.method,
@@ -260,6 +258,9 @@ impl Running {
                     return false;
                 }
             }
+            if let Some(place) = &mut *self.call.place() {
+                place.enter_holder(|| self.call.client_key());
+            }
             if let Some(session) = self.call.peer.session() {
                 session.note_running(&self.call);
             }
@@ -289,11 +290,14 @@ impl Future for Running {
             }
             match &mut this.stage {
                 Stage::Over => return Poll::Ready(None),
-                Stage::Waiting(turn, handler) => match turn.as_mut().poll(context) {
-                    Poll::Ready(permit) => {
-                        *this.call.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+                Stage::Waiting(turn, handler) => match Pin::new(&mut **turn).poll(context) {
+                    Poll::Ready(Some(place)) => {
+                        *this.call.place() = Some(place);
                         this.stage = handler.take().map_or(Stage::Over, Stage::Working);
                         continue;
+                    }
+                    Poll::Ready(None) => {
+                        return this.end(Err(ProtocolError::Busy { retry_after_seconds: 1 }.into()));
                     }
                     Poll::Pending => {}
                 },

@@ -135,15 +135,21 @@ async fn adopted_sessions_count_as_their_callers() {
     let session_limits = SessionLimits { per_caller: 2, anonymous: 2, ..SessionLimits::default() };
     let server = TestServer::of(mixed(), Settings { session_limits, ..with_keys() }).await;
     let adopt = async |session: &Session| server.send(&carrying(session.ping(), ALICE)).await;
-    for _ in 0..2 {
-        adopt(&server.session(LATEST).await).await.result();
-    }
-    // There is room for anonymous ones again, but not for one more of Alice.
-    let third = server.session(LATEST).await;
-    adopt(&third).await.refused(404, -32001);
-    server.send(&third.ping()).await.result();
+    let first = server.session(LATEST).await;
+    adopt(&first).await.result();
+    adopt(&server.session(LATEST).await).await.result();
+    // There is room for anonymous ones again, and one more of Alice takes the place of her first.
+    let [third, fourth] = [server.session(LATEST).await, server.session(LATEST).await];
+    adopt(&third).await.result();
+    adopt(&first).await.refused(404, -32001);
+    server.send(&fourth.ping()).await.result();
+    // While both of hers are in use, there is no room for one more.
+    let second = server.session_of(LATEST, |ask| carrying(ask, ALICE)).await;
+    let _streams =
+        [server.open(&carrying(third.get(), ALICE)).await, server.open(&carrying(second.get(), ALICE)).await];
+    adopt(&fourth).await.refused(404, -32001);
     assert_eq!(server.send(&carrying(Ask::initialize(LATEST), ALICE)).await.status, 503);
-    server.send(&carrying(third.ping(), BOB)).await.result();
+    server.send(&carrying(fourth.ping(), BOB)).await.result();
 }
 
 /// A request that stands alone, of a client that can do everything.

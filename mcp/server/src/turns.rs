@@ -1,0 +1,355 @@
+//! [`Turns`]: which calls run now, and which call is next.
+//!
+//! A call that finds a free place takes it by one atomic step. Only calls that have to wait meet a lock: they queue
+//! by caller, then by session, and each caller in turn gets the next free place. A client that has no call running
+//! need not wait for the calls of others at all while one of the extra places is free.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use crate::auth::Caller;
+
+/// For every so many places there is an extra one, for clients that have no call running.
+const PLACES_PER_EXTRA: usize = 4;
+
+/// The places for running calls, and who waits for one.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Places for every call.
+    places: usize,
+    /// Places for clients that have no call running.
+    extra: usize,
+    most_waiting: usize,
+    queue: Mutex<Queue>,
+}
+
+/// Whose call it is, as far as turns go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClientKey {
+    pub(crate) caller: Caller,
+    pub(crate) part: ClientPart,
+}
+
+/// What tells clients of one caller apart, above all anonymous ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ClientPart {
+    /// The session it belongs to, by its place in memory.
+    Session(usize),
+    /// No session; the address it comes from.
+    Address(IpAddr),
+    /// Neither is known, or it does not matter.
+    Any,
+}
+
+impl ClientKey {
+    /// Whose running calls count: all of an authenticated caller; otherwise those of the session or address.
+    fn holder(&self) -> ClientKey {
+        let part = if self.caller.is_authenticated() { ClientPart::Any } else { self.part };
+        ClientKey { caller: self.caller.clone(), part }
+    }
+}
+
+/// What became of a wish to run.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    Now(Place),
+    Later(Waiting),
+    /// Too many calls wait.
+    Refused,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// In the order of their turns.
+    callers: VecDeque<CallerLine>,
+    /// How many places each client holds, as far as known: calls that are done at once are never entered.
+    held: HashMap<ClientKey, usize>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct CallerLine {
+    caller: Caller,
+    /// In the order of their turns.
+    parts: VecDeque<PartLine>,
+}
+
+#[derive(Debug)]
+struct PartLine {
+    part: ClientPart,
+    calls: VecDeque<QueuedCall>,
+}
+
+#[derive(Debug)]
+struct QueuedCall {
+    number: u64,
+    granted: oneshot::Sender<Place>,
+}
+
+impl Turns {
+    pub(crate) fn new(places: usize, most_waiting: usize) -> Turns {
+        Turns {
+            running: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            places,
+            extra: places / PLACES_PER_EXTRA,
+            most_waiting,
+            queue: Mutex::default(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place if one is free; otherwise a place in the queue.
+    pub(crate) fn enter(self: &Arc<Self>, key: impl FnOnce() -> ClientKey) -> Turn {
+        if self.waiting.load(Ordering::Relaxed) == 0 && self.occupy(self.places) {
+            return Turn::Now(Place { turns: Some(self.clone()), holder: None });
+        }
+        self.enter_or_queue(key(), true)
+    }
+
+    /// The same for a call that has run before and goes on: the queue is never too full for it.
+    pub(crate) fn enter_again(self: &Arc<Self>, key: ClientKey) -> Turn {
+        self.enter_or_queue(key, false)
+    }
+
+    #[cold]
+    fn enter_or_queue(self: &Arc<Self>, key: ClientKey, may_refuse: bool) -> Turn {
+        let mut queue = self.queue();
+        let holder = key.holder();
+        if !queue.held.contains_key(&holder) && self.occupy(self.places + self.extra) {
+            return Turn::Now(self.place_of(&mut queue, holder));
+        }
+        if may_refuse && self.waiting.load(Ordering::Relaxed) >= self.most_waiting {
+            if !queue.displace_for(&key) {
+                return Turn::Refused;
+            }
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        let (number, granted) = queue.push(key.clone());
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // A place may have become free since the first look.
+        self.hand_out(&mut queue);
+        Turn::Later(Waiting { turns: self.clone(), key, number, granted })
+    }
+
+    /// Counts one more running call if fewer than `most` run.
+    fn occupy(&self, most: usize) -> bool {
+        let one_more = |running: usize| (running < most).then_some(running + 1);
+        self.running.fetch_update(Ordering::SeqCst, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    fn place_of(self: &Arc<Self>, queue: &mut Queue, holder: ClientKey) -> Place {
+        *queue.held.entry(holder.clone()).or_default() += 1;
+        Place { turns: Some(self.clone()), holder: Some(holder) }
+    }
+
+    /// Gives free places to those who wait.
+    fn hand_out(self: &Arc<Self>, queue: &mut Queue) {
+        while self.waiting.load(Ordering::SeqCst) > 0 {
+            let next = if self.occupy(self.places) {
+                queue.pop(|_, _| true)
+            } else if self.occupy(self.places + self.extra) {
+                queue.pop(|key, held| !held.contains_key(&key.holder()))
+            } else {
+                return;
+            };
+            let Some((key, call)) = next else {
+                self.running.fetch_sub(1, Ordering::SeqCst);
+                return;
+            };
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            let place = self.place_of(queue, key.holder());
+            if let Err(place) = call.granted.send(place) {
+                // The call was dropped meanwhile. The lock is held, so the place is given back by hand.
+                place.give_back(queue);
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, key: ClientKey) -> (u64, oneshot::Receiver<Place>) {
+        let (granted, receiver) = oneshot::channel();
+        self.last += 1;
+        let call = QueuedCall { number: self.last, granted };
+        let ClientKey { caller, part } = key;
+        let at = self.callers.iter().position(|line| line.caller == caller);
+        let at = at.unwrap_or_else(|| {
+            self.callers.push_back(CallerLine { caller, parts: VecDeque::new() });
+            self.callers.len() - 1
+        });
+        if let Some(line) = self.callers.get_mut(at) {
+            match line.parts.iter_mut().find(|line| line.part == part) {
+                Some(line) => line.calls.push_back(call),
+                None => line.parts.push_back(PartLine { part, calls: VecDeque::from([call]) }),
+            }
+        }
+        (self.last, receiver)
+    }
+
+    /// Takes out the call whose turn it is, of those that may run.
+    fn pop(
+        &mut self,
+        may_run: impl Fn(&ClientKey, &HashMap<ClientKey, usize>) -> bool,
+    ) -> Option<(ClientKey, QueuedCall)> {
+        for at_caller in 0..self.callers.len() {
+            let line = self.callers.get_mut(at_caller)?;
+            for at_part in 0..line.parts.len() {
+                let key = ClientKey { caller: line.caller.clone(), part: line.parts.get(at_part)?.part };
+                if !may_run(&key, &self.held) {
+                    continue;
+                }
+                let mut part = line.parts.remove(at_part)?;
+                let call = part.calls.pop_front()?;
+                if !part.calls.is_empty() {
+                    line.parts.push_back(part);
+                }
+                let line = self.callers.remove(at_caller)?;
+                if !line.parts.is_empty() {
+                    self.callers.push_back(line);
+                }
+                return Some((key, call));
+            }
+        }
+        None
+    }
+
+    /// Takes out a call that no longer waits; `false` if it is not there any more.
+    fn remove(&mut self, key: &ClientKey, number: u64) -> bool {
+        let Some(line) = self.callers.iter_mut().find(|line| line.caller == key.caller) else { return false };
+        let Some(part) = line.parts.iter_mut().find(|line| line.part == key.part) else { return false };
+        let before = part.calls.len();
+        part.calls.retain(|call| call.number != number);
+        let removed = part.calls.len() < before;
+        self.forget_empty();
+        removed
+    }
+
+    /// Refuses the newest call of the client that has most of them waiting, if that one has more than this one
+    /// would have: of the caller with most, and if that is the same caller, of its session with most.
+    fn displace_for(&mut self, key: &ClientKey) -> bool {
+        let own = self.callers.iter().find(|line| line.caller == key.caller);
+        let own_calls = own.map_or(0, CallerLine::waiting);
+        let own_part = own.and_then(|line| line.parts.iter().find(|line| line.part == key.part));
+        let own_part_calls = own_part.map_or(0, |line| line.calls.len());
+        let Some(most) = self.callers.iter_mut().max_by_key(|line| line.waiting()) else { return false };
+        let is_same = most.caller == key.caller;
+        if !is_same && most.waiting() <= own_calls + 1 {
+            return false;
+        }
+        let Some(part) = most.parts.iter_mut().max_by_key(|line| line.calls.len()) else { return false };
+        if is_same && part.calls.len() <= own_part_calls + 1 {
+            return false;
+        }
+        let displaced = part.calls.pop_back().is_some();
+        self.forget_empty();
+        displaced
+    }
+
+    fn forget_empty(&mut self) {
+        for line in &mut self.callers {
+            line.parts.retain(|part| !part.calls.is_empty());
+        }
+        self.callers.retain(|line| !line.parts.is_empty());
+    }
+
+    fn release(&mut self, holder: &ClientKey) {
+        if let Some(held) = self.held.get_mut(holder) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(holder);
+            }
+        }
+    }
+}
+
+impl CallerLine {
+    fn waiting(&self) -> usize {
+        self.parts.iter().map(|part| part.calls.len()).sum()
+    }
+}
+
+/// A place for a running call, free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    turns: Option<Arc<Turns>>,
+    /// Whose it is, once that was entered.
+    holder: Option<ClientKey>,
+}
+
+impl Place {
+    /// Enters whose place it is. Calls that are done at once need not.
+    pub(crate) fn enter_holder(&mut self, key: impl FnOnce() -> ClientKey) {
+        if let (Some(turns), None) = (&self.turns, &self.holder) {
+            let holder = key().holder();
+            *turns.queue().held.entry(holder.clone()).or_default() += 1;
+            self.holder = Some(holder);
+        }
+    }
+
+    fn give_back(mut self, queue: &mut Queue) {
+        if let (Some(turns), Some(holder)) = (self.turns.take(), &self.holder) {
+            queue.release(holder);
+            turns.running.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(turns) = self.turns.take() else { return };
+        match &self.holder {
+            None => {
+                turns.running.fetch_sub(1, Ordering::SeqCst);
+                if turns.waiting.load(Ordering::SeqCst) > 0 {
+                    turns.hand_out(&mut turns.queue());
+                }
+            }
+            Some(holder) => {
+                let mut queue = turns.queue();
+                queue.release(holder);
+                turns.running.fetch_sub(1, Ordering::SeqCst);
+                turns.hand_out(&mut queue);
+            }
+        }
+    }
+}
+
+/// A place in the queue. Ready when its turn comes, or with `None` when it was refused after all, in favour of a
+/// client with fewer calls.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    turns: Arc<Turns>,
+    key: ClientKey,
+    number: u64,
+    granted: oneshot::Receiver<Place>,
+}
+
+impl Future for Waiting {
+    type Output = Option<Place>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Place>> {
+        Pin::new(&mut self.granted).poll(context).map(Result::ok)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut queue = self.turns.queue();
+        if queue.remove(&self.key, self.number) {
+            self.turns.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        // A place that was granted but not taken is dropped with the receiver, after the lock.
+    }
+}
