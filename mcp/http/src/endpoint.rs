@@ -355,6 +355,7 @@ impl Endpoint {
             let reason = "GET answers with text/event-stream; accept it";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
         }
+        let expires = visit.sender.caller.expires_at();
         if let Some(id) = headers.last_event_id() {
             let found = events::parse_event_id(id)
                 .and_then(|(number, after)| entry.stream(number).map(|stream| (number, stream, after)));
@@ -364,7 +365,7 @@ impl Endpoint {
                 // anything but this for a reason to come back once more.
                 return not_allowed("POST, DELETE, OPTIONS");
             }
-            return self.session_events(&entry, &stream, number, Some(after));
+            return self.session_events(&entry, &stream, number, Some(after), expires);
         }
         // A stream of its own for every GET: one that took over from another would make two connections
         // of a client push each other out. The newest one gets the messages.
@@ -377,7 +378,7 @@ impl Endpoint {
         if self.draining.load(Ordering::SeqCst) || *entry.owner() != visit.sender.caller {
             stream.end();
         }
-        self.session_events(&entry, &stream, number, None)
+        self.session_events(&entry, &stream, number, None, expires)
     }
 
     /// Ends a session.

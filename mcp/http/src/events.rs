@@ -28,6 +28,8 @@ pub(crate) struct Events {
     /// Closed with the connection.
     pipe: Option<PipeGuard>,
     over: bool,
+    /// When the credentials expire that the stream was opened with.
+    expires: Option<Instant>,
     every: Duration,
     keep_alive: Pin<Box<Sleep>>,
 }
@@ -45,6 +47,7 @@ impl Events {
             call: None,
             pipe: None,
             over: false,
+            expires: None,
             every: keep_alive,
             keep_alive: Box::pin(tokio::time::sleep(keep_alive)),
         })
@@ -65,6 +68,14 @@ impl Events {
     /// Drives this call; its answer is the last event. Dropping the body cancels it.
     pub(crate) fn driving(mut self, call: Running) -> Events {
         self.call = Some(call);
+        self
+    }
+
+    /// Ends at this time: what is read here is for a caller whose credentials are good. A listener gets its last
+    /// message; a call of another kind was permitted and goes on.
+    pub(crate) fn expiring(mut self, at: Option<std::time::Instant>) -> Events {
+        self.expires = at.map(Instant::from_std);
+        self.rest();
         self
     }
 
@@ -91,6 +102,9 @@ impl Events {
                 None => self.stream.end(),
             }
         }
+        if self.expires.is_some() && self.has_expired() {
+            return self.expire(context);
+        }
         let mut gathered = BytesMut::new();
         while gathered.len() < GATHER {
             match self.stream.poll_pop(context, self.reader) {
@@ -113,6 +127,9 @@ impl Events {
             return Poll::Ready(None);
         }
         if self.keep_alive.as_mut().poll(context).is_ready() {
+            if self.has_expired() {
+                return self.expire(context);
+            }
             self.rest();
             // Polled once more at the next call: the timer must be armed by then.
             let _ = self.keep_alive.as_mut().poll(context);
@@ -123,7 +140,28 @@ impl Events {
 
     fn rest(&mut self) {
         let next = Instant::now() + self.every;
-        self.keep_alive.as_mut().reset(next);
+        self.keep_alive.as_mut().reset(self.expires.map_or(next, |expires| next.min(expires)));
+    }
+
+    fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| Instant::now() >= expires)
+    }
+
+    fn expire(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.expires = None;
+        match &self.call {
+            None => {
+                self.over = true;
+                self.pipe = None;
+                Poll::Ready(None)
+            }
+            Some(call) => {
+                call.canceller().end_listening();
+                // Polled again at once, now that the call may have something to say.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
     }
 }
 

@@ -96,7 +96,10 @@ impl Endpoint {
         }
         let guard = PipeGuard { endpoint: self.clone(), id };
         let events = Events::attach(out, None, self.settings.keep_alive);
-        self.events(events.map(|events| events.opening(Bytes::from(opening)).guarding(guard)))
+        let expires = visit.sender.caller.expires_at();
+        self.events(
+            events.map(|events| events.opening(Bytes::from(opening)).guarding(guard).expiring(expires)),
+        )
     }
 
     /// Where the client of a new pipe posts.

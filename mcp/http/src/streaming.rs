@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_PARAMS;
 use bindpost_mcp_server::{Answer, Caller, Running, Stream};
@@ -48,7 +49,7 @@ impl Endpoint {
                     return json(answer, false);
                 };
                 stream.finish(answer.into_bytes());
-                self.session_events(entry, &stream, number, None)
+                self.session_events(entry, &stream, number, None, None)
             }
             Era::Alone(_) | Era::Sessionless(_) => {
                 let stream = Arc::new(Stream::new(limits));
@@ -116,7 +117,7 @@ impl Endpoint {
                     self.note_stream(caller, stream);
                 }
                 let events = stream.and_then(|stream| Events::attach(stream, None, self.settings.keep_alive));
-                self.events(events.map(|events| events.driving(running)))
+                self.events(events.map(|events| events.driving(running).expiring(caller.expires_at())))
             }
         }
     }
@@ -148,18 +149,19 @@ impl Endpoint {
             };
         }
         match number {
-            Some(number) => self.session_events(entry, &stream, number, None),
+            Some(number) => self.session_events(entry, &stream, number, None, None),
             None => self.events(Events::attach(stream, None, self.settings.keep_alive)),
         }
     }
 
-    /// A stream of a session as an answer.
+    /// A stream of a session as an answer; of a GET, until the credentials of its caller expire.
     pub(crate) fn session_events(
         &self,
         entry: &Entry,
         stream: &Arc<Stream>,
         number: u32,
         after: Option<u64>,
+        expires: Option<Instant>,
     ) -> Reply {
         let hung_up = stream.is_hung_up() && after.is_none();
         let events = Events::attach(stream.clone(), after, self.settings.keep_alive);
@@ -168,7 +170,7 @@ impl Endpoint {
             stream.hang_up();
         }
         self.events(events.map(|events| {
-            let events = events.with_ids(number);
+            let events = events.with_ids(number).expiring(expires);
             match after {
                 None if entry.session.revision().primes_streams() => {
                     events.opening(events::priming(number, self.settings.retry))

@@ -742,7 +742,8 @@ impl TestServer {
     }
 }
 
-/// Believes whoever says who it is: `x-caller` is the id, `x-scopes` what it may.
+/// Believes what a request says of its caller: `x-caller` is the id, `x-scopes` what it may, `x-expires-ms` for how
+/// long its credentials are good.
 #[derive(Debug)]
 pub(crate) struct Trusting;
 
@@ -750,7 +751,12 @@ impl Authorizer for Trusting {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
         let id = request.header("x-caller").ok_or_else(Denial::missing)?;
         let scopes = request.header("x-scopes").unwrap_or_default().split_whitespace();
-        Ok(scopes.fold(Identity::new(id), Identity::scope).into())
+        let identity = scopes.fold(Identity::new(id), Identity::scope);
+        let expires = request.header("x-expires-ms").map(|text| Duration::from_millis(text.parse().unwrap()));
+        Ok(match expires {
+            Some(after) => identity.expires_at(std::time::Instant::now() + after).into(),
+            None => identity.into(),
+        })
     }
 }
 

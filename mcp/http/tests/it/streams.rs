@@ -4,6 +4,7 @@
 
 mod batches;
 mod disconnects;
+mod expiry;
 mod hearing;
 mod sse;
 

@@ -5,7 +5,7 @@ use bindpost_mcp_http::SseOptions;
 use super::*;
 
 /// An open HTTP+SSE stream and where to post.
-async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -> (Events, String) {
+pub(super) async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -> (Events, String) {
     let ask = change(Ask::new("GET", "/sse").header("accept", "text/event-stream"));
     let mut stream = server.open(&ask).await;
     check_head(&stream);
@@ -16,7 +16,7 @@ async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -> (Events, 
     (stream, path)
 }
 
-fn post(path: &str, message: Value) -> Ask {
+pub(super) fn post(path: &str, message: Value) -> Ask {
     Ask::post(message.to_string()).with("accept", "*/*").at(path)
 }
 
