@@ -2,18 +2,19 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_server::Answer;
+use bindpost_mcp_server::{Answer, ByteBudget, Reservation};
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
+use crate::endpoint::Endpoint;
 use crate::events::Events;
 use crate::listener::{Client, Receiving};
-use crate::settings::Settings;
 
 /// Why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) enum Unread {
     TooLarge,
     TooSlow,
     Broken,
+    /// The server's budget is used up.
+    NoRoom,
 }
 
 /// After this long, a body has to come at least at [`SLOWEST`] bytes a second.
@@ -32,29 +35,27 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     body: Incoming,
-    client: Option<Client>,
-    most: usize,
-    timeout: Duration,
     first: Bytes,
     more: BytesMut,
+    /// What it takes of the server's budget, once it has to wait for more.
+    held: Option<Reservation>,
     clock: Option<Clock>,
 }
 
 impl BodyReader {
-    pub(crate) fn new(body: Incoming, client: Option<Client>, settings: &Settings) -> BodyReader {
-        BodyReader {
-            body,
-            client,
-            most: settings.max_body,
-            timeout: settings.body_timeout,
-            first: Bytes::new(),
-            more: BytesMut::new(),
-            clock: None,
-        }
+    pub(crate) fn new(body: Incoming) -> BodyReader {
+        BodyReader { body, first: Bytes::new(), more: BytesMut::new(), held: None, clock: None }
     }
 
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Unread>> {
-        if self.body.size_hint().lower() > self.most as u64 {
+    /// Reads on. The endpoint has the limits; the client, if known, is told that its request is not whole.
+    pub(crate) fn poll(
+        &mut self,
+        endpoint: &Endpoint,
+        client: Option<&Client>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Bytes, Unread>> {
+        let most = endpoint.settings.max_body;
+        if self.body.size_hint().lower() > most as u64 {
             return Poll::Ready(Err(Unread::TooLarge));
         }
         loop {
@@ -62,7 +63,7 @@ impl BodyReader {
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
                     let read = self.first.len() + self.more.len();
-                    if read + data.len() > self.most {
+                    if read + data.len() > most {
                         return Poll::Ready(Err(Unread::TooLarge));
                     }
                     if read == 0 {
@@ -75,6 +76,9 @@ impl BodyReader {
                             self.more.extend_from_slice(&std::mem::take(&mut self.first));
                         }
                         self.more.extend_from_slice(&data);
+                        if !self.hold(endpoint) {
+                            return Poll::Ready(Err(Unread::NoRoom));
+                        }
                     }
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Unread::Broken)),
@@ -86,12 +90,22 @@ impl BodyReader {
                     }));
                 }
                 Poll::Pending => {
+                    if !self.hold(endpoint) {
+                        return Poll::Ready(Err(Unread::NoRoom));
+                    }
                     let read = (self.first.len() + self.more.len()) as u64;
-                    let clock = self.clock.get_or_insert_with(|| Clock::start(self.client.as_ref()));
-                    return clock.poll(context, read, self.timeout).map(|()| Err(Unread::TooSlow));
+                    let timeout = endpoint.settings.body_timeout;
+                    let clock = self.clock.get_or_insert_with(|| Clock::start(client));
+                    return clock.poll(context, read, timeout).map(|()| Err(Unread::TooSlow));
                 }
             }
         }
+    }
+
+    /// Counts what has come towards the server's budget; `false` if that is used up.
+    fn hold(&mut self, endpoint: &Endpoint) -> bool {
+        let held = self.held.get_or_insert_with(|| endpoint.server.budget().reserve_anyway(0));
+        held.grow_to(self.first.len() + self.more.capacity())
     }
 }
 
@@ -141,8 +155,20 @@ enum Kind {
     Head(Vec<u8>, Bytes, Bytes),
     Result(Bytes, Bytes),
     End(Bytes),
+    /// Large, and counted towards the server's budget until the client has taken it.
+    Counted(Box<Counted>),
     Events(Box<Events>),
 }
+
+/// Bytes that count towards the server's budget.
+#[derive(Debug)]
+pub struct Counted {
+    bytes: Bytes,
+    _held: Reservation,
+}
+
+/// Answers of at least this size are counted.
+const LARGE: usize = 64 * 1024;
 
 /// A piece of a body: bytes of its own, or shared ones.
 #[derive(Debug)]
@@ -151,6 +177,8 @@ pub enum Piece {
     Own(Vec<u8>, usize),
     /// Shared with other answers.
     Shared(Bytes),
+    /// Large: it counts towards the server's budget.
+    Counted(Box<Counted>),
 }
 
 impl Buf for Piece {
@@ -158,6 +186,7 @@ impl Buf for Piece {
         match self {
             Piece::Own(bytes, written) => bytes.len() - written,
             Piece::Shared(bytes) => bytes.len(),
+            Piece::Counted(counted) => counted.bytes.len(),
         }
     }
 
@@ -165,6 +194,7 @@ impl Buf for Piece {
         match self {
             Piece::Own(bytes, written) => bytes.get(*written..).unwrap_or_default(),
             Piece::Shared(bytes) => bytes,
+            Piece::Counted(counted) => &counted.bytes,
         }
     }
 
@@ -172,6 +202,7 @@ impl Buf for Piece {
         match self {
             Piece::Own(bytes, written) => *written = (*written + count).min(bytes.len()),
             Piece::Shared(bytes) => bytes.advance(count),
+            Piece::Counted(counted) => counted.bytes.advance(count),
         }
     }
 }
@@ -194,6 +225,17 @@ impl ReplyBody {
             (whole, None) => ReplyBody(Kind::Once(whole)),
             (head, Some((result, end))) => ReplyBody(Kind::Head(head, result, end)),
         }
+    }
+
+    /// Counts a large answer towards the budget until it is written: a client may take its time to read it.
+    pub(crate) fn count_if_large(&mut self, budget: &Arc<ByteBudget>) {
+        let bytes = match &mut self.0 {
+            Kind::Once(bytes) if bytes.len() >= LARGE => Bytes::from(std::mem::take(bytes)),
+            Kind::End(bytes) if bytes.len() >= LARGE => std::mem::take(bytes),
+            _ => return,
+        };
+        let held = budget.reserve_anyway(bytes.len());
+        self.0 = Kind::Counted(Box::new(Counted { bytes, _held: held }));
     }
 
     pub(crate) fn events(events: Events) -> ReplyBody {
@@ -228,6 +270,7 @@ impl Body for ReplyBody {
                 Piece::Shared(result)
             }
             Kind::End(end) => Piece::Shared(end),
+            Kind::Counted(counted) => Piece::Counted(counted),
             Kind::Events(mut events) => {
                 let polled = events.poll_next(context);
                 self.0 = Kind::Events(events);
@@ -248,6 +291,7 @@ impl Body for ReplyBody {
             Kind::Head(head, result, end) => head.len() + result.len() + end.len(),
             Kind::Result(result, end) => result.len() + end.len(),
             Kind::End(end) => end.len(),
+            Kind::Counted(counted) => counted.bytes.len(),
             Kind::Events(_) => return SizeHint::default(),
         } as u64)
     }

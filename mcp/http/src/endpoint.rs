@@ -22,7 +22,7 @@ use crate::handling::Taken;
 use crate::headers::{Accepts, McpHeaders, SESSION_ID};
 use crate::pipes::Pipes;
 use crate::reply::{
-    No, Reply, busy, empty, json_reply, not_allowed, refuse, refuse_object, too_many_sessions,
+    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, too_many_sessions,
 };
 use crate::sessions::{Sessions, new_id};
 use crate::settings::{SessionMode, Settings};
@@ -191,6 +191,7 @@ impl Endpoint {
             ),
             Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
             Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+            Unread::NoRoom => return no_room(),
         };
         let mut reply = refuse(status, None, INVALID_REQUEST, reason);
         // What is left of the body would be taken for the next request.
@@ -369,7 +370,7 @@ impl Endpoint {
         }
         // A stream of its own for every GET: one that took over from another would make two connections
         // of a client push each other out. The newest one gets the messages.
-        let stream = Arc::new(entry.session.keeping_stream(self.server.stream_limits()));
+        let stream = self.server.kept_stream(&entry.session);
         let Some(number) = entry.keep_stream(&stream, false, self.settings.session_limits.streams) else {
             return busy(None);
         };

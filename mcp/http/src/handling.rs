@@ -23,7 +23,6 @@ use crate::reply::{No, Reply, refuse};
 pub struct Handling {
     endpoint: Arc<Endpoint>,
     http: Arc<HttpRequest>,
-    /// Until its body is read.
     client: Option<Client>,
     route: Route,
     sender: Sender,
@@ -72,7 +71,7 @@ impl Endpoint {
     }
 
     /// The checks that need no body, and what answers without one.
-    fn begin(self: Arc<Self>, request: http::Request<Incoming>, mut client: Option<Client>) -> Handling {
+    fn begin(self: Arc<Self>, request: http::Request<Incoming>, client: Option<Client>) -> Handling {
         let (mut parts, body) = request.into_parts();
         let route = self.route(&parts);
         let headers = McpHeaders::new(&parts.headers);
@@ -85,7 +84,7 @@ impl Endpoint {
         let stage = match (refused, &self.gate) {
             (Some(no), _) => Stage::Answered(Some(no)),
             (None, Some(gate)) if route.is_for_callers() => Stage::Asking(gate.ask(&http), body, unreadable),
-            (None, _) => self.enter(route, &http, &Sender::NOBODY, (body, client.take()), unreadable),
+            (None, _) => self.enter(route, &http, &Sender::NOBODY, body, unreadable),
         };
         Handling { endpoint: self, http, client, route, sender: Sender::NOBODY, stage }
     }
@@ -109,14 +108,14 @@ impl Endpoint {
         route: Route,
         http: &Arc<HttpRequest>,
         sender: &Sender,
-        (body, client): (Incoming, Option<Client>),
+        body: Incoming,
         unreadable: Option<&'static str>,
     ) -> Stage {
         if !route.has_messages() {
             return answered(self.answer_caller(route, &self.visit(http, sender)));
         }
         match unreadable {
-            None => Stage::Reading(BodyReader::new(body, client, &self.settings)),
+            None => Stage::Reading(BodyReader::new(body)),
             Some(reason) => {
                 answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
             }
@@ -134,7 +133,6 @@ impl Handling {
             Err(no) => Stage::Answered(Some(no)),
             Ok(sender) => {
                 self.sender = sender;
-                let body = (body, self.client.take());
                 self.endpoint.enter(self.route, &self.http, &self.sender, body, unreadable)
             }
         };
@@ -153,10 +151,12 @@ impl Future for Handling {
                     this.admit(answer);
                     continue;
                 }
-                Stage::Reading(reader) => match ready!(reader.poll(context)) {
-                    Ok(body) => this.endpoint.take(this.route, &this.http, &this.sender, body, context),
-                    Err(unread) => Taken::Reply(this.endpoint.unread(unread)),
-                },
+                Stage::Reading(reader) => {
+                    match ready!(reader.poll(&this.endpoint, this.client.as_ref(), context)) {
+                        Ok(body) => this.endpoint.take(this.route, &this.http, &this.sender, body, context),
+                        Err(unread) => Taken::Reply(this.endpoint.unread(unread)),
+                    }
+                }
                 Stage::Later(later) => Taken::Reply(ready!(later.as_mut().poll(context))),
                 Stage::Answered(reply) => match reply.take() {
                     Some(reply) => Taken::Reply(*reply),
@@ -169,6 +169,7 @@ impl Future for Handling {
             }
         };
         this.endpoint.guard.add_cors(&this.http.parts.headers, reply.headers_mut());
+        reply.body_mut().count_if_large(this.endpoint.server.budget());
         Poll::Ready(Ok(reply))
     }
 }

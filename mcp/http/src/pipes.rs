@@ -72,7 +72,7 @@ impl Endpoint {
         let caller = &visit.sender.caller;
         let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
         let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
-        let out = Arc::new(Stream::new(self.server.stream_limits()));
+        let out = self.server.new_stream();
         let pipe = Pipe::new(self.server.clone(), out.clone(), caller.clone());
         let caller = caller.clone();
         let pipe = OpenPipe { caller, out: out.clone(), pipe: Arc::new(tokio::sync::Mutex::new(pipe)) };

@@ -3,7 +3,7 @@
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
 use bindpost_mcp_server::{Answer, Refusal};
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::body::ReplyBody;
@@ -23,9 +23,12 @@ pub(crate) fn json(answer: Answer, stands_alone: bool) -> Reply {
         Some(Refusal::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
         Some(Refusal::UnknownMethod) => StatusCode::OK,
         Some(Refusal::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
+        Some(Refusal::Overloaded { .. }) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let retry_after = match answer.refusal() {
-        Some(Refusal::Busy { retry_after_seconds }) => Some(retry_after_seconds),
+        Some(Refusal::Busy { retry_after_seconds } | Refusal::Overloaded { retry_after_seconds }) => {
+            Some(retry_after_seconds)
+        }
         _ => None,
     };
     let mut reply = json_reply(status, ReplyBody::answer(answer));
@@ -79,5 +82,15 @@ pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
     let reason = "too many sessions are open; try again later";
     let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, id, 503, reason);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    reply
+}
+
+/// The server keeps as much for its clients as it may, and cannot take a body besides.
+pub(crate) fn no_room() -> Reply {
+    let reason = "the server keeps as much for its clients as it may; try again in 5 s";
+    let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    // What is left of the body would be taken for the next request.
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }

@@ -40,10 +40,9 @@ impl Endpoint {
         if accepts != Accepts::StreamsFirst || answer.refusal().is_some() {
             return json(answer, era.stands_alone());
         }
-        let limits = self.server.stream_limits();
         match era {
             Era::Session(entry) => {
-                let stream = Arc::new(entry.session.keeping_stream(limits));
+                let stream = self.server.kept_stream(&entry.session);
                 let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams)
                 else {
                     return json(answer, false);
@@ -52,7 +51,7 @@ impl Endpoint {
                 self.session_events(entry, &stream, number, None, None)
             }
             Era::Alone(_) | Era::Sessionless(_) => {
-                let stream = Arc::new(Stream::new(limits));
+                let stream = self.server.new_stream();
                 stream.finish(answer.into_bytes());
                 self.events(Events::attach(stream, None, self.settings.keep_alive))
             }

@@ -31,6 +31,11 @@ pub enum Refusal {
         /// When to try again.
         retry_after_seconds: u32,
     },
+    /// Too much is kept for clients.
+    Overloaded {
+        /// When to try again.
+        retry_after_seconds: u32,
+    },
 }
 
 impl Answer {

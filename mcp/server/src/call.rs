@@ -185,13 +185,12 @@ impl Call {
         match &self.delivery {
             Delivery::None => None,
             Delivery::Shared(stream) => Some(stream),
-            Delivery::OnDemand { keeps } => Some(self.own_stream.get_or_init(|| {
-                let limits = self.server.limits.stream;
-                Arc::new(match self.peer.session().filter(|_| *keeps) {
-                    Some(session) => session.keeping_stream(limits),
-                    None => Stream::new(limits),
-                })
-            })),
+            Delivery::OnDemand { keeps } => {
+                Some(self.own_stream.get_or_init(|| match self.peer.session().filter(|_| *keeps) {
+                    Some(session) => self.server.kept_stream(session),
+                    None => self.server.new_stream(),
+                }))
+            }
         }
     }
 

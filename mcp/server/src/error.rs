@@ -15,6 +15,7 @@ use crate::schema::shorten;
 
 /// The code of "try again later": outside the range JSON-RPC and MCP reserve.
 const BUSY: i64 = 429;
+const UNAVAILABLE: i64 = 503;
 
 /// The tool ran and failed. The model reads `shown` and may try again; the source goes to the log.
 #[derive(Debug)]
@@ -125,6 +126,12 @@ pub enum ProtocolError {
         /// When.
         retry_after_seconds: u32,
     },
+    /// As much is kept for clients as may be; try again.
+    #[error("the server keeps as much for its clients as it may; try again in {retry_after_seconds} s")]
+    Overloaded {
+        /// When.
+        retry_after_seconds: u32,
+    },
     /// We failed. The reason is in the log.
     #[error("internal error: {0}")]
     Internal(String),
@@ -163,6 +170,8 @@ impl ProtocolError {
             ProtocolError::HeaderMismatch(_) => ErrorObject::new(HEADER_MISMATCH, message),
             ProtocolError::Busy { retry_after_seconds } => ErrorObject::new(BUSY, message)
                 .with_data(json!({"retryAfterMs": u64::from(*retry_after_seconds) * 1000})),
+            ProtocolError::Overloaded { retry_after_seconds } => ErrorObject::new(UNAVAILABLE, message)
+                .with_data(json!({"retryAfterMs": u64::from(*retry_after_seconds) * 1000})),
             ProtocolError::Internal(_) => ErrorObject::new(INTERNAL_ERROR, message),
             // Codes that 2026-07-28 took back.
             ProtocolError::Other(object)
@@ -184,6 +193,9 @@ impl ProtocolError {
             | ProtocolError::HeaderMismatch(_) => Refusal::BadRequest,
             ProtocolError::Busy { retry_after_seconds } => {
                 Refusal::Busy { retry_after_seconds: *retry_after_seconds }
+            }
+            ProtocolError::Overloaded { retry_after_seconds } => {
+                Refusal::Overloaded { retry_after_seconds: *retry_after_seconds }
             }
             _ => Refusal::InBand,
         }

@@ -24,6 +24,7 @@
 mod answer;
 mod ask;
 mod auth;
+mod budget;
 mod call;
 mod catalog;
 mod context;
@@ -59,6 +60,7 @@ mod turns;
 pub use answer::{Answer, Refusal};
 pub use ask::AskError;
 pub use auth::{Access, Caller, Demand, Identity};
+pub use budget::{ByteBudget, Reservation};
 pub use call::{Canceller, Running};
 pub use catalog::{Catalog, CatalogError};
 pub use context::Context;

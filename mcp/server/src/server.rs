@@ -1,7 +1,6 @@
 //! [`Server`]: the builder users start from, and what all calls share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use crate::budget::ByteBudget;
 use crate::catalog::{Catalog, CatalogError, Snapshot};
 use crate::entry::IntoEntries;
 use crate::error::ProtocolError;
@@ -46,7 +46,9 @@ pub struct Limits {
     pub calls_per_session: usize,
     /// How much a stream holds.
     pub stream: StreamLimits,
-    /// Bytes of bodies that calls hold while they wait, all together.
+    /// Bytes that are kept for clients, all together: bodies that are being received, bodies of calls that wait,
+    /// streams with their pasts, results of tasks, large answers. Beyond them the oldest pasts are dropped, and then
+    /// what would keep more is refused.
     pub held_bytes: usize,
     /// Requests that listen for changes at once.
     pub listeners: usize,
@@ -111,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: Option<Arc<Tasks>>,
     pub(crate) turns: Arc<Turns>,
-    pub(crate) held: Arc<Holding>,
+    pub(crate) budget: Arc<ByteBudget>,
     stamp: Arc<Stamp>,
     opening: Opening,
     shutdown: watch::Sender<bool>,
@@ -166,9 +168,19 @@ impl Server {
         self.shared.hub.add_session(session, stream);
     }
 
-    /// How much a stream holds.
-    pub fn stream_limits(&self) -> StreamLimits {
-        self.shared.limits.stream
+    /// A stream of messages to a client; they are gone once read.
+    pub fn new_stream(&self) -> Arc<Stream> {
+        self.shared.new_stream()
+    }
+
+    /// A stream that keeps what it delivered, within what the session's streams may keep together.
+    pub fn kept_stream(&self, session: &Session) -> Arc<Stream> {
+        self.shared.kept_stream(session)
+    }
+
+    /// What counts the bytes that are kept for clients.
+    pub fn budget(&self) -> &Arc<ByteBudget> {
+        &self.shared.budget
     }
 
     /// Ends what would never end by itself: listeners get their last message.
@@ -178,6 +190,14 @@ impl Server {
 }
 
 impl Shared {
+    pub(crate) fn new_stream(&self) -> Arc<Stream> {
+        Stream::new(self.limits.stream, self.budget.clone())
+    }
+
+    pub(crate) fn kept_stream(&self, session: &Session) -> Arc<Stream> {
+        Stream::keeping(self.limits.stream, self.budget.clone(), session.shelf())
+    }
+
     /// The answer to a revision that is not spoken.
     pub(crate) fn unsupported(&self, requested: &str) -> ProtocolError {
         let supported: Vec<&str> = self.revisions.iter().map(|revision| revision.as_str()).collect();
@@ -213,35 +233,6 @@ impl Shared {
 
     pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
         self.stamp.write_typed(out, result_type, result);
-    }
-}
-
-/// What calls that wait hold of what clients sent.
-#[derive(Debug)]
-pub(crate) struct Holding {
-    bytes: AtomicUsize,
-    most: usize,
-}
-
-/// A part of it, given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Held {
-    all: Arc<Holding>,
-    bytes: usize,
-}
-
-impl Holding {
-    /// `None` if that would be too much.
-    pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Held> {
-        let add = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.most);
-        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
-        Some(Held { all: self.clone(), bytes })
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.all.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
@@ -564,7 +555,7 @@ impl ServerBuilder {
             tasks: self.tasks.map(|limits| Arc::new(Tasks::new(limits, hub.clone()))),
             hub,
             turns: Arc::new(Turns::new(self.limits.running_calls, self.limits.waiting_calls)),
-            held: Arc::new(Holding { bytes: AtomicUsize::new(0), most: self.limits.held_bytes }),
+            budget: ByteBudget::new(self.limits.held_bytes),
             limits: self.limits,
             stamp,
             opening,

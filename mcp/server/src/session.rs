@@ -13,9 +13,10 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::auth::Caller;
+use crate::budget::{ByteBudget, Reservation};
 use crate::call::Call;
 use crate::error::ProtocolError;
-use crate::stream::{Shelf, Stream, StreamLimits};
+use crate::stream::{Shelf, Stream};
 
 /// The most that is remembered of what a client says about itself.
 const MAX_CLIENT_BYTES: usize = 8 * 1024;
@@ -23,6 +24,9 @@ const MAX_CLIENT_BYTES: usize = 8 * 1024;
 const MAX_SUBSCRIPTIONS: usize = 1_000;
 /// The bytes of their URIs.
 const MAX_SUBSCRIPTION_BYTES: usize = 64 * 1024;
+
+/// What is kept for a subscription besides its URI.
+const SUBSCRIPTION_OVERHEAD: usize = 64;
 
 /// The conversation a handshake opened. An idle one is small: what it rarely needs is made when needed.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub struct Session {
 #[derive(Debug, Default)]
 struct Live {
     subscriptions: HashSet<String>,
+    /// What they take of the server's budget.
+    subscribed: Option<Reservation>,
     /// Our requests that the client has not answered yet.
     asked: HashMap<RequestId, oneshot::Sender<Result<Bytes, ErrorObject>>>,
     last_id: i64,
@@ -146,7 +152,7 @@ impl Session {
         live.as_deref_mut().map(change).unwrap_or_default()
     }
 
-    pub(crate) fn subscribe(&self, uri: &str) -> Result<(), ProtocolError> {
+    pub(crate) fn subscribe(&self, uri: &str, budget: &Arc<ByteBudget>) -> Result<(), ProtocolError> {
         self.live(|live| {
             let bytes = live.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
             let full = live.subscriptions.len() >= MAX_SUBSCRIPTIONS || bytes > MAX_SUBSCRIPTION_BYTES;
@@ -155,6 +161,10 @@ impl Session {
                     "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources of {MAX_SUBSCRIPTION_BYTES} bytes"
                 );
                 return Err(ProtocolError::invalid("resources/subscribe", reason));
+            }
+            let reserved = live.subscribed.get_or_insert_with(|| budget.reserve_anyway(0));
+            if !reserved.grow_to(bytes + (live.subscriptions.len() + 1) * SUBSCRIPTION_OVERHEAD) {
+                return Err(ProtocolError::Overloaded { retry_after_seconds: 5 });
             }
             live.subscriptions.insert(uri.to_owned());
             Ok(())
@@ -176,9 +186,9 @@ impl Session {
         self.live_if_any(|live| live.subscriptions.iter().cloned().collect())
     }
 
-    /// A stream that keeps what it delivered, within what the session's streams may keep together.
-    pub fn keeping_stream(&self, limits: StreamLimits) -> Stream {
-        Stream::keeping(limits, self.live(|live| live.shelf.clone()))
+    /// What its streams keep together.
+    pub(crate) fn shelf(&self) -> Arc<Shelf> {
+        self.live(|live| live.shelf.clone())
     }
 
     /// Makes a stream the place for messages that belong to no call.

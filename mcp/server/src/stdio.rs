@@ -43,7 +43,7 @@ pub async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
     limits: StdioLimits,
 ) -> io::Result<()> {
-    let out = Arc::new(Stream::new(server.stream_limits()));
+    let out = server.new_stream();
     let writer = tokio::spawn(write_all(out.clone(), output));
     let mut pipe = Pipe::new(server.clone(), out.clone(), Caller::ANONYMOUS);
     let mut input = BufReader::new(input);

@@ -14,6 +14,8 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 
+use crate::budget::ByteBudget;
+
 /// How much a stream holds.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamLimits {
@@ -69,6 +71,8 @@ impl Shelf {
 #[derive(Debug)]
 pub struct Stream {
     limits: StreamLimits,
+    /// What counts the bytes of all streams, and of all else that is kept for clients.
+    budget: Arc<ByteBudget>,
     /// Where delivered messages are kept, if they are.
     shelf: Option<Arc<Shelf>>,
     state: Mutex<State>,
@@ -122,16 +126,18 @@ enum Refused {
 
 impl Stream {
     /// A stream whose messages are gone once read.
-    pub fn new(limits: StreamLimits) -> Stream {
-        Stream::with(limits, None)
+    pub(crate) fn new(limits: StreamLimits, budget: Arc<ByteBudget>) -> Arc<Stream> {
+        Arc::new(Stream::with(limits, budget, None))
     }
 
     /// A stream that keeps what it delivered, so that it can be read again.
-    pub(crate) fn keeping(limits: StreamLimits, shelf: Arc<Shelf>) -> Stream {
-        Stream::with(limits, Some(shelf))
+    pub(crate) fn keeping(limits: StreamLimits, budget: Arc<ByteBudget>, shelf: Arc<Shelf>) -> Arc<Stream> {
+        let stream = Arc::new(Stream::with(limits, budget, Some(shelf)));
+        stream.budget.add_past(&stream);
+        stream
     }
 
-    fn with(limits: StreamLimits, shelf: Option<Arc<Shelf>>) -> Stream {
+    fn with(limits: StreamLimits, budget: Arc<ByteBudget>, shelf: Option<Arc<Shelf>>) -> Stream {
         let state = State {
             messages: VecDeque::new(),
             first: 1,
@@ -144,7 +150,8 @@ impl Stream {
             attached: false,
             touched: Instant::now(),
         };
-        Stream { limits, shelf, state: Mutex::new(state), reader: AtomicWaker::new(), room: Notify::new() }
+        let (reader, room) = (AtomicWaker::new(), Notify::new());
+        Stream { limits, budget, shelf, state: Mutex::new(state), reader, room }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -314,6 +321,16 @@ impl Stream {
     }
 
     fn push(&self, message: &Bytes, last: bool) -> Result<(), Refused> {
+        // Before the lock: to make room the budget may take the locks of other streams.
+        let counted = self.budget.take_bulk(cost(message));
+        let pushed = self.push_counted(message, last, counted);
+        if counted && pushed.is_err() {
+            self.budget.give_back(cost(message));
+        }
+        pushed
+    }
+
+    fn push_counted(&self, message: &Bytes, last: bool, counted: bool) -> Result<(), Refused> {
         let mut state = self.lock();
         if state.ended {
             return Err(Refused::Ended);
@@ -323,8 +340,12 @@ impl Stream {
         let unread = state.first + state.messages.len() as u64 - state.next;
         let full = unread as usize >= self.limits.unread_messages
             || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;
-        if full && !parked && !last {
+        // With the budget used up, a reader that keeps up still gets its messages, one at a time.
+        if (full && !parked || !counted && unread > 0) && !last {
             return Err(Refused::Full);
+        }
+        if !counted {
+            self.budget.take_anyway(cost(message));
         }
         state.unread_bytes += message.len();
         state.messages.push_back(message.clone());
@@ -359,6 +380,7 @@ impl Stream {
 
     fn drop_first(&self, state: &mut State) {
         if let Some(message) = state.messages.pop_front() {
+            self.budget.give_back(cost(&message));
             if let Some(shelf) = &self.shelf {
                 shelf.remove(&message);
             }
@@ -371,10 +393,52 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// When something was last written or read.
+    pub(crate) fn last_touched(&self) -> Instant {
+        self.lock().touched
+    }
+
+    /// Forgets what was delivered; the bytes that are free then.
+    pub(crate) fn drop_delivered(&self) -> usize {
+        let mut state = self.lock();
+        self.drop_while(&mut state, |state| state.first < state.next)
+    }
+
+    /// Forgets what waits for a reader that is gone; the bytes that are free then.
+    pub(crate) fn drop_parked(&self) -> usize {
+        let mut state = self.lock();
+        let parked = self.shelf.is_some() && !state.attached && state.reader > 0;
+        self.drop_while(&mut state, |_| parked)
+    }
+
+    fn drop_while(&self, state: &mut State, more: impl Fn(&State) -> bool) -> usize {
+        let mut freed = 0;
+        while more(state)
+            && let Some(bytes) = state.messages.front().map(cost)
+        {
+            self.drop_first(state);
+            freed += bytes;
+        }
+        state.messages.shrink_to_fit();
+        freed
+    }
+}
+
+/// What a message takes of the budget.
+fn cost(message: &Bytes) -> usize {
+    /// What is kept besides its bytes.
+    const OVERHEAD: usize = 64;
+    message.len() + OVERHEAD
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Some(shelf) = &self.shelf {
-            self.lock().messages.iter().for_each(|message| shelf.remove(message));
+        for message in &self.lock().messages {
+            self.budget.give_back(cost(message));
+            if let Some(shelf) = &self.shelf {
+                shelf.remove(message);
+            }
         }
     }
 }
@@ -388,13 +452,18 @@ mod tests {
         poll_fn(|context| stream.poll_pop(context, reader)).await
     }
 
+    /// A budget that is never used up.
+    fn ample() -> Arc<ByteBudget> {
+        ByteBudget::new(usize::MAX)
+    }
+
     fn message(number: u64, text: &'static str) -> Popped {
         Popped::Message { number, message: Bytes::from_static(text.as_bytes()) }
     }
 
     #[tokio::test]
     async fn a_kept_stream_can_be_read_again_from_any_message_on() {
-        let stream = Stream::keeping(StreamLimits::default(), Arc::default());
+        let stream = Stream::keeping(StreamLimits::default(), ample(), Arc::default());
         let first = stream.attach(None).unwrap();
         for text in ["a", "b", "c"] {
             assert!(stream.send(text.into()).await);
@@ -414,7 +483,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_writer_waits_for_a_slow_reader_and_then_gives_it_up() {
         let limits = StreamLimits { unread_messages: 2, ..StreamLimits::default() };
-        let stream = Stream::new(limits);
+        let stream = Stream::new(limits, ample());
         let reader = stream.attach(None).unwrap();
         assert!(stream.send("a".into()).await && stream.send("b".into()).await);
         assert!(!stream.offer("c".into()));
@@ -426,7 +495,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
         let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
-        let stream = Stream::keeping(limits, Arc::default());
+        let stream = Stream::keeping(limits, ample(), Arc::default());
         let gone = stream.attach(None).unwrap();
         stream.detach(gone);
         for text in ["a", "b", "c", "d", "e"] {
@@ -441,7 +510,8 @@ mod tests {
     async fn the_streams_of_a_session_share_what_they_keep() {
         let limits = StreamLimits { kept_bytes: 100, ..StreamLimits::default() };
         let shelf = Arc::<Shelf>::default();
-        let streams = [(); 5].map(|()| Stream::keeping(limits, shelf.clone()));
+        let budget = ample();
+        let streams = [(); 5].map(|()| Stream::keeping(limits, budget.clone(), shelf.clone()));
         for stream in &streams {
             let reader = stream.attach(None).unwrap();
             stream.detach(reader);
@@ -454,5 +524,46 @@ mod tests {
         drop(streams);
         assert_eq!(shelf.bytes.load(Ordering::Relaxed), 0);
         assert_eq!(shelf.messages.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_pasts_make_room_for_what_is_new() {
+        let message = || Bytes::from(vec![b'x'; 936]);
+        // Three quarters of it are for streams: room for nine messages.
+        let budget = ByteBudget::new(12_000);
+        let stream = || Stream::keeping(StreamLimits::default(), budget.clone(), Arc::default());
+        let [old, new] = [stream(), stream()];
+        for stream in [&old, &new] {
+            let reader = stream.attach(None).unwrap();
+            for _ in 0..4 {
+                assert!(stream.send(message()).await);
+                pop(stream, reader).await;
+            }
+        }
+        let reader = new.attach(Some(4)).unwrap();
+        for _ in 0..4 {
+            assert!(new.send(message()).await);
+            pop(&new, reader).await;
+        }
+        assert!(budget.used() <= 9_000, "{}", budget.used());
+        assert_eq!(old.attach(Some(1)), None, "the older past is still there");
+        assert!(new.attach(Some(1)).is_some(), "the newer past was dropped first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_keeps_up_gets_its_messages_though_the_budget_is_used_up() {
+        let budget = ByteBudget::new(1_000);
+        let _others = budget.reserve_anyway(5_000);
+        let stream = Stream::new(StreamLimits::default(), budget.clone());
+        let reader = stream.attach(None).unwrap();
+        for number in 1..10 {
+            assert!(stream.send("a".into()).await);
+            assert!(!stream.offer("b".into()), "two messages wait though nothing is left");
+            assert_eq!(pop(&stream, reader).await, message(number, "a"));
+        }
+        stream.finish("end".into());
+        drop(stream);
+        assert_eq!(budget.used(), 5_000);
     }
 }

@@ -226,7 +226,7 @@ pub(crate) fn subscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispat
         return inbound.refuse_unknown(error);
     }
     let subscribed = match inbound.exchange.peer.session() {
-        Some(session) => session.subscribe(&uri),
+        Some(session) => session.subscribe(&uri, &inbound.server.budget),
         None => Err(ProtocolError::invalid(METHOD, "subscriptions need a session")),
     };
     match subscribed {

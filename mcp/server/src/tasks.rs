@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::auth::Caller;
+use crate::budget::Reservation;
 use crate::call::Call;
 use crate::dispatch::{Dispatch, Inbound};
 use crate::error::ProtocolError;
@@ -63,6 +64,8 @@ pub(crate) struct TaskState {
 #[derive(Debug)]
 struct State {
     shown: Task,
+    /// What its result takes of the server's budget.
+    held: Option<Reservation>,
     waiting: HashMap<String, oneshot::Sender<Value>>,
 }
 
@@ -97,7 +100,7 @@ impl Tasks {
             call: Arc::downgrade(call),
             born: Instant::now(),
             lifetime: self.limits.lifetime,
-            state: Mutex::new(State { shown, waiting: HashMap::new() }),
+            state: Mutex::new(State { shown, held: None, waiting: HashMap::new() }),
         });
         let mut kept = self.kept();
         kept.retain(|_, task| !task.has_expired());
@@ -178,8 +181,10 @@ impl TaskState {
         });
     }
 
-    pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>) {
+    /// Ends the task. `held` is what its result takes of the server's budget.
+    pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>, held: Reservation) {
         self.change(|state| {
+            state.held = Some(held);
             state.waiting.clear();
             state.shown.input_requests.clear();
             match outcome {

@@ -129,7 +129,7 @@ const KEYS: &[Key] = &[
     key("limits.running_calls", |o| one(&mut o.limits.running_calls, SOME), "Calls that run at once."),
     key("limits.waiting_calls", |o| one(&mut o.limits.waiting_calls, COUNT), "Calls that wait for their turn; more are refused."),
     key("limits.calls_per_session", |o| one(&mut o.limits.calls_per_session, SOME), "Calls of one session that are under way at once."),
-    key("limits.held_bytes", |o| one(&mut o.limits.held_bytes, SIZE), "Bytes of bodies that calls hold while they wait, all together."),
+    key("limits.held_bytes", |o| one(&mut o.limits.held_bytes, SIZE), "Bytes kept for clients, all together: bodies, streams with their pasts, results of tasks, large answers."),
     key("limits.listeners", |o| one(&mut o.limits.listeners, COUNT), "Requests that listen for changes at once."),
     key("limits.listeners_per_caller", |o| one(&mut o.limits.listeners_per_caller, COUNT), "Of one caller we know."),
     key("limits.state_lifetime", |o| one(&mut o.limits.state_lifetime, TIME), "How long a client may take between two rounds of one request."),

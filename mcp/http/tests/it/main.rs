@@ -2,6 +2,7 @@
 
 mod auth;
 mod bad_input;
+mod budget;
 mod client;
 mod conversations;
 mod drain;

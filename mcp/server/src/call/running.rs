@@ -19,12 +19,15 @@ use tracing::Span;
 
 use super::{Call, Finished, HandlerFuture, Subject};
 use crate::answer::Answer;
+use crate::budget::Reservation;
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::error::{ProtocolError, ToolError};
-use crate::server::Held;
 use crate::stream::Stream;
 use crate::turns::{Turn, Waiting};
+
+/// How many bytes a value takes in memory for each of its JSON text, roughly.
+const VALUE_SIZE: usize = 4;
 
 /// A call at work. Poll it to its end; drop it to cancel it.
 ///
@@ -39,7 +42,7 @@ pub struct Running {
     as_task: bool,
     noted: bool,
     /// What it holds of the client's while it waits.
-    held: Option<Held>,
+    held: Option<Reservation>,
     span: Span,
     started: Option<Instant>,
 }
@@ -70,6 +73,9 @@ impl Running {
         as_task: bool,
         make: impl FnOnce(Context) -> HandlerFuture,
     ) -> Dispatch {
+        if call.server.budget.is_exhausted() {
+            return call.refuse(&ProtocolError::Overloaded { retry_after_seconds: 5 });
+        }
         if let Some(session) = call.peer.session()
             && session.running() >= call.server.limits.calls_per_session
         {
@@ -181,7 +187,7 @@ impl Running {
                 Ok(()) => Ok(serde_json::from_slice(&result).unwrap_or(Value::Null)),
                 Err(error) => Err(error.to_object(self.call.revision())),
             };
-            task.finish(outcome);
+            task.finish(outcome, self.call.server.budget.reserve_anyway(VALUE_SIZE * result.len()));
             self.over(word);
             return Poll::Ready(None);
         }
@@ -253,7 +259,7 @@ impl Running {
     fn note(&mut self) -> bool {
         if !std::mem::replace(&mut self.noted, true) {
             if self.held.is_none() {
-                self.held = self.call.server.held.take(self.call.params.size());
+                self.held = self.call.server.budget.reserve(self.call.params.size());
                 if self.held.is_none() {
                     return false;
                 }
@@ -319,7 +325,7 @@ impl Future for Running {
                 }
             }
             if !this.note() {
-                return this.end(Err(ProtocolError::Busy { retry_after_seconds: 5 }.into()));
+                return this.end(Err(ProtocolError::Overloaded { retry_after_seconds: 5 }.into()));
             }
             this.call.driver.register(context.waker());
             if this.call.is_cancelled() {

@@ -36,7 +36,7 @@ impl Client {
 
     /// The same, with an identity.
     pub fn connect_as(server: &Server, caller: Caller) -> Client {
-        let out = Arc::new(Stream::new(server.stream_limits()));
+        let out = server.new_stream();
         let reader = out.attach(None);
         Client { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader, last_id: 0 }
     }

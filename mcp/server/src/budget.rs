@@ -1,0 +1,181 @@
+//! [`ByteBudget`]: how many bytes a server keeps for its clients, all together.
+//!
+//! Bodies that are being received, bodies of calls that wait, messages that clients have not read, the pasts of
+//! streams, results of tasks, subscriptions and large answers on their way all count. When the budget is used up, the
+//! oldest pasts are dropped first; then what would keep more is refused.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::stream::Stream;
+
+/// What is at most this large may use the whole budget. Larger things leave a quarter of it free, so that a few large
+/// bodies do not keep ordinary calls out.
+const SMALL: usize = 64 * 1024;
+/// Pasts are dropped in steps of at least this part of the budget, so that not every message looks for one.
+const STEP: usize = 16;
+/// For how long nothing is looked for after there was nothing left to drop.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many bytes a server keeps for its clients, all together.
+#[derive(Debug)]
+pub struct ByteBudget {
+    used: AtomicUsize,
+    most: usize,
+    pasts: Mutex<Pasts>,
+}
+
+/// The streams that keep what they delivered.
+#[derive(Debug, Default)]
+struct Pasts {
+    streams: Vec<Weak<Stream>>,
+    /// There was nothing to drop when last looked at; looked at again from then on.
+    look_again: Option<Instant>,
+}
+
+impl ByteBudget {
+    pub(crate) fn new(most: usize) -> Arc<ByteBudget> {
+        Arc::new(ByteBudget { used: AtomicUsize::new(0), most, pasts: Mutex::default() })
+    }
+
+    /// The bytes that are kept now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more may be kept. New calls are refused then: their answers would be kept, too.
+    pub fn is_exhausted(&self) -> bool {
+        self.used() >= self.most
+    }
+
+    /// Counts these bytes until what is returned is dropped; `None` if they are too many.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        let mut reserved = Reservation { budget: self.clone(), bytes: 0 };
+        reserved.grow_to(bytes).then_some(reserved)
+    }
+
+    /// Counts these bytes, however many there are: they are here already.
+    pub fn reserve_anyway(self: &Arc<Self>, bytes: usize) -> Reservation {
+        self.take_anyway(bytes);
+        Reservation { budget: self.clone(), bytes }
+    }
+
+    /// Takes bytes of something large, or of something there is much of.
+    pub(crate) fn take_bulk(&self, bytes: usize) -> bool {
+        self.take(bytes, self.most - self.most / 4)
+    }
+
+    pub(crate) fn take_anyway(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        let take = || {
+            let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
+            self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+        };
+        take() || self.drop_pasts(bytes) && take()
+    }
+
+    fn pasts(&self) -> MutexGuard<'_, Pasts> {
+        self.pasts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a stream whose past may be dropped.
+    pub(crate) fn add_past(&self, stream: &Arc<Stream>) {
+        let mut pasts = self.pasts();
+        if pasts.streams.len() == pasts.streams.capacity() {
+            pasts.streams.retain(|stream| stream.strong_count() > 0);
+        }
+        pasts.streams.push(Arc::downgrade(stream));
+    }
+
+    /// Drops the oldest pasts until this many bytes are free: first what was delivered, then what waits for clients
+    /// that do not read. `false` if there was nothing to drop.
+    #[cold]
+    fn drop_pasts(&self, bytes: usize) -> bool {
+        let mut streams: Vec<Arc<Stream>> = {
+            let pasts = self.pasts();
+            if pasts.look_again.is_some_and(|at| Instant::now() < at) {
+                return false;
+            }
+            pasts.streams.iter().filter_map(Weak::upgrade).collect()
+        };
+        streams.sort_by_cached_key(|stream| stream.last_touched());
+        let goal = bytes.max(self.most / STEP);
+        let mut freed = 0;
+        for drop_part in [Stream::drop_delivered, Stream::drop_parked] {
+            for stream in &streams {
+                if freed >= goal {
+                    break;
+                }
+                freed += drop_part(stream);
+            }
+        }
+        if freed < bytes {
+            self.pasts().look_again = Some(Instant::now() + PAUSE);
+        }
+        tracing::debug!(freed, used = self.used(), "dropped the oldest pasts of streams");
+        freed > 0
+    }
+}
+
+/// Bytes that count towards a budget, given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<ByteBudget>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Counts this many bytes from now on; `false` if they are too many, and then nothing changes. It never shrinks.
+    pub fn grow_to(&mut self, bytes: usize) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return true };
+        let budget = &self.budget;
+        let taken = if bytes <= SMALL { budget.take(more, budget.most) } else { budget.take_bulk(more) };
+        if taken {
+            self.bytes = bytes;
+        }
+        taken
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_is_given_back() {
+        let budget = ByteBudget::new(1_000);
+        let held = budget.reserve(900).unwrap();
+        assert!(budget.reserve(101).is_none());
+        let mut more = budget.reserve(50).unwrap();
+        assert!(more.grow_to(100) && budget.is_exhausted());
+        assert!(!more.grow_to(101));
+        let beyond = budget.reserve_anyway(500);
+        assert_eq!(budget.used(), 1_500);
+        drop((held, more, beyond));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn large_things_leave_room_for_small_ones() {
+        let budget = ByteBudget::new(400 * 1024);
+        let large = budget.reserve(300 * 1024).unwrap();
+        assert!(budget.reserve(SMALL + 1).is_none());
+        let small = budget.reserve(SMALL).unwrap();
+        drop((large, small));
+        assert_eq!(budget.used(), 0);
+    }
+}
