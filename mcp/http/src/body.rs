@@ -22,6 +22,7 @@ pub(crate) enum Unread {
     TooLarge,
     TooSlow,
     Broken,
+    Trailers,
     /// The server's budget is used up.
     NoRoom,
 }
@@ -61,7 +62,8 @@ impl BodyReader {
         loop {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    let Ok(data) = frame.into_data() else { continue };
+                    // No client of ours has trailers, and not all servers agree on where they end.
+                    let Ok(data) = frame.into_data() else { return Poll::Ready(Err(Unread::Trailers)) };
                     let read = self.first.len() + self.more.len();
                     if read + data.len() > most {
                         return Poll::Ready(Err(Unread::TooLarge));

@@ -191,6 +191,9 @@ impl Endpoint {
             ),
             Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
             Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+            Unread::Trailers => {
+                (StatusCode::BAD_REQUEST, "a body with trailers is not supported; send it without".to_owned())
+            }
             Unread::NoRoom => return no_room(),
         };
         let mut reply = refuse(status, None, INVALID_REQUEST, reason);

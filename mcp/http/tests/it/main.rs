@@ -11,4 +11,5 @@ mod ladder;
 mod listener;
 mod matrix;
 mod sessions;
+mod smuggling;
 mod streams;
