@@ -1,7 +1,7 @@
 //! HTTP+SSE, the transport of 2024-11-05: one stream down, posts up, a pipe between them.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,22 +16,53 @@ use crate::events::Events;
 use crate::handling::Taken;
 use crate::reply::{Reply, empty, refuse, too_many_sessions};
 use crate::sessions::new_id;
-use crate::settings::SseOptions;
+use crate::settings::{SessionLimits, SseOptions};
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
     open: Mutex<HashMap<String, OpenPipe>>,
+    /// How many were opened since the start.
+    opened: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
 struct OpenPipe {
     caller: Caller,
+    number: u64,
+    /// Whether anything was ever posted to it.
+    used: bool,
     out: Arc<Stream>,
     pipe: Arc<tokio::sync::Mutex<Pipe>>,
 }
 
 impl Pipes {
+    /// Adds a pipe. At a cap the oldest one that was never used makes room; `false` if there is none.
+    fn add(&self, id: String, pipe: OpenPipe, limits: &SessionLimits) -> bool {
+        let mut open = self.lock();
+        let most = if pipe.caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
+        let is_own = |other: &OpenPipe| other.caller == pipe.caller;
+        let at_own_cap = open.len() >= most && open.values().filter(|other| is_own(other)).count() >= most;
+        if at_own_cap || open.len() >= limits.total {
+            let unused = open.iter().filter(|(_, other)| !other.used && (!at_own_cap || is_own(other)));
+            let Some((oldest, _)) = unused.min_by_key(|(_, other)| other.number) else { return false };
+            let oldest = oldest.clone();
+            if let Some(pipe) = open.remove(&oldest) {
+                pipe.out.end();
+            }
+        }
+        open.insert(id, pipe);
+        true
+    }
+
+    /// The pipe with this id, if it is this caller's; it is in use from now on.
+    fn find(&self, id: &str, caller: &Caller) -> Option<OpenPipe> {
+        let mut open = self.lock();
+        let pipe = open.get_mut(id).filter(|pipe| pipe.caller == *caller)?;
+        pipe.used = true;
+        Some(pipe.clone())
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, OpenPipe>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,17 +105,15 @@ impl Endpoint {
         let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
         let out = self.server.new_stream();
         let pipe = Pipe::new(self.server.clone(), out.clone(), caller.clone());
-        let caller = caller.clone();
-        let pipe = OpenPipe { caller, out: out.clone(), pipe: Arc::new(tokio::sync::Mutex::new(pipe)) };
-        {
-            let mut open = self.pipes.lock();
-            let limits = &self.settings.session_limits;
-            let most = if pipe.caller.id().is_some() { limits.per_caller } else { limits.anonymous };
-            let of_caller = || open.values().filter(|other| other.caller == pipe.caller).count();
-            if open.len() >= limits.total || open.len() >= most && of_caller() >= most {
-                return too_many_sessions(None);
-            }
-            open.insert(id.clone(), pipe);
+        let pipe = OpenPipe {
+            caller: caller.clone(),
+            number: self.pipes.opened.fetch_add(1, Ordering::Relaxed),
+            used: false,
+            out: out.clone(),
+            pipe: Arc::new(tokio::sync::Mutex::new(pipe)),
+        };
+        if !self.pipes.add(id.clone(), pipe, &self.settings.session_limits) {
+            return too_many_sessions(None);
         }
         if self.draining.load(Ordering::SeqCst) {
             out.end();
@@ -130,8 +159,7 @@ impl Endpoint {
             return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         };
         let caller = visit.sender.caller.clone();
-        let pipe = self.pipes.lock().get(id).cloned();
-        let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
+        let Some(pipe) = self.pipes.find(id, &caller) else {
             return Taken::Reply(*self.not_theirs(visit, None, "unknown or closed stream; open it again"));
         };
         let (listing, http) = (self.listing(), visit.http.clone());

@@ -113,21 +113,6 @@ async fn a_bad_message_over_http_and_sse_is_told_on_the_stream() {
 }
 
 #[tokio::test]
-async fn http_and_sse_streams_have_a_cap() {
-    let session_limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
-    let server = TestServer::start(Settings { session_limits, ..Settings::default() }).await;
-    let (one, _) = open_sse(&server, |ask| ask).await;
-    let (_two, _) = open_sse(&server, |ask| ask).await;
-    let ask = Ask::new("GET", "/sse").header("accept", "text/event-stream");
-    let reply = server.send(&ask).await;
-    reply.refused(503, 503);
-    assert_eq!(reply.header("retry-after"), Some("5"));
-    drop(one);
-    tokio::time::sleep(A_WHILE).await;
-    open_sse(&server, |ask| ask).await;
-}
-
-#[tokio::test]
 async fn calls_over_http_and_sse_are_capped_like_those_of_any_session() {
     let server = server().await;
     let (mut stream, path) = open_sse(&server, |ask| ask).await;
@@ -194,4 +179,37 @@ async fn a_client_is_pinged_while_it_reads() {
 async fn greeting(server: &TestServer, ask: Ask) -> String {
     let mut stream = server.open(&ask).await;
     stream.event().await.unwrap().data.unwrap()
+}
+
+#[tokio::test]
+async fn pipes_that_were_never_used_keep_no_client_out() {
+    let session_limits = SessionLimits { anonymous: 4, ..SessionLimits::default() };
+    let server = TestServer::start(Settings { session_limits, ..Settings::default() }).await;
+    let (mut good, path) = open_sse(&server, |ask| ask).await;
+    server.send(&post(&path, initialize(LATEST))).await.accepted();
+    good.message().await.unwrap();
+    let mut unused = Vec::new();
+    for _ in 0..10 {
+        unused.push(open_sse(&server, |ask| ask).await.0);
+    }
+    // The oldest of them has ended; the one that was used has not.
+    assert_eq!(unused.remove(0).next().await, None);
+    server.send(&post(&path, request(1, "tools/list", json!({})))).await.accepted();
+    assert_eq!(good.message().await.unwrap()["id"], 1);
+    // All in use: there is no room.
+    drop(unused);
+    let mut used = Vec::new();
+    for _ in 0..3 {
+        let (mut stream, path) = open_sse(&server, |ask| ask).await;
+        server.send(&post(&path, initialize(LATEST))).await.accepted();
+        stream.message().await.unwrap();
+        used.push(stream);
+    }
+    let open = Ask::new("GET", "/sse").header("accept", "text/event-stream");
+    let reply = server.send(&open).await;
+    reply.refused(503, 503);
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    drop(used);
+    tokio::time::sleep(A_WHILE).await;
+    open_sse(&server, |ask| ask).await;
 }
