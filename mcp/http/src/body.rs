@@ -38,14 +38,25 @@ pub(crate) struct BodyReader {
     body: Incoming,
     first: Bytes,
     more: BytesMut,
-    /// What it takes of the server's budget, once it has to wait for more.
-    held: Option<Reservation>,
-    clock: Option<Clock>,
+    /// What a body needs that comes in pieces.
+    pieces: Option<Box<Pieces>>,
+}
+
+/// A body that comes in pieces.
+#[derive(Debug)]
+struct Pieces {
+    started: Instant,
+    /// Armed when there is something to wait for.
+    tick: Option<Pin<Box<Sleep>>>,
+    /// What it takes of the server's budget.
+    held: Reservation,
+    /// Tells the listener that the request is not whole.
+    _receiving: Option<Receiving>,
 }
 
 impl BodyReader {
     pub(crate) fn new(body: Incoming) -> BodyReader {
-        BodyReader { body, first: Bytes::new(), more: BytesMut::new(), held: None, clock: None }
+        BodyReader { body, first: Bytes::new(), more: BytesMut::new(), pieces: None }
     }
 
     /// Reads on. The endpoint has the limits; the client, if known, is told that its request is not whole.
@@ -78,7 +89,8 @@ impl BodyReader {
                             self.more.extend_from_slice(&std::mem::take(&mut self.first));
                         }
                         self.more.extend_from_slice(&data);
-                        if !self.hold(endpoint) {
+                        let bytes = self.more.capacity();
+                        if !self.pieces(endpoint, client).held.grow_to(bytes) {
                             return Poll::Ready(Err(Unread::NoRoom));
                         }
                     }
@@ -92,44 +104,34 @@ impl BodyReader {
                     }));
                 }
                 Poll::Pending => {
-                    if !self.hold(endpoint) {
+                    let read = (self.first.len() + self.more.len()) as u64;
+                    let bytes = self.first.len() + self.more.capacity();
+                    let pieces = self.pieces(endpoint, client);
+                    if !pieces.held.grow_to(bytes) {
                         return Poll::Ready(Err(Unread::NoRoom));
                     }
-                    let read = (self.first.len() + self.more.len()) as u64;
                     let timeout = endpoint.settings.body_timeout;
-                    let clock = self.clock.get_or_insert_with(|| Clock::start(client));
-                    return clock.poll(context, read, timeout).map(|()| Err(Unread::TooSlow));
+                    return pieces.poll_too_slow(context, read, timeout).map(|()| Err(Unread::TooSlow));
                 }
             }
         }
     }
 
-    /// Counts what has come towards the server's budget; `false` if that is used up.
-    fn hold(&mut self, endpoint: &Endpoint) -> bool {
-        let held = self.held.get_or_insert_with(|| endpoint.server.budget().reserve_anyway(0));
-        held.grow_to(self.first.len() + self.more.capacity())
+    fn pieces(&mut self, endpoint: &Endpoint, client: Option<&Client>) -> &mut Pieces {
+        self.pieces.get_or_insert_with(|| {
+            Box::new(Pieces {
+                started: Instant::now(),
+                tick: None,
+                held: endpoint.server.budget().reserve_anyway(0),
+                _receiving: client.map(Client::receiving),
+            })
+        })
     }
 }
 
-#[derive(Debug)]
-struct Clock {
-    started: Instant,
-    tick: Pin<Box<Sleep>>,
-    /// Tells the listener that the request is not whole.
-    _receiving: Option<Receiving>,
-}
-
-impl Clock {
-    fn start(client: Option<&Client>) -> Clock {
-        Clock {
-            started: Instant::now(),
-            tick: Box::pin(tokio::time::sleep(TICK)),
-            _receiving: client.map(Client::receiving),
-        }
-    }
-
+impl Pieces {
     /// Ready when the body is too slow.
-    fn poll(&mut self, context: &mut Context<'_>, read: u64, timeout: Duration) -> Poll<()> {
+    fn poll_too_slow(&mut self, context: &mut Context<'_>, read: u64, timeout: Duration) -> Poll<()> {
         loop {
             let elapsed = self.started.elapsed();
             let due = elapsed.saturating_sub(PATIENCE).as_secs() * SLOWEST;
@@ -137,8 +139,9 @@ impl Clock {
                 return Poll::Ready(());
             }
             let next = Instant::now() + TICK.min(timeout - elapsed);
-            match self.tick.as_mut().poll(context) {
-                Poll::Ready(()) => self.tick.as_mut().reset(next),
+            let tick = self.tick.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+            match tick.as_mut().poll(context) {
+                Poll::Ready(()) => tick.as_mut().reset(next),
                 Poll::Pending => return Poll::Pending,
             }
         }
