@@ -129,6 +129,7 @@ impl Principal {
         if let Some(name) = self.name_typ.as_deref().and_then(|typ| self.texts(&[typ]).next()) {
             identity = identity.name(name);
         }
+        identity = if self.is_application() { identity.application() } else { identity.user() };
         for scope in self.texts(&SCOPES).flat_map(str::split_ascii_whitespace) {
             identity = identity.scope(scope);
         }
@@ -166,6 +167,22 @@ impl Principal {
             None => (self.auth_typ.as_str(), self.only(&SUBJECT)??),
         };
         (!first.is_empty() && !first.contains('|')).then(|| format!("{first}|{second}"))
+    }
+
+    /// Whether Entra ID says that an application acts for itself. That there are no scopes is not enough: who has
+    /// logged in at the platform has none.
+    fn is_application(&self) -> bool {
+        let has_scopes = || self.claims.iter().any(|claim| SCOPES.contains(&claim.typ.as_str()));
+        match self.claims.iter().find(|claim| claim.typ == "idtyp") {
+            _ if !self.is_entra() => false,
+            Some(claim) => claim.val == "app",
+            None if has_scopes() => false,
+            // The subject of a user is another one for each application, that of an application is its object.
+            None => match (self.only(&OBJECT), self.only(&SUBJECT)) {
+                (Some(Some(object)), Some(Some(subject))) => object == subject,
+                _ => false,
+            },
+        }
     }
 
     fn is_entra(&self) -> bool {

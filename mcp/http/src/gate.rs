@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, RequestId};
-use bindpost_mcp_server::{Caller, Demand, HttpRequest, Listing, Server, Stream};
+use bindpost_mcp_server::{Caller, CallerKind, Demand, HttpRequest, Listing, Server, Stream};
 use tokio::time::Sleep;
 
 use crate::auth::{Auth, Authorizer as _, Authorizing, Denial, DenialKind, Opening};
@@ -180,7 +180,7 @@ impl Gate {
         }
     }
 
-    /// Refuses what these demand, naming all the scopes they need.
+    /// Refuses what these demand, naming all the rights that the caller lacks.
     fn refuse(
         &self,
         request: &HttpRequest,
@@ -192,16 +192,14 @@ impl Gate {
             Demand::Entries(entries) => entries.as_slice(),
             Demand::Opening | Demand::Known => &[],
         });
-        let mut scopes: Vec<&str> = Vec::new();
-        for scope in entries.flat_map(|access| access.scopes()) {
-            if !scopes.contains(&scope.as_str()) {
-                scopes.push(scope);
-            }
+        let (mut scopes, mut roles) = (Vec::new(), Vec::new());
+        for lacking in entries.map(|access| access.lacking(&sender.caller)) {
+            add_new(&mut scopes, lacking.scopes);
+            add_new(&mut roles, lacking.roles);
         }
-        if sender.caller.is_authenticated() {
-            self.refuse_lacking(request, id, &scopes)
-        } else {
-            self.refuse_unknown(request, sender.denial.as_deref(), id, &scopes)
+        match sender.caller.kind() {
+            CallerKind::Anonymous => self.refuse_unknown(request, sender.denial.as_deref(), id, &scopes),
+            kind => self.refuse_lacking(request, id, kind, &scopes, &roles),
         }
     }
 
@@ -223,6 +221,14 @@ impl Gate {
             tracing::error!("the authorizer panicked");
             true
         })
+    }
+}
+
+fn add_new<'a>(all: &mut Vec<&'a str>, more: &'a [String]) {
+    for right in more {
+        if !all.contains(&right.as_str()) {
+            all.push(right);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use bindpost_mcp_protocol::RequestId;
 use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST};
-use bindpost_mcp_server::HttpRequest;
+use bindpost_mcp_server::{CallerKind, HttpRequest};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
@@ -47,17 +47,27 @@ impl Gate {
         reply
     }
 
-    /// The caller is known, but may not: 403 with all scopes that are needed.
+    /// The caller is known, but may not: 403 with all scopes that are needed. A client asks its user for scopes;
+    /// roles are told in words only.
     pub(crate) fn refuse_lacking(
         &self,
         request: &HttpRequest,
         id: Option<&RequestId>,
+        kind: CallerKind,
         scopes: &[&str],
+        roles: &[&str],
     ) -> Reply {
-        let text = match scopes {
-            [] => "the caller lacks a right that this needs".to_owned(),
-            [scope] => format!("this needs the scope {scope}"),
-            scopes => format!("this needs the scopes {}", scopes.join(" ")),
+        let is_application = kind == CallerKind::Application;
+        let whose = if is_application { "application" } else { "user" };
+        let needed: Vec<String> =
+            [named("scope", scopes), named("role", roles)].into_iter().flatten().collect();
+        let text = match needed.join(" and ") {
+            needed if !needed.is_empty() && roles.is_empty() => format!("this needs {needed}"),
+            needed if !needed.is_empty() => format!("this needs {needed} of the {whose}"),
+            _ if is_application => {
+                "this is for users and not for applications that act for themselves".to_owned()
+            }
+            _ => "this is for applications that act for themselves and not for users".to_owned(),
         };
         let mut reply = refused(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);
         self.challenge(&mut reply, request, Some(("insufficient_scope", &text)), scopes);
@@ -101,6 +111,15 @@ impl Gate {
                 reply.headers_mut().append(WWW_AUTHENTICATE, value);
             }
         }
+    }
+}
+
+/// `the scopes a b`, if there are any.
+fn named(what: &str, rights: &[&str]) -> Option<String> {
+    match rights {
+        [] => None,
+        [right] => Some(format!("the {what} {right}")),
+        rights => Some(format!("the {what}s {}", rights.join(" "))),
     }
 }
 

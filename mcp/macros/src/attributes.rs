@@ -32,7 +32,7 @@ impl Kind {
 
     /// Every option, in the order they are told: what all have, what entries with a name have, its own.
     fn options(self) -> Vec<&'static str> {
-        const ACCESS: [&str; 3] = ["anonymous", "scopes", "roles"];
+        const ACCESS: [&str; 4] = ["anonymous", "scopes", "user_roles", "roles"];
         const NAMED: [&str; 8] =
             ["name", "description", "title", "timeout", "blocking", "icons", "meta", "rename_all"];
         let own: &[&str] = match self {
@@ -61,6 +61,7 @@ pub(crate) struct Options {
     pub(crate) open_world: Option<bool>,
     pub(crate) anonymous: bool,
     pub(crate) scopes: Option<ExprArray>,
+    pub(crate) user_roles: Option<ExprArray>,
     pub(crate) roles: Option<ExprArray>,
     pub(crate) timeout: Option<Expr>,
     pub(crate) icons: Option<Expr>,
@@ -162,6 +163,7 @@ impl Options {
             "open_world" => self.open_world = Some(flag(option, input)?),
             "anonymous" => self.anonymous = flag(option, input)?,
             "scopes" => self.scopes = list(option, input)?,
+            "user_roles" => self.user_roles = list(option, input)?,
             "roles" => self.roles = list(option, input)?,
             "blocking" => self.blocking = flag(option, input)?,
             "timeout" => self.timeout = value(input)?,

@@ -186,21 +186,25 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
             size => calls.extend(size.iter().map(|size| quote!(.size(#size)))),
         }
     }
-    if options.anonymous && (options.scopes.is_some() || options.roles.is_some()) {
+    let demands_rights =
+        [&options.scopes, &options.user_roles, &options.roles].into_iter().any(Option::is_some);
+    if options.anonymous && demands_rights {
         let text = "anybody may use it (`anonymous`), or callers with these rights: keep one";
         mistakes.at(function.ident.span(), text);
     }
     if kind == Kind::ResourceList {
         if options.anonymous {
             calls.push(quote!(.access(::bindpost::Access::anonymous())));
-        } else if options.scopes.is_some() || options.roles.is_some() {
+        } else if demands_rights {
             let scopes = options.scopes.iter().map(|scopes| quote!(.with_scopes(#scopes)));
+            let user_roles = options.user_roles.iter().map(|roles| quote!(.with_user_roles(#roles)));
             let roles = options.roles.iter().map(|roles| quote!(.with_roles(#roles)));
-            calls.push(quote!(.access(::bindpost::Access::default() #(#scopes)* #(#roles)*)));
+            calls.push(quote!(.access(::bindpost::Access::default() #(#scopes)* #(#user_roles)* #(#roles)*)));
         }
     } else {
         calls.extend(options.anonymous.then(|| quote!(.anonymous())));
         calls.extend(options.scopes.iter().map(|scopes| quote!(.scopes(#scopes))));
+        calls.extend(options.user_roles.iter().map(|roles| quote!(.user_roles(#roles))));
         calls.extend(options.roles.iter().map(|roles| quote!(.roles(#roles))));
     }
     calls.extend(options.timeout.iter().map(|timeout| quote!(.timeout(#timeout))));

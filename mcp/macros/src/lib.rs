@@ -31,8 +31,9 @@ use syn::{Path, Token, parse_macro_input};
 /// | `title = "…"` | its name for people |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | the hints; all are false unless given, but `open_world` |
 /// | `anonymous` | anybody may call it |
-/// | `scopes = ["…"]` | what a caller's user must have granted, all of them |
-/// | `roles = ["…"]` | what an application must have instead |
+/// | `scopes = ["…"]` | what a user must have granted, all of them; an API key must have them |
+/// | `user_roles = ["…"]` | roles that a user must have besides, all of them |
+/// | `roles = ["…"]` | roles that an application must have which acts for itself, all of them |
 /// | `timeout = Duration::from_secs(5)` | how long a call may take |
 /// | `blocking` | the function waits without `.await` (files, locks, long sums): it runs on a thread of its own, so that nobody else waits and `timeout` counts |
 /// | `icons = ["https://…"]` | its pictures |
@@ -53,8 +54,8 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `#[resource("menu://categories/{category_id}")]`.
 ///
 /// A parameter with the name of a variable holds it. The options are `name`, `description`, `title`,
-/// `mime_type` (`application/json` unless given), `size`, `anonymous`, `scopes`, `roles`, `timeout`, `blocking`, `icons`,
-/// `meta` and `rename_all`, as for `#[tool]`; `#[arg(complete = function)]` on a parameter suggests values for it.
+/// `mime_type` (`application/json` unless given), `size`, `anonymous`, `scopes`, `user_roles`, `roles`, `timeout`,
+/// `blocking`, `icons`, `meta` and `rename_all`, as for `#[tool]`; `#[arg(complete = function)]` on a parameter suggests values for it.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::of_function(Kind::Resource, options.into(), item.into()).into()
@@ -63,7 +64,7 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a list of resources of a function that returns `Vec<Resource>`: `#[resource_list("menu")]` lists
 /// those whose URIs start with `menu:`, whenever a client asks.
 ///
-/// The options are `anonymous`, `scopes` and `roles`: they matter where lists show what a caller may use.
+/// The options are `anonymous`, `scopes`, `user_roles` and `roles`: they matter where lists show what a caller may use.
 #[proc_macro_attribute]
 pub fn resource_list(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::of_function(Kind::ResourceList, options.into(), item.into()).into()
@@ -72,8 +73,8 @@ pub fn resource_list(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a prompt of a function. Its arguments are texts; `Option` makes one optional, and
 /// `#[arg(complete = function)]` suggests values for one.
 ///
-/// The options are `name`, `description`, `title`, `anonymous`, `scopes`, `roles`, `timeout`, `blocking`, `icons`, `meta` and
-/// `rename_all`, as for `#[tool]`.
+/// The options are `name`, `description`, `title`, `anonymous`, `scopes`, `user_roles`, `roles`, `timeout`, `blocking`,
+/// `icons`, `meta` and `rename_all`, as for `#[tool]`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::of_function(Kind::Prompt, options.into(), item.into()).into()

@@ -71,6 +71,7 @@ pub(crate) fn identity(issuer: &Issuer, claims: Map<String, Value>) -> Option<Id
     if let Some(name) = text(&claims, "name") {
         identity = identity.name(name);
     }
+    identity = if is_application(&claims) { identity.application() } else { identity.user() };
     for scope in scopes(&claims) {
         identity = identity.scope(scope);
     }
@@ -80,8 +81,25 @@ pub(crate) fn identity(issuer: &Issuer, claims: Map<String, Value>) -> Option<Id
     Some(identity.claims(claims))
 }
 
-/// The scopes in `scope` and `scp`, each a text with spaces or a list. A token that an application got for
-/// itself has neither, and so no scopes.
+/// Whether an application got this token for itself: its roles are its own then, and it has no scopes.
+///
+/// Only what the issuer says counts. That there are no scopes is not enough: a client that asks for none gets
+/// none (RFC 6749, 3.3), and the roles in such a token are those of its user (RFC 9068, 2.2.3.1).
+fn is_application(claims: &Map<String, Value>) -> bool {
+    match claims.get("idtyp") {
+        // Entra ID says it, if it is told to.
+        Some(kind) => kind == "app",
+        None if claims.contains_key("scope") || claims.contains_key("scp") => false,
+        // Where no user is involved, the subject is the client itself (RFC 9068, 2.2; RFC 8693 calls it
+        // `client_id`, OpenID Connect `azp`, the older tokens of Entra ID `appid`) or, for Entra ID, the object
+        // of the application.
+        None => text(claims, "sub").is_some_and(|subject| {
+            ["client_id", "azp", "appid", "oid"].iter().any(|name| text(claims, name) == Some(subject))
+        }),
+    }
+}
+
+/// The scopes in `scope` and `scp`, each a text with spaces or a list.
 fn scopes(claims: &Map<String, Value>) -> Vec<&str> {
     let mut scopes: Vec<&str> = Vec::new();
     for value in ["scope", "scp"].iter().filter_map(|name| claims.get(*name)) {
@@ -139,6 +157,30 @@ mod tests {
             (json!({"role": ["a"], "scp": "b"}), vec![]),
         ] {
             assert_eq!(roles(&claims(value.clone())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_application_is_what_the_issuer_says_is_one() {
+        for (value, is_app) in [
+            (json!({"idtyp": "app"}), true),
+            (json!({"idtyp": "app", "scp": "a"}), true),
+            (json!({"idtyp": "user", "sub": "x", "client_id": "x"}), false),
+            (json!({"idtyp": ["app"], "sub": "x", "client_id": "x"}), false),
+            (json!({"idtyp": null, "sub": "x", "client_id": "x"}), false),
+            (json!({"sub": "x", "client_id": "x"}), true),
+            (json!({"sub": "x", "azp": "x"}), true),
+            (json!({"sub": "x", "appid": "x"}), true),
+            (json!({"sub": "x", "oid": "x", "appid": "y"}), true),
+            (json!({"sub": "x", "oid": "y", "appid": "z", "roles": ["r"]}), false),
+            (json!({"sub": "x", "client_id": "x", "scope": ""}), false),
+            (json!({"sub": "x", "client_id": "x", "scp": null}), false),
+            (json!({"sub": "", "client_id": ""}), false),
+            (json!({"sub": 7, "client_id": 7}), false),
+            (json!({"sub": "x", "roles": ["r"]}), false),
+            (json!({"roles": ["r"]}), false),
+        ] {
+            assert_eq!(is_application(&claims(value.clone())), is_app, "{value}");
         }
     }
 

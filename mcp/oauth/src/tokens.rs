@@ -28,7 +28,8 @@ const MAX_LEEWAY: Duration = Duration::from_secs(300);
 ///
 /// A token must be signed by a key of its issuer, be made for one of the audiences, and count now. Who it
 /// is about becomes the [`Caller`]: keyed by issuer and subject, with the scopes of `scope` and `scp`, the
-/// roles of `roles`, and all claims.
+/// roles of `roles`, and all claims. It is an application if the token says so: `idtyp` is `app`, or there is no
+/// `scope` and no `scp`, and `sub` is also the `client_id`, `azp`, `appid` or `oid`. Otherwise it is a user.
 ///
 /// ```
 /// use bindpost_mcp_http::Authorizer as _;

@@ -1,4 +1,4 @@
-//! [`Caller`]: the authenticated identity behind a request. [`Access`]: who may use an entry.
+//! [`Caller`]: the authenticated identity behind a request. [`Access`]: which callers may use an entry.
 //!
 //! Nothing here knows how an identity is established; a transport does that and asks
 //! [`Server::demand`] what a message needs before it hands the message on.
@@ -27,10 +27,39 @@ use crate::server::Server;
 #[derive(Clone, Debug, Default)]
 pub struct Caller(Option<Arc<Identity>>);
 
-/// Who somebody is, and what they may do.
+/// What a caller is, and so by what it gets its rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallerKind {
+    /// No caller is known.
+    Anonymous,
+    /// A user who lets an application act for them. It may do what they granted it: scopes.
+    User,
+    /// An application that acts for itself. It may do what it was assigned: roles.
+    Application,
+    /// A caller that is known, of neither kind: that of an API key, or of an authorizer that says no more. It
+    /// gets its rights as a user does.
+    #[default]
+    Other,
+}
+
+impl CallerKind {
+    /// Its name in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallerKind::Anonymous => "anonymous",
+            CallerKind::User => "user",
+            CallerKind::Application => "application",
+            CallerKind::Other => "authenticated",
+        }
+    }
+}
+
+/// A caller's key, its name, and what it may do.
 #[derive(Clone, Default, PartialEq)]
 pub struct Identity {
     id: String,
+    kind: CallerKind,
     name: Option<String>,
     scopes: Vec<String>,
     roles: Vec<String>,
@@ -57,13 +86,25 @@ impl Identity {
         self
     }
 
+    /// It is a user, for whom an application acts.
+    pub fn user(mut self) -> Identity {
+        self.kind = CallerKind::User;
+        self
+    }
+
+    /// It is an application that acts for itself: only its roles give it rights.
+    pub fn application(mut self) -> Identity {
+        self.kind = CallerKind::Application;
+        self
+    }
+
     /// One more right that a user has granted.
     pub fn scope(mut self, scope: impl Into<String>) -> Identity {
         self.scopes.push(scope.into());
         self
     }
 
-    /// One more right that an application has by itself.
+    /// One more role, of the application or of the user.
     pub fn role(mut self, role: impl Into<String>) -> Identity {
         self.roles.push(role.into());
         self
@@ -132,7 +173,7 @@ impl Caller {
         self.0.as_deref().map(|identity| identity.scopes.as_slice()).unwrap_or_default()
     }
 
-    /// The rights an application has by itself.
+    /// The roles that were assigned to the application, or to the user.
     pub fn roles(&self) -> &[String] {
         self.0.as_deref().map(|identity| identity.roles.as_slice()).unwrap_or_default()
     }
@@ -142,7 +183,7 @@ impl Caller {
         self.scopes().iter().any(|granted| granted == scope)
     }
 
-    /// Whether the application has this right by itself.
+    /// Whether the application, or the user, has this role.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles().iter().any(|given| given == role)
     }
@@ -164,18 +205,45 @@ impl Caller {
         self.0.as_deref()?.expires_at
     }
 
-    /// For logs: what kind of caller, never who.
-    pub fn kind(&self) -> &'static str {
-        if self.0.is_some() { "authenticated" } else { "anonymous" }
+    /// What it is: a user, an application, neither, or not known.
+    pub fn kind(&self) -> CallerKind {
+        self.0.as_deref().map_or(CallerKind::Anonymous, |identity| identity.kind)
     }
 }
 
 /// Who may use an entry: any known caller, unless it says otherwise.
+///
+/// Each kind of caller is let in by what is demanded of it, and by nothing else: users by scopes and roles of
+/// users, applications by roles of applications. Where something is demanded of one kind only, the other is
+/// refused.
+///
+/// ```
+/// use bindpost_mcp_server::{Access, Caller, Identity};
+///
+/// let access = Access::default().with_scopes(["orders.write"]).with_roles(["Orders.Write"]);
+/// let user = Caller::from(Identity::new("alice").user().scope("orders.write"));
+/// let application = Caller::from(Identity::new("till").application().role("Orders.Write"));
+/// assert!(access.permits(&user) && access.permits(&application));
+/// // The role of a user is no right of an application.
+/// let other = Caller::from(Identity::new("bob").user().scope("other").role("Orders.Write"));
+/// assert!(!access.permits(&other));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     anonymous: bool,
     scopes: Vec<String>,
+    user_roles: Vec<String>,
     roles: Vec<String>,
+}
+
+/// What a caller that may not use an entry would need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LackingRights<'a> {
+    /// Scopes: all that the entry demands if one of them is missing. A client can ask its user for them.
+    pub scopes: &'a [String],
+    /// Roles: all that the entry demands of this kind of caller if one of them is missing. They are assigned by
+    /// an administrator.
+    pub roles: &'a [String],
 }
 
 impl Access {
@@ -190,7 +258,13 @@ impl Access {
         self
     }
 
-    /// Applications that have all of these rights by themselves; instead of the scopes, not besides them.
+    /// Users who have all of these roles, besides the scopes.
+    pub fn with_user_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Access {
+        self.user_roles.extend(roles.into_iter().map(Into::into));
+        self
+    }
+
+    /// Applications that act for themselves and have all of these roles. Nothing else lets an application in.
     pub fn with_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Access {
         self.roles.extend(roles.into_iter().map(Into::into));
         self
@@ -201,12 +275,17 @@ impl Access {
         self.anonymous
     }
 
-    /// The scopes that are needed, all of them.
+    /// The scopes that a user needs, all of them.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// The roles that are needed where there are no scopes.
+    /// The roles that a user needs besides the scopes, all of them.
+    pub fn user_roles(&self) -> &[String] {
+        &self.user_roles
+    }
+
+    /// The roles that an application needs, all of them.
     pub fn roles(&self) -> &[String] {
         &self.roles
     }
@@ -216,10 +295,38 @@ impl Access {
         if self.anonymous {
             return true;
         }
-        let by_scopes = || !self.scopes.is_empty() && self.scopes.iter().all(|scope| caller.has_scope(scope));
-        let by_roles = || !self.roles.is_empty() && self.roles.iter().all(|role| caller.has_role(role));
-        caller.is_authenticated()
-            && (self.scopes.is_empty() && self.roles.is_empty() || by_scopes() || by_roles())
+        let for_users = !self.scopes.is_empty() || !self.user_roles.is_empty();
+        let for_applications = !self.roles.is_empty();
+        match caller.kind() {
+            CallerKind::Anonymous => false,
+            _ if !for_users && !for_applications => true,
+            CallerKind::Application => {
+                for_applications && self.roles.iter().all(|role| caller.has_role(role))
+            }
+            CallerKind::User | CallerKind::Other => {
+                for_users
+                    && self.scopes.iter().all(|scope| caller.has_scope(scope))
+                    && self.user_roles.iter().all(|role| caller.has_role(role))
+            }
+        }
+    }
+
+    /// What this caller lacks. Nothing of both kinds, although it may not, means that the entry is not for its
+    /// kind of caller.
+    pub fn lacking(&self, caller: &Caller) -> LackingRights<'_> {
+        fn unless_all<'a>(demanded: &'a [String], has: impl Fn(&str) -> bool) -> &'a [String] {
+            if demanded.iter().all(|right| has(right)) { &[] } else { demanded }
+        }
+        match caller.kind() {
+            CallerKind::Anonymous => LackingRights { scopes: &self.scopes, roles: &[] },
+            CallerKind::Application => {
+                LackingRights { scopes: &[], roles: unless_all(&self.roles, |role| caller.has_role(role)) }
+            }
+            CallerKind::User | CallerKind::Other => LackingRights {
+                scopes: unless_all(&self.scopes, |scope| caller.has_scope(scope)),
+                roles: unless_all(&self.user_roles, |role| caller.has_role(role)),
+            },
+        }
     }
 }
 
@@ -267,19 +374,57 @@ mod tests {
 
     #[test]
     fn an_entry_opens_to_whom_it_says() {
-        let user = Caller::from(Identity::new("u").scope("a").scope("b"));
-        let app = Caller::from(Identity::new("app").role("a").role("Orders.All"));
-        let nobody = Caller::ANONYMOUS;
-        for (access, user_may, app_may, nobody_may) in [
-            (Access::anonymous(), true, true, true),
-            (Access::default(), true, true, false),
-            (Access::default().with_scopes(["a"]), true, false, false),
-            (Access::default().with_scopes(["a", "c"]), false, false, false),
-            (Access::default().with_scopes(["c"]).with_roles(["Orders.All"]), false, true, false),
-            (Access::default().with_roles(["Orders.All"]), false, true, false),
+        let user = Caller::from(Identity::new("u").user().scope("a").scope("b").role("Manager"));
+        let key = Caller::from(Identity::new("key:k").scope("a").scope("b").role("Orders.All"));
+        let app = Caller::from(Identity::new("app").application().role("a").role("Orders.All"));
+        let access = Access::default;
+        for (access, user_may, key_may, app_may, nobody_may) in [
+            (Access::anonymous(), true, true, true, true),
+            (access(), true, true, true, false),
+            (access().with_scopes(["a"]), true, true, false, false),
+            (access().with_scopes(["a", "c"]), false, false, false, false),
+            (access().with_scopes(["c"]).with_roles(["Orders.All"]), false, false, true, false),
+            (access().with_scopes(["a"]).with_roles(["Orders.All"]), true, true, true, false),
+            (access().with_scopes(["a"]).with_roles(["Other"]), true, true, false, false),
+            (access().with_roles(["Orders.All"]), false, false, true, false),
+            (access().with_roles(["Orders.All", "Other"]), false, false, false, false),
+            // The roles of users are demanded besides the scopes, and of users only.
+            (access().with_scopes(["a"]).with_user_roles(["Manager"]), true, false, false, false),
+            (access().with_scopes(["c"]).with_user_roles(["Manager"]), false, false, false, false),
+            (access().with_user_roles(["Manager"]), true, false, false, false),
+            (access().with_user_roles(["Orders.All"]), false, true, false, false),
+            (access().with_user_roles(["Manager"]).with_roles(["Orders.All"]), true, false, true, false),
         ] {
-            let may = [&user, &app, &nobody].map(|caller| access.permits(caller));
-            assert_eq!(may, [user_may, app_may, nobody_may], "{access:?}");
+            let may = [&user, &key, &app, &Caller::ANONYMOUS].map(|caller| access.permits(caller));
+            assert_eq!(may, [user_may, key_may, app_may, nobody_may], "{access:?}");
+        }
+    }
+
+    #[test]
+    fn an_application_has_no_use_for_scopes() {
+        let app = Caller::from(Identity::new("app").application().scope("a").role("Other"));
+        assert!(!Access::default().with_scopes(["a"]).permits(&app));
+        assert!(!Access::default().with_scopes(["a"]).with_roles(["Orders.All"]).permits(&app));
+    }
+
+    #[test]
+    fn what_is_lacking_is_told_by_kind() {
+        let access = Access::default().with_scopes(["a", "b"]).with_user_roles(["M"]).with_roles(["R"]);
+        let identity = || Identity::new("i");
+        for (caller, scopes, roles) in [
+            (Caller::ANONYMOUS, &["a", "b"][..], &[][..]),
+            (identity().user().scope("a").into(), &["a", "b"], &["M"]),
+            (identity().user().scope("a").scope("b").into(), &[], &["M"]),
+            (identity().user().scope("a").role("M").into(), &["a", "b"], &[]),
+            (identity().scope("a").scope("b").role("M").into(), &[], &[]),
+            (identity().application().scope("a").role("M").into(), &[], &["R"]),
+            (identity().application().role("R").into(), &[], &[]),
+        ] {
+            let lacking = access.lacking(&caller);
+            assert_eq!(
+                (lacking.scopes.join(" "), lacking.roles.join(" ")),
+                (scopes.join(" "), roles.join(" "))
+            );
         }
     }
 

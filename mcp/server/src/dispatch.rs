@@ -191,7 +191,7 @@ impl Server {
         {
             return inbound.refuse(&error);
         }
-        let caller = inbound.exchange.caller.kind();
+        let caller = inbound.exchange.caller.kind().as_str();
         let started = tracing::enabled!(tracing::Level::INFO).then(Instant::now);
         let id = inbound.request.id.clone();
         // What panics in here is somebody's completer or schema; it ends this request only.

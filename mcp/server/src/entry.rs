@@ -150,13 +150,21 @@ macro_rules! entry_methods {
                 self.access(Access::anonymous())
             }
 
-            /// Callers whose user has granted all of these scopes may use it.
+            /// Users who have granted all of these scopes may use it, and API keys that have them. Applications
+            /// that act for themselves may not, unless `roles` lets them.
             pub fn scopes(self, scopes: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
                 let access = Access::clone(&self.access).with_scopes(scopes);
                 self.access(access)
             }
 
-            /// Applications that have all of these roles by themselves may use it, without scopes.
+            /// Users need all of these roles besides the scopes.
+            pub fn user_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
+                let access = Access::clone(&self.access).with_user_roles(roles);
+                self.access(access)
+            }
+
+            /// Applications that act for themselves and have all of these roles may use it. Users may not by
+            /// these, whatever their roles.
             pub fn roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
                 let access = Access::clone(&self.access).with_roles(roles);
                 self.access(access)

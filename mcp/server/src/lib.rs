@@ -59,7 +59,7 @@ mod turns;
 
 pub use answer::{Answer, Refusal};
 pub use ask::AskError;
-pub use auth::{Access, Caller, Demand, Identity};
+pub use auth::{Access, Caller, CallerKind, Demand, Identity, LackingRights};
 pub use budget::{ByteBudget, Reservation};
 pub use call::{Canceller, Running};
 pub use catalog::{Catalog, CatalogError};

@@ -135,6 +135,26 @@ async fn rights_are_scopes_of_users_and_roles_of_applications() {
     }
 }
 
+/// The roles in a delegated token are the user's: what an application may do by itself is not theirs to do.
+#[tokio::test]
+async fn roles_of_a_user_open_nothing_for_applications() {
+    let issuer = entra_id(A, A).await;
+    let server = serving(entra(Entra::tenant(A), &issuer)).await;
+    for version in [first, second] {
+        for user in [
+            json!({"scp": "User.Read", "roles": ["Orders.All"]}),
+            json!({"scp": "User.Read", "roles": ["Orders.All"], "idtyp": "user"}),
+            // A token about a login: no scopes at all.
+            json!({"roles": ["Orders.All"], "nonce": "x"}),
+        ] {
+            assert_eq!(call(&server, &issuer, "all", version(A, user.clone())).await.0, 403, "{user}");
+        }
+        // Without the optional `idtyp`, an application is known by its subject, which is its object.
+        let app = json!({"roles": ["Orders.All"], "sub": OBJECT});
+        assert_eq!(call(&server, &issuer, "all", version(A, app)).await.0, 200);
+    }
+}
+
 #[tokio::test]
 async fn several_tenants_are_those_on_the_list() {
     let issuer = entra_id("common", "{tenantid}").await;

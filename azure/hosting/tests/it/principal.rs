@@ -40,7 +40,7 @@ async fn the_platform_is_believed_where_it_is_trusted() {
     let server = serving(true).await;
     let principal = alice();
     for header in ["x-ms-client-principal", "X-MS-CLIENT-PRINCIPAL"] {
-        for tool in ["whoami", "read", "all"] {
+        for tool in ["whoami", "read"] {
             assert_eq!(server.call(tool, &[(header, &principal)]).await, (200, "tenant|alice".to_owned()));
         }
     }
@@ -48,6 +48,38 @@ async fn the_platform_is_believed_where_it_is_trusted() {
     // The other headers of the platform are no proof.
     let others = [("x-ms-client-principal-id", "alice"), ("x-ms-client-principal-name", "alice")];
     assert_eq!(server.call("whoami", &others).await.0, 401);
+}
+
+#[tokio::test]
+async fn roles_are_those_of_applications() {
+    let server = serving(true).await;
+    let status = async |tool: &str, more: Value| {
+        let mut claims = json!([
+            {"typ": "tid", "val": "tenant"}, {"typ": "oid", "val": "object"}, {"typ": "roles", "val": "Orders.All"},
+        ]);
+        claims.as_array_mut().unwrap().extend(more.as_array().unwrap().clone());
+        let principal = encode(json!({"auth_typ": "aad", "role_typ": "roles", "claims": claims}));
+        server.call(tool, &[("x-ms-client-principal", &principal)]).await.0
+    };
+    let [name_id, scope] = [
+        "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier",
+        "http://schemas.microsoft.com/identity/claims/scope",
+    ];
+    // People: with scopes, or logged in at the platform, which gives none.
+    for user in [
+        json!([{"typ": scope, "val": "User.Read"}]),
+        json!([{"typ": "scp", "val": "User.Read"}, {"typ": name_id, "val": "object"}]),
+        json!([{"typ": name_id, "val": "pairwise"}]),
+        json!([{"typ": "idtyp", "val": "user"}]),
+        json!([]),
+    ] {
+        assert_eq!(status("all", user.clone()).await, 403, "{user}");
+        assert_eq!(status("whoami", user).await, 200);
+    }
+    for application in [json!([{"typ": "idtyp", "val": "app"}]), json!([{"typ": name_id, "val": "object"}])] {
+        assert_eq!(status("all", application.clone()).await, 200, "{application}");
+        assert_eq!(status("read", application).await, 403);
+    }
 }
 
 #[tokio::test]

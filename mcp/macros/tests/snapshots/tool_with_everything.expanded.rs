@@ -45,6 +45,7 @@ fn hello_entry() -> ::bindpost::ToolEntry {
             open_world: false,
         })
         .scopes(["greetings.send"])
+        .user_roles(["Host"])
         .roles(["Greeter"])
         .timeout(Duration::from_secs(5))
         .icons(["https://example.com/hello.png"])

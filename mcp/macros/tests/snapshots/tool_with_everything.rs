@@ -5,6 +5,7 @@
     read_only,
     open_world = false,
     scopes = ["greetings.send"],
+    user_roles = ["Host"],
     roles = ["Greeter"],
     timeout = Duration::from_secs(5),
     icons = ["https://example.com/hello.png"],

@@ -116,8 +116,10 @@ async fn lacking_rights_is_403_with_all_of_them() {
         issuer.token(json!({"scope": "orders.write openid orders.read"})).await,
     ];
     let [app, other_app] = [
-        issuer.token(json!({"sub": "app", "roles": ["Report.All", "orders.read", "orders.write"]})).await,
-        issuer.token(json!({"sub": "app", "roles": ["Other"]})).await,
+        issuer
+            .token(json!({"sub": "app", "client_id": "app", "roles": ["Report.All", "orders.read", "orders.write"]}))
+            .await,
+        issuer.token(json!({"sub": "app", "client_id": "app", "roles": ["Other"]})).await,
     ];
     for way in WAYS {
         let mut talk = Talk::open(&server, way, Some(&none)).await;

@@ -7,5 +7,6 @@ mod issuer;
 mod keys;
 mod logs;
 mod requests;
+mod rights;
 mod talk;
 mod tokens;

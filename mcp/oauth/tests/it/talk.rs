@@ -84,7 +84,11 @@ async fn job() -> &'static str {
 
 impl TestServer {
     pub(crate) async fn start(server: Server, tokens: &Tokens) -> TestServer {
-        let auth = Some(Auth::new(tokens.clone()).resource(AUDIENCE));
+        TestServer::with_auth(server, Auth::new(tokens.clone()).resource(AUDIENCE)).await
+    }
+
+    pub(crate) async fn with_auth(server: Server, auth: Auth) -> TestServer {
+        let auth = Some(auth);
         let session_limits = SessionLimits { sweep: Duration::from_millis(100), ..SessionLimits::default() };
         let settings = Settings { auth, session_limits, ..Settings::default() };
         let (address, serving) = bind("127.0.0.1:0").await.unwrap().serve_in_background(server, settings);
@@ -194,7 +198,8 @@ impl<'a> Talk<'a> {
         let mut params = params;
         let path = self.pipe.as_ref().map_or("/mcp", |(_, path)| path);
         let mut headers = self.headers.clone();
-        let name = ["name", "taskId"].iter().find_map(|name| params[*name].as_str()).map(str::to_owned);
+        let name =
+            ["name", "uri", "taskId"].iter().find_map(|name| params[*name].as_str()).map(str::to_owned);
         match (self.way, &self.session) {
             (Way::Session(revision), Some(session)) => {
                 headers.extend([("mcp-session-id", session.as_str()), ("mcp-protocol-version", revision)]);
@@ -219,6 +224,21 @@ impl<'a> Talk<'a> {
             }
             _ => answer,
         }
+    }
+
+    /// Calls these tools by one request of several messages.
+    pub(crate) async fn batch(&mut self, tools: &[&str], bearer: &str) -> Answer {
+        let (Way::Session(revision), Some(session)) = (self.way, &self.session) else {
+            panic!("{:?} has no batches", self.way)
+        };
+        let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", revision)];
+        let calls: Vec<Value> = (1..)
+            .zip(tools)
+            .map(|(id, tool)| {
+                json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}})
+            })
+            .collect();
+        self.server.post("/mcp", Some(bearer), &headers, &Value::Array(calls)).await
     }
 
     pub(crate) async fn call(&mut self, tool: &str, bearer: Bearer<'_>) -> Answer {

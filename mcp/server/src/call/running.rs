@@ -120,7 +120,7 @@ impl Running {
             method,
             entry = call.subject.name(),
             revision = call.revision().as_str(),
-            caller = call.caller.kind(),
+            caller = call.caller.kind().as_str(),
         );
         let started = (!span.is_disabled()).then(Instant::now);
         if !span.is_disabled() {

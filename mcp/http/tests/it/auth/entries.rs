@@ -117,7 +117,7 @@ struct Applications;
 
 impl Authorizer for Applications {
     async fn authorize(&self, _: &HttpRequest) -> Result<Caller, Denial> {
-        Ok(Identity::new("app").role("Orders.Admin").into())
+        Ok(Identity::new("app").application().role("Orders.Admin").into())
     }
 }
 
@@ -128,8 +128,12 @@ async fn roles_open_what_names_them_and_nothing_else() {
         let mut talk = Talk::open(&server, way, NOBODY).await;
         assert_eq!(talk.call("administer", NOBODY).await.text(), "app", "{way:?}");
         assert_eq!(talk.call("whoami", NOBODY).await.text(), "app", "{way:?}");
-        let challenge = talk.call("read", NOBODY).await.refused(403);
-        assert_eq!(challenge["scope"], "orders.read", "{way:?}");
+        // No scope would help it.
+        let refused = talk.call("read", NOBODY).await;
+        let challenge = refused.refused(403);
+        assert_eq!((challenge.get("scope"), &*challenge["error"]), (None, "insufficient_scope"), "{way:?}");
+        let text = "this is for users and not for applications that act for themselves";
+        assert_eq!(refused.message["error"]["message"], text, "{way:?}");
     }
 }
 
@@ -234,6 +238,79 @@ async fn lists_show_everything_or_what_the_caller_may_use() {
             let mut talk = Talk::open(&permitted, way, credentials).await;
             let names = listed(&mut talk, "tools/list", "tools", credentials).await;
             assert_eq!(names.concat(), may, "{way:?} {credentials:?}");
+        }
+    }
+}
+
+/// Believes what a request says of its sender: `x-kind`, `x-scopes`, `x-roles`.
+#[derive(Debug)]
+struct Kinds;
+
+impl Authorizer for Kinds {
+    async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
+        let kind = request.header("x-kind").ok_or_else(Denial::missing)?;
+        let words = |name: &str| request.header(name).unwrap_or_default().split_whitespace();
+        let identity = match kind {
+            "user" => Identity::new(kind).user(),
+            "application" => Identity::new(kind).application(),
+            _ => Identity::new(kind),
+        };
+        let identity = words("x-scopes").fold(identity, Identity::scope);
+        Ok(words("x-roles").fold(identity, Identity::role).into())
+    }
+}
+
+#[tokio::test]
+async fn roles_of_users_are_demanded_besides_scopes() {
+    let server = Server::builder("roles", "1")
+        .tool(
+            ToolEntry::new("refund", who)
+                .scopes(["orders.write"])
+                .user_roles(["Manager"])
+                .roles(["Refund.All"]),
+        )
+        .tool(ToolEntry::new("close", who).user_roles(["Manager"]))
+        .tool(ToolEntry::new("sync", who).roles(["Sync.All"]))
+        .build()
+        .unwrap();
+    let server = TestServer::of(server, with(Auth::new(Kinds))).await;
+    const MANAGER: Credentials = &[("x-kind", "user"), ("x-scopes", "orders.write"), ("x-roles", "Manager")];
+    const CLERK: Credentials = &[("x-kind", "user"), ("x-scopes", "orders.write"), ("x-roles", "Refund.All")];
+    const BARE: Credentials = &[("x-kind", "user"), ("x-roles", "Manager Sync.All")];
+    const APP: Credentials = &[("x-kind", "application"), ("x-roles", "Refund.All Manager")];
+    const KEY: Credentials = &[("x-kind", "key"), ("x-scopes", "orders.write")];
+    let may = [
+        (MANAGER, &["refund", "close"][..]),
+        (CLERK, &[]),
+        (BARE, &["close"]),
+        (APP, &["refund"]),
+        (KEY, &[]),
+    ];
+    for way in WAYS {
+        for (credentials, permitted) in may {
+            let mut talk = Talk::open(&server, way, credentials).await;
+            for tool in ["refund", "close", "sync"] {
+                let answer = talk.call(tool, credentials).await;
+                let status = if permitted.contains(&tool) { 200 } else { 403 };
+                assert_eq!(answer.status, status, "{way:?} {tool} {credentials:?}");
+            }
+        }
+        // A client asks its user for scopes only where some are missing: no consent gives a role.
+        let mut talk = Talk::open(&server, way, CLERK).await;
+        for (credentials, tool, scope, text) in [
+            (CLERK, "refund", None, "this needs the role Manager of the user"),
+            (BARE, "refund", Some("orders.write"), "this needs the scope orders.write"),
+            (KEY, "close", None, "this needs the role Manager of the user"),
+            (CLERK, "sync", None, "this is for applications that act for themselves and not for users"),
+            (APP, "sync", None, "this needs the role Sync.All of the application"),
+        ] {
+            if way != Way::Alone {
+                talk = Talk::open(&server, way, credentials).await;
+            }
+            let refused = talk.call(tool, credentials).await;
+            assert_eq!(refused.message["error"]["message"], text, "{way:?} {tool} {credentials:?}");
+            let challenge = refused.refused(403);
+            assert_eq!(challenge.get("scope").map(String::as_str), scope, "{way:?} {tool} {credentials:?}");
         }
     }
 }

@@ -1,0 +1,161 @@
+//! Scopes of users, roles of applications: by every way in, for every revision.
+
+use bindpost_mcp_http::Auth;
+use bindpost_mcp_server::{
+    Context, Listing, PromptEntry, ResourceEntry, Server, TaskLimits, TaskSupport, TemplateEntry, ToolEntry,
+};
+use serde_json::{Value, json};
+
+use crate::issuer::TestIssuer;
+use crate::requests::{AUDIENCE, tokens};
+use crate::talk::{Talk, TestServer, WAYS, Way};
+
+const SCOPES: [&str; 1] = ["orders.write"];
+const ROLES: [&str; 1] = ["Orders.Write"];
+
+/// One entry of each kind, for users by a scope and for applications by a role; and a tool for any caller.
+fn guarded() -> Server {
+    let item = TemplateEntry::new("guarded://item/{id}", "item", async |_: Context| "an item")
+        .complete("id", |_| vec!["1".to_owned()]);
+    let order = PromptEntry::new("order", async |_: Context| "Order");
+    Server::builder("guarded", "1.0.0")
+        .tasks(TaskLimits::default())
+        .tool(ToolEntry::new("whoami", who))
+        .tool(ToolEntry::new("create_order", who).scopes(SCOPES).roles(ROLES))
+        .tool(ToolEntry::new("job", who).scopes(SCOPES).roles(ROLES).task(TaskSupport::Required))
+        .resource(ResourceEntry::text("guarded://data", "data", "secret").scopes(SCOPES).roles(ROLES))
+        .template(item.scopes(SCOPES).roles(ROLES))
+        .prompt(order.scopes(SCOPES).roles(ROLES))
+        .build()
+        .unwrap()
+}
+
+async fn who(context: Context) -> String {
+    context.caller().claim("sub").and_then(Value::as_str).unwrap_or("nobody").to_owned()
+}
+
+/// What reaches a guarded entry, by this way.
+fn requests(way: Way) -> Vec<(&'static str, Value)> {
+    let complete = |reference: Value| json!({"ref": reference, "argument": {"name": "id", "value": ""}});
+    let mut all = vec![
+        ("tools/call", json!({"name": "create_order", "arguments": {}})),
+        ("resources/read", json!({"uri": "guarded://data"})),
+        ("resources/read", json!({"uri": "guarded://item/1"})),
+        ("prompts/get", json!({"name": "order"})),
+        ("completion/complete", complete(json!({"type": "ref/resource", "uri": "guarded://item/{id}"}))),
+    ];
+    if way == Way::Alone {
+        all.push(("tools/call", json!({"name": "job", "arguments": {}})));
+    } else {
+        all.push(("resources/subscribe", json!({"uri": "guarded://data"})));
+    }
+    all
+}
+
+/// What lists show, all together.
+async fn listed(talk: &mut Talk<'_>, bearer: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (method, member) in [
+        ("tools/list", "tools"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ] {
+        let answer = talk.ask(method, json!({}), Some(bearer)).await;
+        let entries = answer.message["result"][member].as_array().unwrap().clone();
+        names.extend(entries.iter().map(|entry| entry["name"].as_str().unwrap().to_owned()));
+    }
+    names
+}
+
+async fn start(issuer: &TestIssuer) -> TestServer {
+    let auth = Auth::new(tokens(issuer)).resource(AUDIENCE).listing(Listing::Permitted);
+    TestServer::with_auth(guarded(), auth).await
+}
+
+/// Tokens without the rights, each with a part of them or with what looks like them.
+fn without_rights() -> Vec<Value> {
+    vec![
+        // A user, by an application to which other things were granted. The roles are the user's.
+        json!({"scp": "other", "roles": ROLES}),
+        json!({"scope": "other", "roles": ROLES, "client_id": "till"}),
+        json!({"scope": ["other"], "scp": 7, "roles": ROLES}),
+        // Nothing was granted, or the client did not ask for it.
+        json!({"scope": "", "roles": ROLES}),
+        json!({"scope": null, "roles": ROLES}),
+        json!({"roles": ROLES, "client_id": "till", "azp": "till"}),
+        json!({"roles": ROLES, "idtyp": "user"}),
+        json!({"roles": ROLES, "idtyp": 7, "client_id": "alice"}),
+        json!({"roles": ROLES, "idtyp": "device", "client_id": "alice"}),
+        // As Entra ID says it: the subject of a user is another one for each application.
+        json!({"roles": ROLES, "oid": "the object of alice"}),
+        // An application by itself, whose roles are named like scopes, or to which somebody granted some.
+        json!({"sub": "app", "client_id": "app", "roles": SCOPES}),
+        json!({"sub": "app", "idtyp": "app", "scp": "orders.write"}),
+        json!({"sub": "app", "idtyp": "app", "roles": ["Orders.Read"]}),
+    ]
+}
+
+fn with_rights() -> Vec<Value> {
+    vec![
+        json!({"scp": "other orders.write"}),
+        json!({"scope": "orders.write", "roles": ["Other"]}),
+        json!({"sub": "app", "idtyp": "app", "roles": ["Other", "Orders.Write"]}),
+        json!({"sub": "app", "client_id": "app", "roles": ROLES}),
+        json!({"sub": "app", "azp": "app", "roles": ROLES}),
+        json!({"sub": "app", "appid": "app", "roles": ROLES}),
+        json!({"sub": "object", "oid": "object", "roles": ROLES}),
+    ]
+}
+
+#[tokio::test]
+async fn roles_of_a_user_are_no_rights_of_an_application() {
+    let issuer = TestIssuer::start().await;
+    let server = start(&issuer).await;
+    for claims in without_rights() {
+        let token = issuer.token(claims.clone()).await;
+        for way in WAYS {
+            let mut talk = Talk::open(&server, way, Some(&token)).await;
+            for (method, params) in requests(way) {
+                let refused = talk.ask(method, params, Some(&token)).await;
+                let challenge = refused.refused(403);
+                assert_eq!(challenge["error"], "insufficient_scope", "{way:?} {method} {claims}");
+            }
+            assert_eq!(listed(&mut talk, &token).await, ["whoami"], "{way:?} {claims}");
+            talk.call("whoami", Some(&token)).await.text();
+            match way {
+                Way::Alone => {
+                    let filter = json!({"notifications": {"resourceSubscriptions": ["guarded://data"]}});
+                    talk.ask("subscriptions/listen", filter, Some(&token)).await.refused(403);
+                }
+                Way::Session("2025-03-26") => {
+                    talk.batch(&["whoami", "create_order"], &token).await.refused(403);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn users_need_scopes_and_applications_need_roles() {
+    let issuer = TestIssuer::start().await;
+    let server = start(&issuer).await;
+    for claims in with_rights() {
+        let token = issuer.token(claims.clone()).await;
+        for way in WAYS {
+            let mut talk = Talk::open(&server, way, Some(&token)).await;
+            for (method, params) in requests(way) {
+                let answer = talk.ask(method, params, Some(&token)).await;
+                assert_eq!(answer.status, 200, "{way:?} {method} {claims} {answer:?}");
+                assert!(answer.message["result"].is_object(), "{way:?} {method} {claims} {answer:?}");
+            }
+            let all = ["whoami", "create_order", "job", "data", "item", "order"];
+            assert_eq!(listed(&mut talk, &token).await, all, "{way:?} {claims}");
+            if way == Way::Session("2025-03-26") {
+                let answers = talk.batch(&["whoami", "create_order"], &token).await;
+                assert_eq!(answers.message.as_array().map(Vec::len), Some(2), "{claims}");
+            }
+        }
+    }
+}
