@@ -1,6 +1,11 @@
 //! A server as the custom handler of a function app.
 //!
-//! The host of Azure Functions starts the program, tells it a port, and passes every request on to it.
+//! The host of Azure Functions starts the program, tells it a port, and passes every request on to it. So the
+//! program listens on the loopback and is public all the same.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bindpost_mcp_http::Settings;
 
 /// Where the host says which port to listen on, newest name first.
 const PORTS: [&str; 2] = ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"];
@@ -16,14 +21,38 @@ pub struct PortError {
     value: String,
 }
 
-/// The port to listen on, on 127.0.0.1, if the host of Azure Functions has started this program.
+/// Sets a server up for the platform it runs on, if it runs on one: it serves the names under which clients
+/// reach it there and, as a custom handler, listens on the address that is returned. On the platform it does not
+/// start without authentication, unless [`Settings::open_to_all`] says that this is intended.
 ///
 /// ```
 /// use bindpost_azure_hosting::{environment, functions};
+/// use bindpost_mcp_http::Settings;
 ///
 /// # fn main() -> Result<(), functions::PortError> {
-/// let port = functions::custom_handler_port(environment::variable)?.unwrap_or(7071);
-/// # let _ = port;
+/// let mut settings = Settings::default();
+/// let address = functions::configure(&mut settings, environment::variable)?;
+/// let address = address.unwrap_or(([127, 0, 0, 1], 7071).into());
+/// # let _ = address;
+/// # Ok(())
+/// # }
+/// ```
+pub fn configure(
+    settings: &mut Settings,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Option<SocketAddr>, PortError> {
+    let port = custom_handler_port(&environment)?;
+    settings.allowed_hosts.extend(allowed_hosts(environment));
+    settings.behind_proxy |= port.is_some();
+    Ok(port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+}
+
+/// The port to listen on, on 127.0.0.1, if the host of Azure Functions has started this program.
+///
+/// ```
+/// use bindpost_azure_hosting::functions;
+///
+/// # fn main() -> Result<(), functions::PortError> {
 /// let port = functions::custom_handler_port(|name| {
 ///     (name == "FUNCTIONS_CUSTOMHANDLER_PORT").then(|| "8080".to_owned())
 /// })?;
@@ -99,6 +128,27 @@ mod tests {
         // A broken new one is not made up for by an old one.
         let variables = [(PORTS[0], "x"), (PORTS[1], "80")];
         assert!(custom_handler_port(of(&variables)).is_err());
+    }
+
+    #[test]
+    fn a_server_is_set_up_for_its_platform() {
+        let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
+        let address = Some(SocketAddr::from(([127, 0, 0, 1], 8080)));
+        for (variables, expected, hosts, behind_proxy) in [
+            (&[][..], None, &["own.example"][..], false),
+            (&[name], None, &["own.example", "orders.azurewebsites.net"], false),
+            (&[(PORTS[0], "8080")], address, &["own.example"], true),
+            (&[name, (PORTS[1], "8080")], address, &["own.example", "orders.azurewebsites.net"], true),
+        ] {
+            let mut settings =
+                Settings { allowed_hosts: vec!["own.example".to_owned()], ..Settings::default() };
+            assert_eq!(configure(&mut settings, of(variables)), Ok(expected), "{variables:?}");
+            assert_eq!(
+                (&settings.allowed_hosts[..], settings.behind_proxy),
+                (&hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()[..], behind_proxy)
+            );
+        }
+        assert!(configure(&mut Settings::default(), of(&[(PORTS[0], "x")])).is_err());
     }
 
     #[test]

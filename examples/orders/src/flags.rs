@@ -6,7 +6,7 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Flags {
-    /// The port on 127.0.0.1; 7071 unless told
+    /// The port on 127.0.0.1 [default: 7071]
     #[arg(long)]
     pub port: Option<u16>,
     /// Serve stdin and stdout instead of a port
@@ -15,7 +15,7 @@ pub struct Flags {
     /// Listen on this address instead of 127.0.0.1; needs --keys, --issuer or --platform-identity
     #[arg(long, value_name = "ADDRESS")]
     pub host: Option<String>,
-    /// Serve under this name too, as clients call it: `orders.example.com`
+    /// Serve under this name too, as clients call it: `orders.example.com`; needs authentication as well
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
     /// Ask for an API key: a file with lines of `name = secret scope scope`

@@ -22,7 +22,7 @@ use std::io::Write as _;
 
 use bindpost::http::{self, SessionMode};
 use bindpost::{BuildError, Options, Server, entries, stdio};
-use bindpost_azure_hosting::{ClientPrincipal, functions};
+use bindpost_azure_hosting::{ClientPrincipal, environment, functions};
 use clap::Parser as _;
 
 use flags::Flags;
@@ -42,8 +42,11 @@ async fn main() -> anyhow::Result<()> {
     if flags.stdio {
         return Ok(stdio::serve_stdio(&server).await?);
     }
-    let settings = options.settings()?;
-    let bound = http::bind(options.listen_address()).await?;
+    let mut settings = options.settings()?;
+    // On Azure it is public, so it does not start there unless callers are asked for credentials.
+    let platform = functions::configure(&mut settings, environment::variable)?;
+    let address = platform.map_or_else(|| options.listen_address().to_owned(), |address| address.to_string());
+    let bound = http::bind(address).await?;
     let _ = writeln!(std::io::stderr(), "orders: http://{}{}", bound.local_addr(), settings.path);
     Ok(bound.serve(server, settings).await?)
 }
@@ -61,17 +64,15 @@ fn server(options: &Options) -> Result<Server, BuildError> {
 
 /// What this program is by default, then the file and the variables, then what the command line says.
 fn options(flags: &Flags) -> anyhow::Result<Options> {
-    let environment = |name: &str| std::env::var(name).ok();
     let mut options = Options::new("POS Server", env!("CARGO_PKG_VERSION"))
         .instructions("This server provides POS and menu management tools.")
         // Any instance can answer any request: that is how Azure Functions and load balancers want it.
         .sessions(SessionMode::Stateless)
-        .allowed_hosts([functions::allowed_hosts(environment), flags.allow_host.clone()].concat())
+        .allowed_hosts(flags.allow_host.clone())
         .load()?;
-    let port = functions::custom_handler_port(environment)?.or(flags.port);
-    if port.is_some() || flags.host.is_some() {
+    if flags.port.is_some() || flags.host.is_some() {
         let host = flags.host.as_deref().unwrap_or("127.0.0.1");
-        options = options.address(format!("{host}:{}", port.unwrap_or(7071)));
+        options = options.address(format!("{host}:{}", flags.port.unwrap_or(7071)));
     }
     options = options.auth(|auth| {
         auth.api_keys_file = flags.keys.clone().or(auth.api_keys_file.take());

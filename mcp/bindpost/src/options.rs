@@ -109,6 +109,7 @@ pub struct Options {
     allowed_hosts: Vec<String>,
     require_origin_header: bool,
     open_to_all: bool,
+    behind_proxy: bool,
     trust_platform_identity: bool,
     limits: Limits,
     http: HttpOptions,
@@ -223,6 +224,7 @@ impl Options {
             allowed_hosts: settings.allowed_hosts,
             require_origin_header: settings.require_origin,
             open_to_all: settings.open_to_all,
+            behind_proxy: settings.behind_proxy,
             trust_platform_identity: settings.trust_platform_identity,
             limits: Limits::default(),
             http: HttpOptions::default(),
@@ -328,6 +330,7 @@ impl Options {
             retry,
             auth,
             open_to_all: self.open_to_all,
+            behind_proxy: self.behind_proxy,
             trust_platform_identity: self.trust_platform_identity,
             connections: self.connections.clone(),
         })

@@ -91,6 +91,11 @@ impl Guard {
         (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, is_loopback })
     }
 
+    /// The first of these names that is not one of the loopback: other machines are meant to be served.
+    pub(crate) fn first_public_host(hosts: &[String]) -> Option<&str> {
+        hosts.iter().map(String::as_str).find(|host| !is_loopback(host.as_bytes()))
+    }
+
     /// Whether hosts are served whatever their name.
     pub(crate) fn serves_any_host(&self) -> bool {
         self.any_host

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 
 use crate::auth::Authorizer as _;
 use crate::endpoint::Endpoint;
+use crate::guard::Guard;
 use crate::listener::{self, Client, Drain, DrainTrigger};
 use crate::metadata::Resource;
 use crate::settings::Settings;
@@ -67,8 +68,9 @@ impl Bound {
     /// Serves until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
     /// ends at once.
     ///
-    /// Refuses an address that other machines can reach if there is no authorizer, unless
-    /// [`Settings::open_to_all`] says that this is meant.
+    /// Without authentication it does not serve what other machines can reach, by its address, by a name in
+    /// [`Settings::allowed_hosts`] or [behind a proxy](Settings::behind_proxy), unless
+    /// [`Settings::open_to_all`] says that this is intended.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         let (trigger, drain) = Drain::new();
         let mut signals = Box::pin(listener::until_signal(trigger));
@@ -140,16 +142,31 @@ impl Bound {
 
 /// Why this is not served, and what to change.
 fn problem(address: SocketAddr, settings: &Settings) -> Option<String> {
-    let Some(auth) = &settings.auth else {
-        let is_safe = settings.open_to_all || address.ip().to_canonical().is_loopback();
-        return (!is_safe).then(|| {
-            format!(
-                "{address} can be reached from other machines, and without an authorizer everybody may call \
-                 everything\n  fix: listen on 127.0.0.1, set `Settings::auth`, or set \
-                 `Settings::open_to_all` if it is meant so"
-            )
-        });
-    };
+    let Some(auth) = &settings.auth else { return exposed(address, settings) };
     let resource = auth.resource.as_deref().and_then(|resource| Resource::parse(resource).err());
     resource.or_else(|| auth.authorizer.problem())
+}
+
+/// Why other machines can reach this although nothing asks them for credentials, unless that is intended.
+fn exposed(address: SocketAddr, settings: &Settings) -> Option<String> {
+    if settings.open_to_all {
+        return None;
+    }
+    let (what, remedy) = if !address.ip().to_canonical().is_loopback() {
+        (format!("{address} can be reached from other machines"), "listen on 127.0.0.1")
+    } else if let Some(host) = Guard::first_public_host(&settings.allowed_hosts) {
+        let what = format!("`allowed_hosts` has {host:?}, which is no name of this machine for itself");
+        (what, "leave that name out of `Settings::allowed_hosts`")
+    } else if settings.behind_proxy {
+        let what =
+            "a proxy or platform in front passes on what other machines send (`behind_proxy`)".to_owned();
+        (what, "unset `Settings::behind_proxy` where nothing passes requests on")
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{what}, and without authentication every caller may call everything\n  fix: set `Settings::auth` \
+         (option `auth`: API keys or the issuer of tokens), {remedy}, or set `Settings::open_to_all` (option \
+         `open_to_all`) if that is intended"
+    ))
 }

@@ -44,10 +44,14 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// When a client should come back to a stream that was cut.
     pub retry: Duration,
-    /// Who may come in. `None`: everybody, and then only an address of the loopback is served.
+    /// Which callers are let in. `None`: all of them. Then nothing is served that other machines can reach: on an
+    /// address beyond the loopback, under a name of `allowed_hosts` beyond the loopback, or `behind_proxy`.
     pub auth: Option<Auth>,
-    /// Serves everybody without an authorizer on any address: whoever reaches it may call everything.
+    /// Serves without authentication, although other machines can reach it: every caller may call everything.
     pub open_to_all: bool,
+    /// A proxy or a platform in front passes on what other machines send, so that an address of the loopback
+    /// keeps nobody out.
+    pub behind_proxy: bool,
     /// Believes the headers by which a platform in front names the user (`X-MS-CLIENT-PRINCIPAL…`,
     /// `X-MS-TOKEN-…`). Without that platform anybody can send them, so they are removed unless this is set.
     pub trust_platform_identity: bool,
@@ -148,6 +152,7 @@ impl Default for Settings {
             retry: Duration::from_secs(3),
             auth: None,
             open_to_all: false,
+            behind_proxy: false,
             trust_platform_identity: false,
             connections: listener::Limits::default(),
         }

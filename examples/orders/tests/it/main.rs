@@ -82,7 +82,7 @@ fn the_session_of_the_specification_works_as_it_is_written() {
 fn the_same_works_as_a_custom_handler() {
     let port = program::free_port().to_string();
     let orders = Orders::start_with(&[], |command| {
-        command.env("FUNCTIONS_CUSTOMHANDLER_PORT", &port);
+        command.env("FUNCTIONS_CUSTOMHANDLER_PORT", &port).env("BINDPOST_OPEN_TO_ALL", "true");
     });
     assert!(orders.address.ends_with(&format!(":{port}")), "{}", orders.address);
     manual_session(&orders, None);
@@ -93,6 +93,81 @@ fn the_same_works_as_a_custom_handler() {
     let answer = orders.request("GET", "/mcp", "Accept: text/event-stream\r\n", "");
     assert_eq!(answer.status, 405);
     assert!(answer.header("allow").unwrap().starts_with("POST"));
+}
+
+/// What the program says when it does not start.
+#[track_caller]
+fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_orders"))
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begin = std::time::Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if begin.elapsed() > std::time::Duration::from_secs(30) {
+            let _ = child.kill();
+            panic!("it serves with {arguments:?} {variables:?}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    assert!(!status.success());
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    said
+}
+
+/// As the recipe deploys it, without a word about authentication.
+#[test]
+fn the_public_is_not_served_without_authentication() {
+    let port = program::free_port().to_string();
+    let handler = ("FUNCTIONS_CUSTOMHANDLER_PORT", port.as_str());
+    let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
+    let host: Value = serde_json::from_str(include_str!("../../deploy/host.json")).unwrap();
+    let deployed: Vec<&str> = host["customHandler"]["description"]["arguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|argument| argument.as_str().unwrap())
+        .collect();
+    let local: Value = serde_json::from_str(include_str!("../../deploy/local.settings.json")).unwrap();
+    let mut locally: Vec<(&str, &str)> = local["Values"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (&**name, value.as_str().unwrap()))
+        .collect();
+    locally.extend([handler, ("WEBSITE_HOSTNAME", "localhost:7071")]);
+    for (arguments, variables) in [
+        (&deployed[..], &[handler, name][..]),
+        (&deployed, &[handler]),
+        (&deployed, &locally),
+        (&["--port", "0"], &[name]),
+        (&["--port", "0", "--allow-host", "orders.example.com"], &[]),
+        (&["--port", "0", "--allow-host", "*"], &[]),
+        (&["--port", "0"], &[("BINDPOST_ALLOWED_HOSTS", "orders.example.com")]),
+    ] {
+        let said = refusal(arguments, variables);
+        let parts = ["without authentication", "fix:", "`auth`", "`open_to_all`"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+}
+
+#[test]
+fn a_deployed_server_asks_for_the_key_of_its_settings() {
+    let port = program::free_port().to_string();
+    let orders = Orders::start_with(&[], |command| {
+        command
+            .env("FUNCTIONS_CUSTOMHANDLER_PORT", &port)
+            .env("WEBSITE_HOSTNAME", "orders.azurewebsites.net")
+            .env("BINDPOST_AUTH__API_KEYS", "till = till-secret orders.write");
+    });
+    let call = |headers: &str| orders.call_tool("get_order", json!({"orderId": "123"}), headers).status;
+    assert_eq!((call(""), call("X-API-Key: till-secret\r\n")), (401, 200));
 }
 
 #[test]

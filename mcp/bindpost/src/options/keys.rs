@@ -120,9 +120,10 @@ const KEYS: &[Key] = &[
     key("sessions", |o| one(&mut o.sessions, SESSIONS), "Whether revisions with a handshake get sessions: every request names one; those that name none are served alone; none, but `initialize` hands out an id; none."),
     key("json_only", |o| one(&mut o.json_only, Flag), "Answers are JSON only: no streams, no GET, no questions to the client."),
     key("allowed_origins", |o| list(&mut o.allowed_origins, ORIGIN), "Web pages that may call, besides those of the loopback."),
-    key("allowed_hosts", |o| list(&mut o.allowed_hosts, HOST), "Host names that are served, besides those of the loopback; `*` for all, behind a proxy that checks."),
+    key("allowed_hosts", |o| list(&mut o.allowed_hosts, HOST), "Host names that are served, besides those of the loopback; `*` for all, behind a proxy that checks. Served only with `[auth]` or `open_to_all`."),
     key("require_origin_header", |o| one(&mut o.require_origin_header, Flag), "Refuses requests without an Origin: only web pages may call."),
-    key("open_to_all", |o| one(&mut o.open_to_all, Flag), "Serves everybody without `[auth]` on any address: whoever reaches it may call everything."),
+    key("open_to_all", |o| one(&mut o.open_to_all, Flag), "Serves without `[auth]`, although other machines can reach it: every caller may call everything."),
+    key("behind_proxy", |o| one(&mut o.behind_proxy, Flag), "A proxy or platform in front passes on what other machines send. Served only with `[auth]` or `open_to_all`."),
     key("trust_platform_identity", |o| one(&mut o.trust_platform_identity, Flag), "Believes the headers by which a platform in front names the user. Without that platform anybody can send them."),
 
     key("limits.call_timeout", |o| maybe(&mut o.limits.call_timeout, PAUSE), "How long a call may take, unless its entry says otherwise."),

@@ -94,8 +94,8 @@ impl Options {
         self
     }
 
-    /// Where it listens; 127.0.0.1:7071 unless told. Other machines are served only if somebody is at the
-    /// door, or if it is [open to all](Options::open_to_all).
+    /// Where it listens; default: 127.0.0.1:7071. Other machines are served only with authentication, or if it is
+    /// [open to all](Options::open_to_all).
     pub fn address(mut self, address: impl Into<String>) -> Options {
         self.address = address.into();
         self
@@ -144,7 +144,7 @@ impl Options {
     }
 
     /// Host names that are served, besides those of the loopback: `example.com`, `example.com:8443`, or `*`
-    /// for all.
+    /// for all. They are served only with authentication, or if it is [open to all](Options::open_to_all).
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Options {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
         self
@@ -156,9 +156,16 @@ impl Options {
         self
     }
 
-    /// Serves everybody without an authorizer on any address: whoever reaches it may call everything.
+    /// Serves without authentication, although other machines can reach it: every caller may call everything.
     pub fn open_to_all(mut self, open: bool) -> Options {
         self.open_to_all = open;
+        self
+    }
+
+    /// A proxy or a platform in front passes on what other machines send: it is served only with
+    /// authentication, or if it is [open to all](Options::open_to_all).
+    pub fn behind_proxy(mut self, behind: bool) -> Options {
+        self.behind_proxy = behind;
         self
     }
 

@@ -137,6 +137,7 @@ const SAMPLE: &str = r#"
     allowed_hosts = ["api.example"]
     require_origin_header = true
     open_to_all = true
+    behind_proxy = true
     trust_platform_identity = true
 
     [limits]
@@ -194,6 +195,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("BINDPOST_ALLOWED_HOSTS", "api.example,"),
     ("BINDPOST_REQUIRE_ORIGIN_HEADER", "true"),
     ("BINDPOST_OPEN_TO_ALL", "true"),
+    ("BINDPOST_BEHIND_PROXY", "true"),
     ("BINDPOST_TRUST_PLATFORM_IDENTITY", "true"),
     ("BINDPOST_LIMITS__CALL_TIMEOUT", "never"),
     ("BINDPOST_LIMITS__RUNNING_CALLS", "16"),
@@ -243,6 +245,7 @@ fn in_rust() -> Options {
         .allowed_hosts(["api.example"])
         .require_origin_header(true)
         .open_to_all(true)
+        .behind_proxy(true)
         .trust_platform_identity(true)
         .limits(|limits| {
             limits.call_timeout = None;
@@ -290,7 +293,7 @@ async fn all_three_ways_lead_to_the_same_server_and_settings() {
         assert_eq!(settings.allowed_hosts, ["api.example"]);
         assert_eq!(settings.allowed_origins, ["https://a.example", "https://b.example"]);
         assert!(settings.require_origin && settings.json_only);
-        assert!(settings.open_to_all && settings.trust_platform_identity);
+        assert!(settings.open_to_all && settings.behind_proxy && settings.trust_platform_identity);
         assert_eq!(settings.sessions, SessionMode::Stateless);
         assert_eq!(settings.session_limits.idle, Duration::from_secs(300));
         assert_eq!(settings.connections.connections_per_address, None);
@@ -441,9 +444,16 @@ async fn an_authorizer_of_the_program_stands_beside_the_keys() {
 
 #[tokio::test]
 async fn other_machines_are_not_served_without_a_door() {
-    let options = Options::default().address("0.0.0.0:0");
-    let error = options.serve(options.server().build().unwrap()).await.unwrap_err().to_string();
-    assert!(error.contains("open_to_all"), "{error}");
+    let local = || Options::default().address("127.0.0.1:0");
+    for options in [
+        Options::default().address("0.0.0.0:0"),
+        local().allowed_hosts(["api.example"]),
+        local().allowed_hosts(["*"]),
+        local().behind_proxy(true),
+    ] {
+        let error = options.serve(options.server().build().unwrap()).await.unwrap_err().to_string();
+        assert!(error.contains("`open_to_all`") && error.contains("`auth`"), "{error}");
+    }
     let options = Options::default().path("mcp");
     let error = options.serve(options.server().build().unwrap()).await.unwrap_err().to_string();
     assert_eq!(error, "`path` is \"mcp\"; it can be a path like /mcp");

@@ -42,7 +42,8 @@ async fn refuses_a_foreign_host_unless_it_is_listed() {
         server.send(&ask).await.refused(403, -32600);
     }
     let allowed_hosts = vec!["api.example.com".to_owned(), "one.example.com:8443".to_owned()];
-    let server = TestServer::start(Settings { allowed_hosts, ..Settings::default() }).await;
+    let server =
+        TestServer::start(Settings { allowed_hosts, open_to_all: true, ..Settings::default() }).await;
     for (host, status) in [
         ("api.example.com", 200),
         ("API.example.com:443", 200),

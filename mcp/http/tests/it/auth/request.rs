@@ -160,6 +160,36 @@ async fn only_the_loopback_is_served_without_an_authorizer() {
     }
 }
 
+/// Names beyond the loopback say that other machines are meant, whatever the address is.
+#[tokio::test]
+async fn other_hosts_are_not_served_without_an_authorizer() {
+    let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
+    let refused = async |settings: Settings| {
+        let bound = bind("127.0.0.1:0").await.unwrap();
+        let (trigger, drain) = Drain::new();
+        trigger.pull();
+        within(bound.serve_until(mixed(), settings, drain)).await.err().map(|error| error.to_string())
+    };
+    for public in [&["*"][..], &["localhost", "api.example.com"], &["10.0.0.1:7071"], &["localhost.example"]]
+    {
+        let allowed_hosts = hosts(public);
+        let settings = Settings { allowed_hosts, ..Settings::default() };
+        let text = refused(settings.clone()).await.expect("it is refused");
+        let said = [*public.last().unwrap(), "allowed_hosts", "Settings::auth", "Settings::open_to_all"];
+        assert!(said.iter().all(|part| text.contains(part)), "{text}");
+        assert_eq!(refused(Settings { open_to_all: true, ..settings.clone() }).await, None);
+        assert_eq!(refused(Settings { auth: with_keys().auth, ..settings }).await, None);
+    }
+    let behind = Settings { behind_proxy: true, ..Settings::default() };
+    let text = refused(behind.clone()).await.expect("it is refused");
+    assert!(["behind_proxy", "Settings::auth"].iter().all(|part| text.contains(part)), "{text}");
+    assert_eq!(refused(Settings { open_to_all: true, ..behind.clone() }).await, None);
+    assert_eq!(refused(Settings { auth: with_keys().auth, ..behind }).await, None);
+    for own in [&[][..], &["localhost:7071", "127.0.0.1", "[::1]:80", "LOCALHOST"]] {
+        assert_eq!(refused(Settings { allowed_hosts: hosts(own), ..Settings::default() }).await, None);
+    }
+}
+
 #[tokio::test]
 async fn an_origin_can_be_required() {
     let settings = Settings { require_origin: true, ..Settings::default() };
