@@ -81,9 +81,11 @@ impl ApiKeys {
     /// The keys of a file: a line `name = secret` for each, or `name = secret scope1 scope2`. Empty lines
     /// and what follows a `#` count for nothing.
     ///
-    /// The file is looked at every 5 s. A key that is removed or changed there is not taken any more a few
-    /// seconds later, and its sessions and streams end. A file that cannot be read, or has a mistake in it,
-    /// changes nothing: the keys stay as they were, and the log says why.
+    /// The file is looked at every 5 s. A key that is removed or changed there is refused a few seconds later, and
+    /// its sessions and streams end. A change counts once the file has been quiet for a second, since it may be
+    /// half written before; a file that is touched all the time counts once its content has been the same for a
+    /// second, and one whose content changes all the time 15 s after the change. A file that cannot be read, or
+    /// has a mistake in it, changes nothing: the keys stay as they were, and the log says why.
     pub fn from_file(path: impl AsRef<Path>) -> io::Result<ApiKeys> {
         let (file, lines) = KeyFile::open(path.as_ref())?;
         let mut keys = Keys::default();

@@ -14,6 +14,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// A file that was written less than this ago may not be complete yet.
 const SETTLED: Duration = Duration::from_secs(1);
+/// A file that is written all the time is read all the same, this long after it changed.
+const OVERDUE: Duration = Duration::from_secs(15);
 
 /// What is kept of a secret: its SHA-256, in words because these are quicker to compare.
 pub(crate) type Digest = [u64; 4];
@@ -64,22 +66,45 @@ impl KeyLine {
 }
 
 /// A file of keys.
+///
+/// Whoever changes it may not be done when it is looked at. So a change is taken once the file has been quiet for
+/// a second: by its time of modification, or, where something touches it all the time, by what is in it. If even
+/// that changes all the time, it is taken when it is overdue, as long as it looks complete.
 pub(crate) struct KeyFile {
     path: PathBuf,
     every: Duration,
+    overdue: Duration,
     opened: Instant,
     /// Milliseconds after it was opened.
     next_look: AtomicU64,
-    /// What it looked like when it was read; `None` if it has to be read again whatever it looks like.
-    seen: Mutex<Option<Looks>>,
+    state: Mutex<FileState>,
+}
+
+/// What is known of a file.
+struct FileState {
+    /// What it looked like when it was quiet and read; `None` if it has to be read again whatever it looks like.
+    seen: Option<FileLooks>,
+    /// What was in it when it was taken.
+    taken: Digest,
+    /// A change that may not be complete yet.
+    pending: Option<PendingChange>,
+}
+
+/// A change of a file that may not be complete yet. The times are milliseconds after the file was opened.
+struct PendingChange {
+    since: u64,
+    text: Digest,
+    text_since: u64,
 }
 
 /// How one state of a file is told from another without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Looks {
+struct FileLooks {
     modified: Option<SystemTime>,
     length: u64,
     inode: u64,
+    /// When anything about it changed, its time of modification included: no program can set this.
+    changed: Option<(i64, i64)>,
 }
 
 /// Whether a file has changed.
@@ -93,15 +118,19 @@ pub(crate) enum Changed {
 impl KeyFile {
     /// Reads a file for the first time.
     pub(crate) fn open(path: &Path) -> io::Result<(KeyFile, Vec<KeyLine>)> {
-        let looks = Looks::of(path);
-        let file = KeyFile {
+        let looks = FileLooks::of(path);
+        let mut file = KeyFile {
             path: path.to_owned(),
             every: LOOK_EVERY,
+            overdue: OVERDUE,
             opened: Instant::now(),
             next_look: AtomicU64::new(as_millis(LOOK_EVERY)),
-            seen: Mutex::new(Some(looks).filter(Looks::has_settled)),
+            state: Mutex::new(FileState { seen: None, taken: Digest::default(), pending: None }),
         };
-        let lines = file.read()?;
+        let text = file.read()?;
+        let lines = file.parse(&text)?;
+        let seen = Some(looks).filter(FileLooks::has_settled);
+        file.state = Mutex::new(FileState { seen, taken: digest(text.as_bytes()), pending: None });
         Ok((file, lines))
     }
 
@@ -125,20 +154,32 @@ impl KeyFile {
         if now < due || !is_mine() {
             return Changed::No;
         }
-        let looks = Looks::of(&self.path);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.as_ref() == Some(&looks) || !looks.has_settled() {
+        let looks = FileLooks::of(&self.path);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.seen.as_ref() == Some(&looks) {
             return Changed::No;
         }
-        *seen = Some(looks);
-        drop(seen);
-        match self.read() {
-            Ok(lines) => Changed::To(lines),
+        let has_settled = looks.has_settled();
+        let text = self.read();
+        if !has_settled && !state.is_quiet(&text, now, self.overdue) {
+            // A change should not wait for the next look, however rare looks are.
+            self.next_look.fetch_min(now + as_millis(SETTLED), Ordering::Relaxed);
+            return Changed::No;
+        }
+        state.pending = None;
+        state.seen = Some(looks).filter(|_| has_settled);
+        let lines = text.and_then(|text| {
+            let before = std::mem::replace(&mut state.taken, digest(text.as_bytes()));
+            if before == state.taken { Ok(None) } else { self.parse(&text).map(Some) }
+        });
+        match lines {
+            Ok(None) => Changed::No,
+            Ok(Some(lines)) => Changed::To(lines),
             Err(error) => Changed::Broken(error.to_string()),
         }
     }
 
-    fn read(&self) -> io::Result<Vec<KeyLine>> {
+    fn read(&self) -> io::Result<String> {
         let mut text = String::new();
         // Opening a pipe would wait for somebody to write into it.
         let is_file = std::fs::metadata(&self.path).and_then(|metadata| {
@@ -151,36 +192,65 @@ impl KeyFile {
         read.map_err(|error| {
             io::Error::new(error.kind(), self.at(&format!("the file of API keys: {error}")))
         })?;
-        let invalid = |problem: &str| io::Error::new(io::ErrorKind::InvalidData, self.at(problem));
         if text.len() as u64 > MAX_BYTES {
-            return Err(invalid("the file of API keys is larger than 1 MiB"));
+            let problem = self.at("the file of API keys is larger than 1 MiB");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
-        parse(&text).map_err(|problem| invalid(&problem))
+        Ok(text)
+    }
+
+    fn parse(&self, text: &str) -> io::Result<Vec<KeyLine>> {
+        parse(text).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, self.at(&problem)))
     }
 }
 
-impl Looks {
-    fn of(path: &Path) -> Looks {
-        let Ok(metadata) = std::fs::metadata(path) else { return Looks::default() };
-        Looks { modified: metadata.modified().ok(), length: metadata.len(), inode: inode(&metadata) }
+impl FileState {
+    /// Whether the file can be taken although it was written just now: what is in it has been the same for a
+    /// while, or it is overdue and looks complete.
+    fn is_quiet(&mut self, text: &io::Result<String>, now: u64, overdue: Duration) -> bool {
+        let found = text.as_ref().map_or_else(|_| Digest::default(), |text| digest(text.as_bytes()));
+        if found == self.taken {
+            self.pending = None;
+            return false;
+        }
+        let pending = self.pending.get_or_insert(PendingChange { since: now, text: found, text_since: now });
+        if pending.text != found {
+            (pending.text, pending.text_since) = (found, now);
+        }
+        // A list without keys, or with half a line at its end, is what writing it begins with.
+        let is_complete = || {
+            let has_keys = |text: &String| parse(text).is_ok_and(|keys| !keys.is_empty());
+            text.as_ref().is_ok_and(|text| text.ends_with('\n') && has_keys(text))
+        };
+        now - pending.text_since >= as_millis(SETTLED)
+            || now - pending.since >= as_millis(overdue) && is_complete()
+    }
+}
+
+impl FileLooks {
+    fn of(path: &Path) -> FileLooks {
+        let Ok(metadata) = std::fs::metadata(path) else { return FileLooks::default() };
+        let looks =
+            FileLooks { modified: metadata.modified().ok(), length: metadata.len(), ..FileLooks::default() };
+        looks.with_unix(&metadata)
     }
 
-    /// Whether whoever writes it is done, as far as anybody can tell.
+    #[cfg(unix)]
+    fn with_unix(self, metadata: &std::fs::Metadata) -> FileLooks {
+        use std::os::unix::fs::MetadataExt as _;
+        FileLooks { inode: metadata.ino(), changed: Some((metadata.ctime(), metadata.ctime_nsec())), ..self }
+    }
+
+    #[cfg(not(unix))]
+    fn with_unix(self, _: &std::fs::Metadata) -> FileLooks {
+        self
+    }
+
+    /// Whether whoever writes it is done, as far as its time of modification tells. One in the future does not;
+    /// a file that is not there has none.
     fn has_settled(&self) -> bool {
-        // A time in the future says nothing about how long ago it was.
-        let age = self.modified.and_then(|modified| modified.elapsed().ok());
-        age.is_none_or(|age| age >= SETTLED)
+        self.modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age >= SETTLED))
     }
-}
-
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
 }
 
 fn as_millis(duration: Duration) -> u64 {
@@ -210,4 +280,64 @@ fn parse(text: &str) -> Result<Vec<KeyLine>, String> {
         keys.push(key);
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each look finds: the names of the keys, or nothing new.
+    fn found(changed: Changed) -> Option<Vec<String>> {
+        match changed {
+            Changed::No => None,
+            Changed::To(lines) => Some(lines.into_iter().map(|line| line.name).collect()),
+            Changed::Broken(problem) => panic!("{problem}"),
+        }
+    }
+
+    /// No moment is ever quiet, by its time or by what is in it.
+    #[test]
+    fn a_file_that_is_written_all_the_time_is_read_when_it_is_overdue() {
+        let path = std::env::temp_dir().join(format!("bindpost-{}-overdue.keys", std::process::id()));
+        std::fs::write(&path, "ops = first\ndev = other\n").unwrap();
+        let (mut file, lines) = KeyFile::open(&path).unwrap();
+        assert_eq!(lines.len(), 2);
+        file.look_every(Duration::ZERO);
+        file.overdue = Duration::from_millis(400);
+        let begin = Instant::now();
+        let mut round = 0;
+        let names = loop {
+            round += 1;
+            // Half of what is written is not complete: it begins, or ends, in the middle of a line.
+            let text = match round % 4 {
+                0 => String::new(),
+                1 => format!("# {round}\ndev = oth"),
+                2 => format!("# {round}\n"),
+                _ => format!("# {round}\ndev = other\n"),
+            };
+            std::fs::write(&path, text).unwrap();
+            if let Some(names) = found(file.look()) {
+                break names;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let _ = std::fs::remove_file(&path);
+        assert_eq!(names, ["dev"]);
+        assert!(begin.elapsed() >= file.overdue);
+    }
+
+    #[test]
+    fn a_file_that_is_only_touched_has_not_changed() {
+        let path = std::env::temp_dir().join(format!("bindpost-{}-touched.keys", std::process::id()));
+        std::fs::write(&path, "ops = first\n").unwrap();
+        let (mut file, _) = KeyFile::open(&path).unwrap();
+        file.look_every(Duration::ZERO);
+        for back in [0, 5, 3, 0] {
+            let then = SystemTime::now() - Duration::from_secs(back);
+            std::fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
+            assert_eq!(found(file.look()), None, "{back}");
+        }
+        let _ = std::fs::remove_file(&path);
+    }
 }

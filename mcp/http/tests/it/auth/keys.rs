@@ -299,6 +299,62 @@ async fn a_file_that_is_being_written_is_not_read() {
     server.send(&carrying(call(), FIRST)).await.refused(401, -32001);
 }
 
+/// Something that touches the file all the time: a synchronizer, or an attacker who may do only that.
+#[tokio::test]
+async fn a_removed_key_is_refused_although_its_file_is_touched_all_the_time() {
+    let file = File::new("touched", "ops = first\ndev = other\n");
+    let server = serving(&file).await;
+    let path = file.0.clone();
+    let touching = tokio::spawn(async move {
+        loop {
+            let opened = std::fs::File::options().append(true).open(&path).unwrap();
+            opened.set_modified(std::time::SystemTime::now()).unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.send(&carrying(call(), FIRST)).await.result();
+    std::fs::write(&file.0, "dev = other\n").unwrap();
+    until(&server, 401, FIRST, call()).await;
+    server.send(&carrying(call(), OTHER)).await.result();
+    // The last one, too.
+    std::fs::write(&file.0, "# none\n").unwrap();
+    until(&server, 401, OTHER, call()).await;
+    touching.abort();
+}
+
+/// A change that its time of modification does not show, and neither does its length.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_changed_secret_counts_although_the_file_looks_as_old_as_before() {
+    let file = File::new("restored", "ops = first\n");
+    let server = serving(&file).await;
+    server.send(&carrying(call(), FIRST)).await.result();
+    let before = std::fs::metadata(&file.0).unwrap().modified().unwrap();
+    tokio::time::sleep(5 * SOON).await;
+    std::fs::write(&file.0, "ops = other\n").unwrap();
+    std::fs::File::options().append(true).open(&file.0).unwrap().set_modified(before).unwrap();
+    until(&server, 401, FIRST, call()).await;
+    server.send(&carrying(call(), OTHER)).await.result();
+}
+
+/// Whoever writes it takes longer than a look, but not longer than a second between two pieces.
+#[tokio::test]
+async fn a_file_that_is_written_slowly_drops_no_key() {
+    let file = File::new("slow", "ops = first\ndev = other\n");
+    let server = serving(&file).await;
+    for text in
+        ["", "o", "ops = first", "ops = first\nde", "ops = first\ndev = oth", "ops = first\ndev = other\n"]
+    {
+        std::fs::write(&file.0, text).unwrap();
+        for _ in 0..4 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            server.send(&carrying(call(), FIRST)).await.result();
+            server.send(&carrying(call(), OTHER)).await.result();
+        }
+    }
+}
+
 #[tokio::test]
 async fn without_its_key_a_caller_loses_what_it_had_open() {
     let file = File::new("removed", "ops = first\ndev = other\n");
