@@ -17,23 +17,29 @@ fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Who is served without being asked who they are: this machine, unless told otherwise; and by which names.
+/// Checks the flags that say who is served: without authentication only this machine, by its address and by the
+/// names of `--allow-host`, unless `--without-auth` is given.
 fn check_door(
     host: &str,
     without_auth: bool,
     allow_host: &[String],
     allow_origin: &[String],
 ) -> anyhow::Result<()> {
-    let loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    if !loopback && !without_auth {
+    if !is_loopback(host) && !without_auth {
         bail!(
-            "{host} is not a loopback address, and nothing asks callers who they are\n  \
-             fix: leave out --host, or say --without-auth if that is what you want"
+            "--host {host}: other machines can reach it, and without authentication every caller may call everything\n  \
+             fix: leave out --host, or add --without-auth if that is intended"
         );
     }
-    if let Some(host) = allow_host.iter().find(|host| host.contains("/") || host.contains(' ')) {
+    if let Some(host) = allow_host.iter().find(|host| host.contains(['/', ' '])) {
         bail!(
             "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
+        );
+    }
+    if let Some(host) = first_public_name(allow_host).filter(|_| !without_auth) {
+        bail!(
+            "--allow-host {host}: other machines use that name, and without authentication every caller may call \
+             everything\n  fix: leave out --allow-host, or add --without-auth if that is intended"
         );
     }
     let is_origin = |origin: &str| {
@@ -46,6 +52,21 @@ fn check_door(
         );
     }
     Ok(())
+}
+
+/// Whether an address is one of this machine that no other reaches.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// The first of these names, ports aside, that is not one of the loopback. `*` is none.
+fn first_public_name(names: &[String]) -> Option<&str> {
+    let is_own = |name: &str| {
+        let port = name.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = port.map_or(name, |(name, _)| name);
+        ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+    };
+    names.iter().map(String::as_str).find(|name| !is_own(name))
 }
 
 /// Until somebody has had enough: Ctrl-C, or the signal that ends programs.

@@ -52,10 +52,10 @@ pub(crate) struct Run {
     /// Ask for a key on this machine's own addresses too
     #[arg(long, conflicts_with = "without_auth")]
     pub(crate) require_key: bool,
-    /// Serve an address that other machines reach, though nothing asks callers who they are
+    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all); asks for a key
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
     /// An origin whose pages may call, such as https://example.com (repeat for more)
@@ -181,10 +181,10 @@ pub(crate) struct Openapi {
     /// The port to serve on; 0 takes any free one
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
-    /// Serve an address that other machines reach, though nothing asks callers who they are
+    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
     /// An origin whose pages may call, such as https://example.com (repeat for more)
@@ -216,10 +216,10 @@ pub(crate) struct Demo {
     /// The port to serve on; 0 takes any free one
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
-    /// Serve an address that other machines reach, though nothing asks callers who they are
+    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
     /// An origin whose pages may call, such as https://example.com (repeat for more)
@@ -274,10 +274,10 @@ pub(crate) struct Search {
     /// The port to serve on; 0 takes any free one
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
-    /// Serve an address that other machines reach, though nothing asks callers who they are
+    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all)
+    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
     /// An origin whose pages may call, such as https://example.com (repeat for more)

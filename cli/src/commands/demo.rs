@@ -23,8 +23,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         allowed_origins: flags.allow_origin,
         sessions: if flags.stateless { SessionMode::Off } else { SessionMode::Required },
         json_only: flags.json_only,
-        // Asked for by --without-auth, or the address is this machine's.
-        open_to_all: true,
+        open_to_all: flags.without_auth,
         ..Settings::default()
     };
     let bound = http::bind((flags.host.as_str(), flags.port))

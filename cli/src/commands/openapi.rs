@@ -64,8 +64,7 @@ pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
     let settings = Settings {
         allowed_hosts: flags.allow_host.clone(),
         allowed_origins: flags.allow_origin.clone(),
-        // Asked for by --without-auth, or the address is this machine's.
-        open_to_all: true,
+        open_to_all: flags.without_auth,
         ..Settings::default()
     };
     let bound = http::bind((flags.host.as_str(), flags.port))

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
@@ -12,7 +12,7 @@ use bindpost_azure_functions::app::{App, settings::process_environment};
 use bindpost_azure_functions::{Door, Host, HostError, HostOptions, Report};
 use serde_json::json;
 
-use super::{say, until_interrupted};
+use super::{first_public_name, is_loopback, say, until_interrupted};
 use crate::flags::Run;
 use crate::progress::Printer;
 use crate::screen::{self, Facts};
@@ -66,9 +66,10 @@ async fn bind(flags: &Run, app: &App) -> anyhow::Result<Bound> {
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
 }
 
-/// Who may come in: this machine without a key, others with one, unless told otherwise.
+/// Who is served: this machine without a key, others with one, by the address or by a name of `--allow-host`, unless
+/// the app or `--without-auth` says otherwise.
 fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
-    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
     let anonymous = flags.without_auth || app.host.mcp.is_anonymous();
     for origin in &flags.allow_origin {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -79,7 +80,7 @@ fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
         }
     }
     Ok(Door {
-        requires_key: flags.require_key || (!loopback && !anonymous),
+        requires_key: flags.require_key || (!is_private && !anonymous),
         trusts_platform: flags.platform_identity,
         allowed_hosts: flags.allow_host.clone(),
         allowed_origins: flags.allow_origin.iter().chain(&app.local.cors).cloned().collect(),

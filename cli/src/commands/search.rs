@@ -2,7 +2,6 @@
 
 mod greeting;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +16,7 @@ use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
 use serde_json::Value;
 
 use self::greeting::{Facts, IndexRow, Warning};
+use super::check_door;
 use crate::flags::Search;
 
 /// Where the key of a service is looked for, the first first.
@@ -84,28 +84,7 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
 }
 
 async fn bind(flags: &Search) -> anyhow::Result<Bound> {
-    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    if !loopback && !flags.without_auth {
-        bail!(
-            "{} is not a loopback address, and nothing asks callers who they are\n  \
-             fix: leave out --host, or say --without-auth if that is what you want",
-            flags.host
-        );
-    }
-    if let Some(host) = flags.allow_host.iter().find(|host| host.contains(['/', ' '])) {
-        bail!(
-            "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
-        );
-    }
-    let is_origin = |origin: &str| {
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
-    };
-    if let Some(origin) = flags.allow_origin.iter().find(|origin| !is_origin(origin)) {
-        bail!(
-            "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
-        );
-    }
+    check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     http::bind((flags.host.as_str(), flags.port))
         .await
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
@@ -115,8 +94,7 @@ fn settings(flags: Search) -> Settings {
     Settings {
         allowed_hosts: flags.allow_host,
         allowed_origins: flags.allow_origin,
-        // Asked for by --without-auth, or the address is this machine's.
-        open_to_all: true,
+        open_to_all: flags.without_auth,
         ..Settings::default()
     }
 }

@@ -105,6 +105,21 @@ fn says_what_is_wrong_and_how_to_fix_it() {
         (vec!["demo", "--port", &port], vec![port.as_str(), "fix: choose another port"]),
         (vec!["demo", "--host", "0.0.0.0", "--port", "0"], vec!["0.0.0.0", "fix: leave out --host"]),
         (vec!["demo", "--allow-host", "http://x"], vec!["http://x", "fix: leave out the scheme"]),
+        (
+            vec!["demo", "--port", "0", "--allow-host", "example.com"],
+            vec![
+                "--allow-host example.com",
+                "without authentication",
+                "fix: leave out --allow-host",
+                "--without-auth",
+            ],
+        ),
+        (vec!["demo", "--port", "0", "--allow-host", "*"], vec!["--allow-host *", "--without-auth"]),
+        (vec!["search", "--port", "0", "--allow-host", "*"], vec!["--allow-host *", "--without-auth"]),
+        (
+            vec!["openapi", "no-such-file.json", "--port", "0", "--allow-host", "example.com"],
+            vec!["--allow-host example.com", "--without-auth"],
+        ),
         (vec!["demo", "--allow-origin", "x y"], vec!["x y", "https://example.com"]),
         (vec!["demo", "--port", "x"], vec!["--port", "x"]),
         (vec!["dmo"], vec!["dmo", "demo"]),

@@ -104,6 +104,22 @@ fn an_address_that_other_machines_reach_asks_for_a_key() {
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app, "mcp_extension"))]), 200);
 }
 
+/// A name beyond the loopback says that other machines are meant, whatever the address is.
+#[test]
+fn a_name_that_other_machines_use_asks_for_a_key() {
+    let app = app();
+    for name in ["functions.example.com", "*"] {
+        let host = Host::start(&app, &["--allow-host", name]);
+        assert_eq!(host.ready["requiresKey"], true, "{name}");
+        assert_eq!(status(&host, MCP, &[]), 401, "{name}");
+        assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app, "mcp_extension"))]), 200, "{name}");
+    }
+    let host = Host::start(&app, &["--allow-host", "functions.example.com", "--without-auth"]);
+    assert_eq!(host.ready["requiresKey"], false);
+    let host = Host::start(&app, &["--allow-host", "localhost:8080"]);
+    assert_eq!(host.ready["requiresKey"], false);
+}
+
 #[test]
 fn without_auth_opens_an_address_that_other_machines_reach() {
     let app = app();
