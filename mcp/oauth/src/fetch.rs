@@ -36,6 +36,8 @@ pub(crate) enum FetchError {
     OtherIssuer { url: Url, found: String },
     #[error("what {0} answered is no key set: {1}")]
     Keys(Url, &'static str),
+    #[error("it answered without a key that could verify a token")]
+    NoKeys,
     #[error("it took too long")]
     TimedOut,
 }

@@ -2,6 +2,7 @@
 //! the [`Limits`] allow, whatever tokens say.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -44,6 +45,8 @@ struct State {
     failures: u32,
     /// When a failed fetch may be tried again.
     retry_at: Option<Instant>,
+    /// Since when the issuer answers without keys, whenever it answers.
+    without_keys: Option<Instant>,
     /// When we last looked for a key that was not there.
     looked_again: Option<Instant>,
 }
@@ -191,7 +194,7 @@ impl<F: Fetch> Shared<F> {
     /// Takes what a fetch brought that began then.
     fn take(&self, fetched: Result<KeySet, FetchError>, began: Instant, reason: Reason) {
         let issuer = self.source.name();
-        match fetched {
+        match fetched.and_then(|set| self.state().believe(set, began, self.limits.confirm_no_keys)) {
             Ok(set) => {
                 debug!(issuer, keys = set.len(), ?reason, "fetched the keys of an issuer");
                 let mut state = self.state();
@@ -209,6 +212,19 @@ impl<F: Fetch> Shared<F> {
                 state.retry_at = Instant::now().checked_add(self.limits.back_off(state.failures));
             }
         }
+    }
+}
+
+impl State {
+    /// Whether an answer counts. One without keys counts as a failure, until it has been the only answer for this
+    /// long.
+    fn believe(&mut self, set: KeySet, began: Instant, confirm: Duration) -> Result<KeySet, FetchError> {
+        if set.len() > 0 {
+            self.without_keys = None;
+            return Ok(set);
+        }
+        let since = *self.without_keys.get_or_insert(began);
+        if began.duration_since(since) >= confirm { Ok(set) } else { Err(FetchError::NoKeys) }
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Limits {
     pub refresh: Duration,
     /// How long the last good keys count while their issuer cannot be reached.
     pub keep: Duration,
+    /// How long an issuer has to answer without a single usable key until that is believed and its known keys
+    /// stop to count. One such answer is more likely a mistake of the issuer, or of a cache in front of it.
+    pub confirm_no_keys: Duration,
     /// How often a key that is not there makes us look again, per issuer.
     pub unknown_key: Duration,
     /// How soon a failed fetch is tried again; each further failure doubles it.
@@ -43,6 +46,7 @@ impl Default for Limits {
         Limits {
             refresh: Duration::from_secs(60 * 60),
             keep: Duration::from_secs(24 * 60 * 60),
+            confirm_no_keys: Duration::from_secs(5 * 60),
             unknown_key: Duration::from_secs(5 * 60),
             retry: Duration::from_secs(1),
             retry_max: Duration::from_secs(60),

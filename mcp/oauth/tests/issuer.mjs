@@ -98,6 +98,8 @@ const FAULTS = {
   500: (response) => response.writeHead(500).end("broken"),
   garbage: (response) => response.writeHead(200).end("<html>not keys</html>"),
   empty: (response) => json(response, { keys: [] }),
+  // Keys, but none that verifies anything.
+  useless: (response) => json(response, { keys: [{ kty: "oct", k: "c2VjcmV0" }, { ...publicKeys()[0], use: "enc" }] }),
   // Never answers.
   hang: () => {},
   // Good keys, but beyond any limit.

@@ -15,6 +15,7 @@ pub type TokenLimits = Limits;
 pub(super) const KEYS: &[Key] = &[
     key("auth.token_limits.refresh", |o| one(&mut o.auth.token_limits.refresh, PAUSE), "Keys of an issuer older than this are fetched again."),
     key("auth.token_limits.keep", |o| one(&mut o.auth.token_limits.keep, TIME), "How long the last good keys count while their issuer cannot be reached."),
+    key("auth.token_limits.confirm_no_keys", |o| one(&mut o.auth.token_limits.confirm_no_keys, TIME), "How long an issuer has to answer without a usable key until its known keys stop to count."),
     key("auth.token_limits.unknown_key", |o| one(&mut o.auth.token_limits.unknown_key, TIME), "How often a key that is not there makes us look again, per issuer."),
     key("auth.token_limits.retry", |o| one(&mut o.auth.token_limits.retry, PAUSE), "How soon a failed fetch is tried again; each further failure doubles it."),
     key("auth.token_limits.retry_max", |o| one(&mut o.auth.token_limits.retry_max, PAUSE), "The longest wait between two failed fetches."),

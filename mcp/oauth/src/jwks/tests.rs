@@ -1,7 +1,6 @@
 //! The real intervals, on a clock that tests move.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -216,7 +215,7 @@ async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn only_so_many_wait() {
-    let issuer = Arc::new(Fake::default());
+    let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
     issuer.set(0, 3);
     let keys = Arc::new(KeyCache::new(issuer.clone(), Limits { waiting: 2, ..Limits::default() }));
     let mut asking = tokio::task::JoinSet::new();
@@ -227,4 +226,54 @@ async fn only_so_many_wait() {
     let answers = asking.join_all().await;
     assert_eq!(answers.iter().filter(|known| **known).count(), 2);
     assert_eq!(issuer.fetches(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_keys_counts_once_it_is_repeated() {
+    let (issuer, keys) = cache();
+    let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
+    assert_eq!(known().await, Ok(1));
+    issuer.keys.store(0, Ordering::Relaxed);
+    pass(HOUR).await;
+    let begun = Instant::now();
+    let mut fetches = issuer.fetches();
+    while begun.elapsed() < 5 * MINUTE {
+        assert_eq!(known().await, Ok(1), "{:?}", begun.elapsed());
+        pass(SECOND).await;
+    }
+    fetches = issuer.fetches() - fetches;
+    assert!((3..20).contains(&fetches), "it is asked as seldom as one that fails: {fetches}");
+    pass(MINUTE).await;
+    let _ = known().await;
+    pass(SECOND).await;
+    assert_eq!(known().await, Ok(0), "it is believed");
+    // And so is its next answer, at once.
+    issuer.keys.store(2, Ordering::Relaxed);
+    pass(HOUR).await;
+    assert_eq!(known().await, Ok(2));
+    // A moment without keys, a failure, a moment without keys: each begins anew after a good answer.
+    for _ in 0..3 {
+        issuer.keys.store(0, Ordering::Relaxed);
+        pass(HOUR).await;
+        assert_eq!(known().await, Ok(2));
+        issuer.set(1, 0);
+        pass(2 * MINUTE).await;
+        assert_eq!(known().await, Ok(2));
+        issuer.set(0, 0);
+        issuer.keys.store(2, Ordering::Relaxed);
+        pass(2 * MINUTE).await;
+        assert_eq!(known().await, Ok(2));
+        pass(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_begins_without_keys_is_asked_again() {
+    let (issuer, keys) = cache();
+    issuer.keys.store(0, Ordering::Relaxed);
+    let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
+    assert_eq!(known().await, Err(Unavailable), "nobody can tell yet");
+    issuer.keys.store(1, Ordering::Relaxed);
+    pass(2 * SECOND).await;
+    assert_eq!(known().await, Ok(1));
 }

@@ -119,13 +119,55 @@ async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
     assert_eq!(authorize(&tokens, &fresh).await, Err(invalid()));
 }
 
+/// An issuer whose answer has no keys for a moment, as a deployment or a broken cache in front of it makes it.
+#[tokio::test]
+async fn one_answer_without_keys_drops_no_good_key() {
+    let issuer = TestIssuer::start().await;
+    let retry = Duration::from_millis(20);
+    let tokens = limited(&issuer, Limits { retry, retry_max: retry, ..always_refresh() });
+    let good = issuer.token(json!({})).await;
+    authorize(&tokens, &good).await.unwrap();
+    for fault in ["empty", "useless"] {
+        issuer.control(json!({"fault": fault})).await;
+        let fetches = issuer.fetches().await;
+        within(async {
+            // Tokens that were verified before, and new ones.
+            while issuer.fetches().await < fetches + 5 {
+                authorize(&tokens, &good).await.unwrap();
+                authorize(&tokens, &issuer.token(json!({"sub": "bob"})).await).await.unwrap();
+            }
+        })
+        .await;
+        issuer.control(json!({"fault": null})).await;
+        authorize(&tokens, &good).await.unwrap();
+    }
+    // Another set takes effect with the next answer, however short it is.
+    issuer.control(json!({"remove": ["rsa-1", "ed-1"]})).await;
+    within(async {
+        while authorize(&tokens, &good).await.is_ok() {
+            tokio::time::sleep(retry).await;
+        }
+    })
+    .await;
+    assert_eq!(authorize(&tokens, &good).await, Err(invalid()));
+}
+
 #[tokio::test]
 async fn all_keys_can_be_taken_back() {
     let issuer = TestIssuer::start().await;
-    let tokens = limited(&issuer, always_refresh());
+    let retry = Duration::from_millis(50);
+    let limits = Limits { confirm_no_keys: SHORT, retry, retry_max: retry, ..always_refresh() };
+    let tokens = limited(&issuer, limits);
     let good = issuer.token(json!({})).await;
     authorize(&tokens, &good).await.unwrap();
     issuer.control(json!({"fault": "empty"})).await;
+    authorize(&tokens, &good).await.unwrap();
+    within(async {
+        while authorize(&tokens, &good).await.is_ok() {
+            tokio::time::sleep(retry).await;
+        }
+    })
+    .await;
     assert_eq!(authorize(&tokens, &good).await, Err(invalid()));
 }
 
