@@ -408,3 +408,95 @@ async fn metadata_of_an_issuer_with_a_path() {
         authorize(&tokens(), &good).await.unwrap();
     }
 }
+
+/// Trusts the issuer for the keys in this document of it.
+async fn with_keys(issuer: &TestIssuer, keys: Vec<Value>) -> Tokens {
+    issuer.control(json!({"documents": {"/own/keys": {"json": {"keys": keys}}}})).await;
+    let trusted = Issuer::new(&issuer.url).jwks_uri(format!("{}/own/keys", issuer.url));
+    Tokens::builder().issuer(trusted).audience(AUDIENCE).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_thousand_keys_are_read_and_no_more() {
+    let issuer = TestIssuer::start().await;
+    let own = issuer.public_keys().await;
+    let rsa = own.iter().find(|key| key["kid"] == "rsa-1").unwrap();
+    let other = |number: usize| {
+        let mut key = rsa.clone();
+        key["kid"] = json!(format!("other-{number}"));
+        // Another modulus each time, as long as a real one.
+        key["n"] = json!(URL_SAFE_NO_PAD.encode(format!("{number:0>256}")));
+        key
+    };
+    let good = issuer.token(json!({})).await;
+    for (others, counts) in [(999, true), (1_000, false)] {
+        let mut keys: Vec<Value> = (0..others).map(other).collect();
+        keys.push(rsa.clone());
+        let tokens = with_keys(&issuer, keys).await;
+        let answer = authorize(&tokens, &good).await;
+        assert_eq!(answer.is_ok(), counts, "{others}: {answer:?}");
+        if counts {
+            for number in [0, 500, 998] {
+                let refused = authorize(&tokens, &naming(&good, &format!("other-{number}"))).await;
+                assert_eq!(refused, Err(invalid()), "signed by another key");
+            }
+            // One that names no key would have to be tried with all of them.
+            let anonymous = issuer.mint(json!({"header": {"kid": null}})).await;
+            assert_eq!(authorize(&tokens, &anonymous).await, Err(invalid()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_that_share_an_id_are_told_apart_by_their_kind() {
+    let issuer = TestIssuer::start().await;
+    let named = |key: &Value, more: Value| {
+        let mut key = key.clone();
+        key["kid"] = json!("shared");
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key
+    };
+    let own = issuer.public_keys().await;
+    let [rsa, ec, ed] =
+        ["rsa-1", "ec-1", "ed-1"].map(|kid| own.iter().find(|key| key["kid"] == kid).unwrap());
+    let keys = vec![
+        json!({"kty": "oct", "kid": "shared", "k": "c2VjcmV0", "alg": "HS256"}),
+        named(rsa, json!({"use": "enc"})),
+        named(rsa, json!({"alg": "PS512"})),
+        named(ec, json!({})),
+        named(ed, json!({})),
+        named(rsa, json!({"alg": "RS256"})),
+    ];
+    let tokens = with_keys(&issuer, keys).await;
+    for (key, alg, counts) in [
+        ("rsa-1", "RS256", true),
+        ("ec-1", "ES256", true),
+        ("ed-1", "EdDSA", true),
+        // No key of that name is for this algorithm.
+        ("rsa-1", "PS256", false),
+        // The issuer does not use it, although there is a key for it.
+        ("rsa-1", "PS512", false),
+    ] {
+        let token = issuer.mint(json!({"key": key, "header": {"alg": alg, "kid": "shared"}})).await;
+        assert_eq!(authorize(&tokens, &token).await.is_ok(), counts, "{key} {alg}");
+    }
+    // A public key is no shared secret, and a signature of one kind none of another.
+    for order in [
+        json!({"trick": "hmac", "header": {"alg": "HS256", "kid": "shared"}}),
+        json!({"trick": "hmac", "header": {"alg": "RS256", "kid": "shared"}}),
+        json!({"trick": "none", "header": {"alg": "none", "kid": "shared"}}),
+        json!({"trick": "none", "header": {"alg": "ES256", "kid": "shared"}}),
+        json!({"trick": "stranger", "key": "ec-1", "header": {"kid": "shared"}}),
+        json!({"trick": "stranger", "key": "rsa-1", "header": {"kid": "shared"}}),
+    ] {
+        assert_eq!(authorize(&tokens, &issuer.mint(order.clone()).await).await, Err(invalid()), "{order}");
+    }
+    // Their signatures under the name of another algorithm.
+    let signed = issuer.mint(json!({"key": "rsa-1", "header": {"kid": "shared"}})).await;
+    for alg in ["ES256", "EdDSA", "PS256", "HS256", "none", "rs256"] {
+        let (_, rest) = signed.split_once('.').unwrap();
+        let header = json!({"alg": alg, "typ": "at+jwt", "kid": "shared"}).to_string();
+        let confused = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header));
+        assert_eq!(authorize(&tokens, &confused).await, Err(invalid()), "{alg}");
+    }
+}

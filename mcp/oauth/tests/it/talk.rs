@@ -133,6 +133,8 @@ pub(crate) struct Talk<'a> {
     pub(crate) query: String,
     /// Added to every request.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
+    /// What a client says of itself in every request that stands alone.
+    pub(crate) capabilities: Value,
 }
 
 /// An answer, however it came.
@@ -148,17 +150,26 @@ fn request(method: &str, params: &Value) -> Value {
 }
 
 /// What a request that stands alone says of its client.
-fn envelope() -> Value {
+fn envelope(capabilities: &Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     })
 }
 
 impl<'a> Talk<'a> {
     /// A conversation that is not open yet.
     pub(crate) fn new(server: &'a TestServer, way: Way) -> Talk<'a> {
-        Talk { server, way, session: None, pipe: None, query: String::new(), headers: Vec::new() }
+        let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        Talk {
+            server,
+            way,
+            session: None,
+            pipe: None,
+            query: String::new(),
+            headers: Vec::new(),
+            capabilities,
+        }
     }
 
     /// Opens a conversation as its revision does.
@@ -205,7 +216,7 @@ impl<'a> Talk<'a> {
                 headers.extend([("mcp-session-id", session.as_str()), ("mcp-protocol-version", revision)]);
             }
             (Way::Alone, _) => {
-                params["_meta"] = envelope();
+                params["_meta"] = envelope(&self.capabilities);
                 headers.extend([("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)]);
                 headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
             }

@@ -245,3 +245,32 @@ async fn every_request_of_a_session_is_asked_for_credentials() {
         server.send(&carrying(session.ping(), ALICE)).await.result();
     }
 }
+
+/// Ids of requests are the client's: two callers may well use the same.
+#[tokio::test]
+async fn a_call_is_cancelled_by_its_caller_only() {
+    let server = server().await;
+    // Those that let a server ask a user.
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let alice = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
+        let bob = server.session_of(revision, |ask| carrying(ask, BOB)).await;
+        let mut stream = server.open(&carrying(alice.call(1, "ask_name", json!({})), ALICE)).await;
+        let question = stream.message().await.unwrap();
+        assert_eq!(question["method"], "elicitation/create", "{revision}");
+        let cancel = |session: &Session| session.notify("notifications/cancelled", json!({"requestId": 1}));
+        server.send(&carrying(cancel(&bob), BOB)).await.accepted();
+        server.send(&carrying(cancel(&alice), BOB)).await.refused(404, -32001);
+        server.send(&cancel(&alice)).await.refused(404, -32001);
+        let stray =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        let stray = Ask::post(stray.to_string()).header("mcp-protocol-version", crate::client::MODERN);
+        server.send(&carrying(stray, BOB)).await;
+        // Nor is the question answered in a session of another.
+        let result = json!({"action": "accept", "content": {"name": "Bob"}});
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string();
+        server.send(&carrying(bob.post(answer.clone()), BOB)).await;
+        let own = answer.replace("Bob", "Alice");
+        server.send(&carrying(alice.post(own), ALICE)).await.accepted();
+        assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "Hello, Alice!", "{revision}");
+    }
+}

@@ -314,3 +314,46 @@ async fn roles_of_users_are_demanded_besides_scopes() {
         }
     }
 }
+
+/// Scopes may come from a document that is not ours to trust, and end up in a header.
+#[tokio::test]
+async fn names_of_rights_do_not_break_out_of_a_challenge() {
+    let scopes = [
+        "a\", error=\"invalid_token",
+        "b\r\nset-cookie: session=stolen",
+        "c\\",
+        "d\", Basic realm=\"x",
+        "\u{fc}\u{0}\u{7f}\u{2028}",
+    ];
+    let roles = ["r\r\nlocation: https://evil.example\r\n\r\n<script>", "\""];
+    let server = Server::builder("names", "1")
+        .tool(ToolEntry::new("read", who).scopes(scopes))
+        .tool(ToolEntry::new("sync", who).scopes(["a"]).roles(roles))
+        .tool(ToolEntry::new("open", who).anonymous())
+        .build()
+        .unwrap();
+    let server = TestServer::of(server, with(Auth::new(Kinds).realm("r\", x=\"\r\n"))).await;
+    const USER: Credentials = &[("x-kind", "user")];
+    const APP: Credentials = &[("x-kind", "application")];
+    for way in WAYS {
+        for (tool, credentials, status, names) in [
+            ("read", NOBODY, 401, &["realm", "scope"][..]),
+            ("read", USER, 403, &["error", "error_description", "realm", "scope"]),
+            ("sync", APP, 403, &["error", "error_description", "realm"]),
+        ] {
+            let mut talk = Talk::open(&server, way, credentials).await;
+            let refused = talk.call(tool, credentials).await;
+            let parameters = refused.refused(status);
+            let mut found: Vec<&str> = parameters.keys().map(String::as_str).collect();
+            found.sort_unstable();
+            assert_eq!(found, names, "{way:?} {parameters:?}");
+            assert!(parameters.values().all(|value| value.chars().all(|letter| matches!(letter, ' '..='~'))));
+            if status == 403 {
+                assert_eq!(parameters["error"], "insufficient_scope", "{way:?}");
+            }
+            for smuggled in ["set-cookie", "location"] {
+                assert!(!refused.headers.contains_key(smuggled), "{way:?} {:?}", refused.headers);
+            }
+        }
+    }
+}

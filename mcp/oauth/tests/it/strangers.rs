@@ -1,0 +1,192 @@
+//! What belongs to one caller, asked for by another of the same name: two issuers that both call somebody alice.
+
+use bindpost_mcp_http::Auth;
+use bindpost_mcp_oauth::Issuer;
+use bindpost_mcp_server::protocol::client::ElicitParams;
+use bindpost_mcp_server::{Context, ResourceEntry, Server, TaskLimits, TaskSupport, ToolEntry, ToolError};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::issuer::{TestIssuer, within};
+use crate::requests::{AUDIENCE, trusting};
+use crate::talk::{Bearer, Events, Talk, TestServer, WAYS, Way};
+
+fn server() -> Server {
+    Server::builder("owned", "1.0.0")
+        .tasks(TaskLimits::default())
+        .tool(ToolEntry::new("time", async || "noon").anonymous())
+        .tool(
+            ToolEntry::new("job", async || std::future::pending::<&str>().await).task(TaskSupport::Required),
+        )
+        .tool(
+            ToolEntry::new("open_job", async || std::future::pending::<&str>().await)
+                .task(TaskSupport::Required)
+                .anonymous(),
+        )
+        .tool(ToolEntry::new("ask", ask))
+        .resource(ResourceEntry::text("menu://staff", "staff", "steak"))
+        .build()
+        .unwrap()
+}
+
+async fn ask(context: Context) -> Result<String, ToolError> {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let answer = context.elicit("name", ElicitParams::form("Your name?", schema)).await?;
+    Ok(answer.field("name").and_then(Value::as_str).unwrap_or("nobody").to_owned())
+}
+
+struct Callers {
+    server: TestServer,
+    alice: String,
+    /// Those who are not Alice, but look like her.
+    others: Vec<String>,
+    _issuers: [TestIssuer; 2],
+}
+
+impl Callers {
+    async fn start() -> Callers {
+        let issuers = [TestIssuer::start().await, TestIssuer::start().await];
+        let [one, two] = &issuers;
+        let tokens = trusting(one).issuer(Issuer::new(&two.url)).build().unwrap();
+        let alice = one.token(json!({})).await;
+        let others = vec![
+            // The same subject of another issuer.
+            two.token(json!({})).await,
+            // Subjects that spell the key of the other Alice, or nearly.
+            two.token(json!({"sub": format!("{}|alice", one.url)})).await,
+            one.token(json!({"sub": "alice "})).await,
+            one.token(json!({"sub": "Alice"})).await,
+            one.token(json!({"sub": "|alice"})).await,
+            // Claims that other systems know somebody by.
+            one.token(
+                json!({"sub": "bob", "oid": "alice", "upn": "alice", "email": "alice", "name": "alice"}),
+            )
+            .await,
+            // An application of that name.
+            two.token(json!({"client_id": "alice", "idtyp": "app", "roles": ["Admin"]})).await,
+        ];
+        let server = TestServer::with_auth(server(), Auth::new(tokens).resource(AUDIENCE)).await;
+        Callers { server, alice, others, _issuers: issuers }
+    }
+
+    /// Everybody who is not Alice, nobody in particular included.
+    fn strangers(&self) -> impl Iterator<Item = Bearer<'_>> {
+        self.others.iter().map(|token| Some(token.as_str())).chain([None])
+    }
+
+    async fn alone(&self, method: &str, params: Value, bearer: Bearer<'_>) -> Value {
+        Talk::new(&self.server, Way::Alone).ask(method, params, bearer).await.message
+    }
+
+    /// The first message of a stream that listens for changes.
+    async fn listen(&self, filter: Value, bearer: Bearer<'_>) -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+        });
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
+            "params": {"notifications": filter, "_meta": meta}});
+        let request = self.server.request(Method::POST, "/mcp", bearer);
+        let request = request.header("content-type", "application/json");
+        let request =
+            request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "subscriptions/listen");
+        let response = within(request.body(message.to_string()).send()).await.unwrap();
+        serde_json::from_str(&Events::of(response).next().await.unwrap()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_not_there_for_a_namesake() {
+    let callers = Callers::start().await;
+    let call = json!({"name": "job", "arguments": {}});
+    let made = callers.alone("tools/call", call, Some(&callers.alice)).await["result"].clone();
+    assert_eq!(made["resultType"], "task", "{made}");
+    let task = json!({"taskId": made["taskId"], "inputResponses": {}});
+    let missing = json!({"taskId": "no such task", "inputResponses": {}});
+    for stranger in callers.strangers() {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list"] {
+            let refused = callers.alone(method, task.clone(), stranger).await;
+            let unknown = callers.alone(method, missing.clone(), stranger).await;
+            assert_eq!(refused["error"]["code"], unknown["error"]["code"], "{method} {refused}");
+            let [refused, unknown] = [refused, unknown].map(|answer| answer["error"]["message"].to_string());
+            let spelled = refused.replace(made["taskId"].as_str().unwrap(), "no such task");
+            assert_eq!(spelled, unknown, "nobody learns that it is there");
+        }
+        let heard = callers.listen(json!({"taskIds": [made["taskId"]]}), stranger).await;
+        assert_eq!(heard["params"]["notifications"], json!({}), "{heard}");
+    }
+    let found = callers.alone("tasks/get", task.clone(), Some(&callers.alice)).await;
+    assert_eq!(found["result"]["status"], "working", "nobody has cancelled it: {found}");
+    let heard = callers.listen(json!({"taskIds": [made["taskId"]]}), Some(&callers.alice)).await;
+    assert_eq!(heard["params"]["notifications"]["taskIds"], json!([made["taskId"]]));
+}
+
+/// Whoever has no credentials has what was made without any, by its id; whoever has some does not.
+#[tokio::test]
+async fn a_task_that_nobody_made_is_nobodys() {
+    let callers = Callers::start().await;
+    let call = json!({"name": "open_job", "arguments": {}});
+    let made = callers.alone("tools/call", call, None).await["result"].clone();
+    let task = json!({"taskId": made["taskId"], "inputResponses": {}});
+    for known in [&callers.alice].into_iter().chain(&callers.others) {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let refused = callers.alone(method, task.clone(), Some(known)).await;
+            assert_eq!(refused["error"]["code"], -32602, "{method} {refused}");
+        }
+    }
+    assert_eq!(callers.alone("tasks/get", task, None).await["result"]["status"], "working");
+}
+
+#[tokio::test]
+async fn a_session_and_its_subscriptions_are_not_there_for_a_namesake() {
+    let callers = Callers::start().await;
+    for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
+        // Opened with a token, and opened without one and adopted.
+        for opened_by in [Some(callers.alice.as_str()), None] {
+            if way == Way::Pipe && opened_by.is_none() {
+                continue;
+            }
+            let mut talk = Talk::open(&callers.server, way, opened_by).await;
+            let staff = json!({"uri": "menu://staff"});
+            let subscribed = talk.ask("resources/subscribe", staff.clone(), Some(&callers.alice)).await;
+            assert_eq!(subscribed.status, 200, "{way:?}");
+            for stranger in callers.strangers() {
+                for method in ["resources/subscribe", "resources/unsubscribe", "ping", "tools/list"] {
+                    let refused = talk.ask(method, staff.clone(), stranger).await;
+                    // Reading is refused before the session is looked for.
+                    assert!(matches!(refused.status, 401 | 404), "{way:?} {method} {refused:?}");
+                }
+                let Way::Session(revision) = way else { continue };
+                let session = talk.session.clone().unwrap();
+                for method in [Method::GET, Method::DELETE] {
+                    let request = callers.server.request(method, "/mcp", stranger);
+                    let request =
+                        request.header("mcp-session-id", &session).header("mcp-protocol-version", revision);
+                    let answer = within(request.header("last-event-id", "1::0").send()).await.unwrap();
+                    assert_eq!(answer.status(), 404, "{way:?}");
+                }
+            }
+            let mine = talk.ask("resources/unsubscribe", staff, Some(&callers.alice)).await;
+            assert_eq!(mine.status, 200, "{way:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_half_answered_request_is_not_there_for_a_namesake() {
+    let callers = Callers::start().await;
+    let meta = |state: &Value| {
+        json!({"name": "ask", "arguments": {}, "requestState": state,
+            "inputResponses": {"name": {"action": "accept", "content": {"name": "Ada"}}}})
+    };
+    let mut talk = Talk::new(&callers.server, Way::Alone);
+    talk.capabilities = json!({"elicitation": {}});
+    let asked = talk.call("ask", Some(&callers.alice)).await.message;
+    let state = &asked["result"]["requestState"];
+    assert!(state.is_string(), "{asked}");
+    for stranger in callers.strangers() {
+        let refused = talk.ask("tools/call", meta(state), stranger).await;
+        assert!(refused.status == 401 || refused.message["error"]["code"] == -32602, "{refused:?}");
+    }
+    assert_eq!(talk.ask("tools/call", meta(state), Some(&callers.alice)).await.text(), "Ada");
+}
