@@ -21,15 +21,34 @@ pub struct PortError {
     value: String,
 }
 
+/// Why a server is not set up for the platform.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigureError {
+    /// The port is none.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// Clients could name themselves.
+    #[error(
+        "the server trusts the platform to name its callers (`trust_platform_identity`), but App Service \
+         authentication is not turned on for {host}: WEBSITE_AUTH_ENABLED is not `true`, so a client could send the \
+         header of the platform itself\n  fix: turn on authentication for the app, or use API keys or access tokens"
+    )]
+    PlatformIdentity {
+        /// The name under which clients reach the server.
+        host: String,
+    },
+}
+
 /// Sets a server up for the platform it runs on, if it runs on one: it serves the names under which clients
 /// reach it there and, as a custom handler, listens on the address that is returned. On the platform it does not
-/// start without authentication, unless [`Settings::open_to_all`] says that this is intended.
+/// start without authentication, unless [`Settings::open_to_all`] says that this is intended; and it is an error
+/// to trust the platform's word on callers where the platform checks none.
 ///
 /// ```
 /// use bindpost_azure_hosting::{environment, functions};
 /// use bindpost_mcp_http::Settings;
 ///
-/// # fn main() -> Result<(), functions::PortError> {
+/// # fn main() -> Result<(), functions::ConfigureError> {
 /// let mut settings = Settings::default();
 /// let address = functions::configure(&mut settings, environment::variable)?;
 /// let address = address.unwrap_or(([127, 0, 0, 1], 7071).into());
@@ -40,9 +59,17 @@ pub struct PortError {
 pub fn configure(
     settings: &mut Settings,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Option<SocketAddr>, PortError> {
+) -> Result<Option<SocketAddr>, ConfigureError> {
     let port = custom_handler_port(&environment)?;
-    settings.allowed_hosts.extend(allowed_hosts(environment));
+    let hosts = allowed_hosts(&environment);
+    let authenticates =
+        || environment("WEBSITE_AUTH_ENABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    // The tools that run an app on a laptop set the name too.
+    let public = hosts.iter().find(|host| !host.starts_with("localhost:"));
+    if let Some(host) = public.filter(|_| settings.trust_platform_identity && !authenticates()) {
+        return Err(ConfigureError::PlatformIdentity { host: host.clone() });
+    }
+    settings.allowed_hosts.extend(hosts);
     settings.behind_proxy |= port.is_some();
     Ok(port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
 }
@@ -149,6 +176,29 @@ mod tests {
             );
         }
         assert!(configure(&mut Settings::default(), of(&[(PORTS[0], "x")])).is_err());
+    }
+
+    #[test]
+    fn the_platform_names_callers_only_where_it_checks_them() {
+        let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
+        for (variables, trusted) in [
+            (&[][..], true),
+            (&[("WEBSITE_HOSTNAME", "localhost:7071")], true),
+            (&[name], false),
+            (&[name, ("WEBSITE_AUTH_ENABLED", "False")], false),
+            (&[name, ("WEBSITE_AUTH_ENABLED", "True")], true),
+        ] {
+            let configured = |trust_platform_identity: bool| {
+                let mut settings = Settings { trust_platform_identity, ..Settings::default() };
+                configure(&mut settings, of(variables)).map(drop)
+            };
+            assert_eq!(configured(true).is_ok(), trusted, "{variables:?}");
+            assert_eq!(configured(false), Ok(()), "{variables:?}");
+            if let Err(error) = configured(true) {
+                let text = error.to_string();
+                assert!(text.contains(name.1) && text.contains("fix:"), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl KeyLine {
 
 /// A file of keys.
 ///
-/// Whoever changes it may not be done when it is looked at. So a change is taken once the file has been quiet for
+/// The program that changes it may not be done when it is looked at. So a change is taken once the file has been quiet for
 /// a second: by its time of modification, or, where something touches it all the time, by what is in it. If even
 /// that changes all the time, it is taken when it is overdue, as long as it looks complete.
 pub(crate) struct KeyFile {
@@ -246,8 +246,8 @@ impl FileLooks {
         self
     }
 
-    /// Whether whoever writes it is done, as far as its time of modification tells. One in the future does not;
-    /// a file that is not there has none.
+    /// Whether it is written completely, as far as its time of modification tells. One in the future does not; a
+    /// file that does not exist has none.
     fn has_settled(&self) -> bool {
         self.modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age >= SETTLED))
     }

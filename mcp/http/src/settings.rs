@@ -49,8 +49,8 @@ pub struct Settings {
     pub auth: Option<Auth>,
     /// Serves without authentication, although other machines can reach it: every caller may call everything.
     pub open_to_all: bool,
-    /// A proxy or a platform in front passes on what other machines send, so that an address of the loopback
-    /// keeps nobody out.
+    /// A proxy or a platform in front passes on what other machines send, so that an address of the loopback is
+    /// no protection.
     pub behind_proxy: bool,
     /// Believes the headers by which a platform in front names the user (`X-MS-CLIENT-PRINCIPAL…`,
     /// `X-MS-TOKEN-…`). Without that platform anybody can send them, so they are removed unless this is set.

@@ -314,7 +314,7 @@ impl Access {
     /// What this caller lacks. Nothing of both kinds, although it may not, means that the entry is not for its
     /// kind of caller.
     pub fn lacking(&self, caller: &Caller) -> LackingRights<'_> {
-        fn unless_all<'a>(demanded: &'a [String], has: impl Fn(&str) -> bool) -> &'a [String] {
+        fn unless_all(demanded: &[String], has: impl Fn(&str) -> bool) -> &[String] {
             if demanded.iter().all(|right| has(right)) { &[] } else { demanded }
         }
         match caller.kind() {
@@ -378,7 +378,7 @@ mod tests {
         let key = Caller::from(Identity::new("key:k").scope("a").scope("b").role("Orders.All"));
         let app = Caller::from(Identity::new("app").application().role("a").role("Orders.All"));
         let access = Access::default;
-        for (access, user_may, key_may, app_may, nobody_may) in [
+        for (access, user_may, key_may, app_may, anonymous_may) in [
             (Access::anonymous(), true, true, true, true),
             (access(), true, true, true, false),
             (access().with_scopes(["a"]), true, true, false, false),
@@ -396,7 +396,7 @@ mod tests {
             (access().with_user_roles(["Manager"]).with_roles(["Orders.All"]), true, false, true, false),
         ] {
             let may = [&user, &key, &app, &Caller::ANONYMOUS].map(|caller| access.permits(caller));
-            assert_eq!(may, [user_may, key_may, app_may, nobody_may], "{access:?}");
+            assert_eq!(may, [user_may, key_may, app_may, anonymous_may], "{access:?}");
         }
     }
 

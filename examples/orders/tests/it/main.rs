@@ -158,6 +158,13 @@ fn the_public_is_not_served_without_authentication() {
 }
 
 #[test]
+fn the_platform_is_not_believed_where_it_checks_no_caller() {
+    let said =
+        refusal(&["--port", "0", "--platform-identity"], &[("WEBSITE_HOSTNAME", "orders.azurewebsites.net")]);
+    assert!(said.contains("WEBSITE_AUTH_ENABLED") && said.contains("fix:"), "{said}");
+}
+
+#[test]
 fn a_deployed_server_asks_for_the_key_of_its_settings() {
     let port = program::free_port().to_string();
     let orders = Orders::start_with(&[], |command| {

@@ -272,7 +272,7 @@ async fn an_issuer_that_begins_without_keys_is_asked_again() {
     let (issuer, keys) = cache();
     issuer.keys.store(0, Ordering::Relaxed);
     let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
-    assert_eq!(known().await, Err(Unavailable), "nobody can tell yet");
+    assert_eq!(known().await, Err(Unavailable), "it cannot be told yet");
     issuer.keys.store(1, Ordering::Relaxed);
     pass(2 * SECOND).await;
     assert_eq!(known().await, Ok(1));

@@ -82,7 +82,7 @@ async fn a_clock_that_is_set_back_makes_no_token_last_longer() {
 
 /// Before 1970, and so far ahead that no time can tell.
 #[tokio::test]
-async fn a_clock_that_is_out_of_its_mind_lets_nobody_in_by_mistake() {
+async fn a_clock_that_is_beyond_all_bounds_lets_no_caller_in() {
     let issuer = TestIssuer::start().await;
     let at = Arc::new(std::sync::Mutex::new(SystemTime::UNIX_EPOCH - Duration::from_secs(9)));
     let told = at.clone();

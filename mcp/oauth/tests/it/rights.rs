@@ -31,7 +31,7 @@ fn guarded() -> Server {
 }
 
 async fn who(context: Context) -> String {
-    context.caller().claim("sub").and_then(Value::as_str).unwrap_or("nobody").to_owned()
+    context.caller().claim("sub").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// What reaches a guarded entry, by this way.
@@ -89,7 +89,7 @@ fn without_rights() -> Vec<Value> {
         json!({"roles": ROLES, "idtyp": "device", "client_id": "alice"}),
         // As Entra ID says it: the subject of a user is another one for each application.
         json!({"roles": ROLES, "oid": "the object of alice"}),
-        // An application by itself, whose roles are named like scopes, or to which somebody granted some.
+        // An application by itself, whose roles are named like scopes, or to which scopes were granted.
         json!({"sub": "app", "client_id": "app", "roles": SCOPES}),
         json!({"sub": "app", "idtyp": "app", "scp": "orders.write"}),
         json!({"sub": "app", "idtyp": "app", "roles": ["Orders.Read"]}),

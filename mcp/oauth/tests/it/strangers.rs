@@ -1,4 +1,4 @@
-//! What belongs to one caller, asked for by another of the same name: two issuers that both call somebody alice.
+//! What belongs to one caller, asked for by another of the same name: two issuers that both know an alice.
 
 use bindpost_mcp_http::Auth;
 use bindpost_mcp_oauth::Issuer;
@@ -32,7 +32,7 @@ fn server() -> Server {
 async fn ask(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let answer = context.elicit("name", ElicitParams::form("Your name?", schema)).await?;
-    Ok(answer.field("name").and_then(Value::as_str).unwrap_or("nobody").to_owned())
+    Ok(answer.field("name").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 struct Callers {
@@ -57,7 +57,7 @@ impl Callers {
             one.token(json!({"sub": "alice "})).await,
             one.token(json!({"sub": "Alice"})).await,
             one.token(json!({"sub": "|alice"})).await,
-            // Claims that other systems know somebody by.
+            // Claims by which other systems know their users.
             one.token(
                 json!({"sub": "bob", "oid": "alice", "upn": "alice", "email": "alice", "name": "alice"}),
             )
@@ -69,7 +69,7 @@ impl Callers {
         Callers { server, alice, others, _issuers: issuers }
     }
 
-    /// Everybody who is not Alice, nobody in particular included.
+    /// All who are not Alice, anonymous callers included.
     fn strangers(&self) -> impl Iterator<Item = Bearer<'_>> {
         self.others.iter().map(|token| Some(token.as_str())).chain([None])
     }
@@ -110,20 +110,20 @@ async fn a_task_is_not_there_for_a_namesake() {
             assert_eq!(refused["error"]["code"], unknown["error"]["code"], "{method} {refused}");
             let [refused, unknown] = [refused, unknown].map(|answer| answer["error"]["message"].to_string());
             let spelled = refused.replace(made["taskId"].as_str().unwrap(), "no such task");
-            assert_eq!(spelled, unknown, "nobody learns that it is there");
+            assert_eq!(spelled, unknown, "it does not show that the task exists");
         }
         let heard = callers.listen(json!({"taskIds": [made["taskId"]]}), stranger).await;
         assert_eq!(heard["params"]["notifications"], json!({}), "{heard}");
     }
     let found = callers.alone("tasks/get", task.clone(), Some(&callers.alice)).await;
-    assert_eq!(found["result"]["status"], "working", "nobody has cancelled it: {found}");
+    assert_eq!(found["result"]["status"], "working", "it was not cancelled: {found}");
     let heard = callers.listen(json!({"taskIds": [made["taskId"]]}), Some(&callers.alice)).await;
     assert_eq!(heard["params"]["notifications"]["taskIds"], json!([made["taskId"]]));
 }
 
-/// Whoever has no credentials has what was made without any, by its id; whoever has some does not.
+/// A task made without credentials belongs to anonymous callers that know its id, and not to known ones.
 #[tokio::test]
-async fn a_task_that_nobody_made_is_nobodys() {
+async fn an_anonymous_task_is_not_there_for_known_callers() {
     let callers = Callers::start().await;
     let call = json!({"name": "open_job", "arguments": {}});
     let made = callers.alone("tools/call", call, None).await["result"].clone();

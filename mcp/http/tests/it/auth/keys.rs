@@ -338,7 +338,7 @@ async fn a_changed_secret_counts_although_the_file_looks_as_old_as_before() {
     server.send(&carrying(call(), OTHER)).await.result();
 }
 
-/// Whoever writes it takes longer than a look, but not longer than a second between two pieces.
+/// Writing it takes longer than a look, but not longer than a second between two pieces.
 #[tokio::test]
 async fn a_file_that_is_written_slowly_drops_no_key() {
     let file = File::new("slow", "ops = first\ndev = other\n");
