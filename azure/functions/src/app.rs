@@ -32,6 +32,7 @@ pub use worker_config::{Platform, ProcessOptions, WorkerConfig};
 
 use crate::json::{self, Notes};
 use crate::problem::{AppError, Problem};
+use crate::watch::ReadFirst;
 
 /// A function app: its folder and what its files say.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct App {
     pub local: LocalHost,
     /// What runs the functions.
     pub runtime: Runtime,
+    /// How `host.json` and `local.settings.json` were when they were read.
+    pub(crate) read_first: ReadFirst,
 }
 
 impl App {
@@ -65,11 +68,12 @@ impl App {
             let problem = Problem::new("is a file").in_file(folder.display().to_string());
             return Err(problem.fix("give the folder that holds the app's host.json").into());
         }
+        let read_first = ReadFirst::look(&folder);
         let (values, local) = local_settings::read(&folder)?;
         let settings = Settings::new(environment, values);
         let host = HostConfig::read(&folder, &settings)?;
         let runtime = Runtime::of(&folder, &host, &settings)?;
-        Ok(App { folder, host, settings, local, runtime })
+        Ok(App { folder, host, settings, local, runtime, read_first })
     }
 
     /// The functions that `function.json` files describe. Workers that index by themselves do not need them.

@@ -1,7 +1,7 @@
 //! The front door: which path leads where. MCP goes on to the endpoint; health is answered here.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bindpost_mcp_http::listener::Client;
 use bindpost_mcp_http::{Endpoint, ReplyBody};
@@ -30,7 +30,8 @@ pub(crate) trait Condition: Send + Sync + 'static {
 
 /// Where every request comes in.
 pub(crate) struct FrontDoor<C> {
-    endpoint: Arc<Endpoint>,
+    /// What serves MCP now: another one after who may come in, or what clients are told, has changed.
+    endpoint: RwLock<Arc<Endpoint>>,
     condition: Arc<C>,
 }
 
@@ -71,7 +72,17 @@ fn way(path: &str) -> Way {
 
 impl<C: Condition> FrontDoor<C> {
     pub(crate) fn new(endpoint: Arc<Endpoint>, condition: Arc<C>) -> FrontDoor<C> {
-        FrontDoor { endpoint, condition }
+        FrontDoor { endpoint: RwLock::new(endpoint), condition }
+    }
+
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+        self.endpoint.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets every request from now on go to another endpoint; gives back the one before, which is to be closed.
+    pub(crate) fn replace(&self, endpoint: Arc<Endpoint>) -> Arc<Endpoint> {
+        let mut current = self.endpoint.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, endpoint)
     }
 
     pub(crate) async fn answer(
@@ -84,7 +95,7 @@ impl<C: Condition> FrontDoor<C> {
                 if let Some(uri) = under(request.uri(), path) {
                     *request.uri_mut() = uri;
                 }
-                return self.endpoint.clone().handle_from(request, client).await;
+                return self.endpoint().handle_from(request, client).await;
             }
             Way::Nowhere => {
                 let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");

@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bindpost_mcp_server::Entry;
+
 use crate::app::{App, CustomHandler as HandlerConfig, Runtime, WorkerConfig};
 use crate::blobs::{BlobSettings, BlobStore, Chosen, Connection, Place};
 use crate::custom_handler::{CustomHandler, HandlerLaunch};
+use crate::entries::{self, Manner};
 use crate::error::HostError;
 use crate::function::{Function, Input, Output, Refused, Skipped, Source, check_unique};
 use crate::host::HostOptions;
@@ -29,6 +32,7 @@ const PROCESS_COUNT: &str = "FUNCTIONS_WORKER_PROCESS_COUNT";
 pub(crate) struct Generation {
     pub(crate) runner: Arc<Runner>,
     pub(crate) functions: Vec<Arc<Function>>,
+    manner: Manner,
     pub(crate) report: Report,
     /// The files as they were before the workers read them, if somebody wants to know of changes.
     pub(crate) watch: Option<Watch>,
@@ -53,7 +57,7 @@ impl Generation {
         let worker_config = worker_config(app, options)?;
         let prepared = prepare(app, options, progress).await?;
         // What a build has made is no change; what comes from here on may have been read too early.
-        let watch = options.watch.then(|| Watch::new(&app.folder));
+        let watch = options.watch.then(|| Watch::new(&app.folder, &app.read_first));
         let mut report = Report {
             app: app.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             runtime: match &prepared.interpreter {
@@ -118,7 +122,18 @@ impl Generation {
         served.iter().for_each(|function| report.add(function));
         let log_levels = app.host.log_levels.clone();
         let runner = Runner { engine, stores, timeout: app.host.function_timeout, log_levels };
-        Ok(Generation { runner: Arc::new(runner), functions: served, report, watch })
+        let manner = Manner {
+            validates: app.host.mcp.validate_arguments,
+            detects_prompts: app.host.mcp.detect_prompt_json,
+            detailed_errors: options.detailed_errors,
+        };
+        Ok(Generation { runner: Arc::new(runner), functions: served, manner, report, watch })
+    }
+
+    /// Its functions, as a server offers them.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let functions = self.functions.iter();
+        functions.map(|function| entries::entry(&self.runner, function, self.manner)).collect()
     }
 
     /// Waits until no call needs it any more, for so long. What a call runs holds the runner, even while the

@@ -7,37 +7,31 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bindpost_mcp_http::listener::{Client, Drain, DrainTrigger, Limits as Connections, until_signal};
-use bindpost_mcp_http::{Auth, Bound, Endpoint, SessionMode, Settings, SseOptions};
-use bindpost_mcp_protocol::Revision;
-use bindpost_mcp_server::{Entry, Limits as CallLimits, Server, stdio};
+use bindpost_mcp_http::listener::{Client, Drain, DrainTrigger, until_signal};
+use bindpost_mcp_http::{Bound, Endpoint};
+use bindpost_mcp_server::{Server, stdio};
 use hyper::service::service_fn;
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::changes::{Changes, Served};
 use crate::console::Told;
-use crate::entries::{self, Manner};
+use crate::door::{Door, Face};
 use crate::error::HostError;
-use crate::front_door::{Condition, FrontDoor, MCP_PATH, SSE_PATHS};
+use crate::front_door::{Condition, FrontDoor};
 use crate::generation::Generation;
 use crate::invocation::Engine;
-use crate::keys;
 use crate::report::Report;
 use crate::setup::Progress;
 use crate::watch::Watch;
 use crate::worker::Health;
 
-/// How often files are looked at, and how long they must lie still before the app is started again.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-const LIE_STILL: Duration = Duration::from_millis(300);
 /// How long invocations of the old workers may go on when there are new ones, or when the host stops.
-const DRAIN: Duration = Duration::from_secs(25);
+pub(crate) const DRAIN: Duration = Duration::from_secs(25);
 /// How long before the end of a drain calls that still run are given up.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How often HTTP+SSE clients are pinged, as on the platform.
-const PING: Duration = Duration::from_secs(25);
 
 /// How an app is run.
 #[derive(Clone, Debug)]
@@ -69,34 +63,22 @@ impl Default for HostOptions {
     }
 }
 
-/// Who may come in.
-#[derive(Clone, Debug, Default)]
-pub struct Door {
-    /// Whether a key is asked for; without one, whoever reaches the address may call everything.
-    pub requires_key: bool,
-    /// Host names that are served besides those of the loopback.
-    pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call.
-    pub allowed_origins: Vec<String>,
-    /// Believes the headers by which a platform in front names the user; otherwise functions do not see them.
-    pub trusts_platform: bool,
-}
-
 /// An app that runs.
 pub struct Host {
     shared: Arc<Shared>,
     watch: Option<Watch>,
 }
 
-struct Shared {
-    app: App,
-    options: HostOptions,
-    manner: Manner,
-    server: Server,
+/// What those share who serve an app and who keep it up to date.
+pub(crate) struct Shared {
+    /// As it was when the host was started.
+    pub(crate) app: App,
+    pub(crate) options: HostOptions,
+    server: RwLock<Server>,
     current: RwLock<Arc<Generation>>,
     /// Why the host must end, once workers have ended too often.
-    failed: watch::Sender<Option<String>>,
-    draining: AtomicBool,
+    pub(crate) failed: watch::Sender<Option<String>>,
+    pub(crate) draining: AtomicBool,
 }
 
 impl std::fmt::Debug for Host {
@@ -112,25 +94,10 @@ impl Host {
         let events = Arc::new(Told::new(failed.clone(), app.host.log_levels.clone()));
         let mut generation = Generation::start(&app, &options, events, progress).await?;
         let watch = generation.watch.take();
-        let mcp = &app.host.mcp;
-        let manner = Manner {
-            validates: mcp.validate_arguments,
-            detects_prompts: mcp.detect_prompt_json,
-            detailed_errors: options.detailed_errors,
-        };
-        let mut builder = Server::builder(&mcp.server_name, &mcp.server_version)
-            .ignore_case()
-            .word_unknown(entries::word_unknown)
-            .offer_all()
-            .limits(CallLimits { call_timeout: None, calls_per_session: 100, ..CallLimits::default() })
-            .add(entries_of(&generation, manner));
-        if let Some(instructions) = &mcp.instructions {
-            builder = builder.instructions(instructions);
-        }
-        let server = builder.build().map_err(|error| HostError::Server(error.to_string()))?;
+        let server = RwLock::new(Face::new(&app, &Door::default()).server(generation.entries())?);
         let current = RwLock::new(Arc::new(generation));
         let draining = AtomicBool::new(false);
-        let shared = Shared { app, options, manner, server, current, failed, draining };
+        let shared = Shared { app, options, server, current, failed, draining };
         Ok(Host { shared: Arc::new(shared), watch })
     }
 
@@ -139,9 +106,9 @@ impl Host {
         self.shared.generation().report.clone()
     }
 
-    /// The server that clients talk to.
-    pub fn server(&self) -> &Server {
-        &self.shared.server
+    /// The server that clients talk to now.
+    pub fn server(&self) -> Server {
+        self.shared.server()
     }
 
     /// Serves HTTP until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
@@ -162,7 +129,7 @@ impl Host {
         }
         let signals = tokio::spawn(signals);
         ready()?;
-        let served = self.serve_endpoint(bound, endpoint, trigger, drain).await;
+        let served = self.serve_endpoint(bound, door, endpoint, trigger, drain).await;
         signals.abort();
         served
     }
@@ -176,32 +143,40 @@ impl Host {
         drain: Drain,
     ) -> Result<(), HostError> {
         let endpoint = self.endpoint(&door)?;
-        self.serve_endpoint(bound, endpoint, trigger, drain).await
+        self.serve_endpoint(bound, door, endpoint, trigger, drain).await
     }
 
     fn endpoint(&self, door: &Door) -> Result<Arc<Endpoint>, HostError> {
-        Ok(Endpoint::new(self.shared.server.clone(), self.shared.settings(door)?))
+        let app = &self.shared.app;
+        let face = Face::new(app, door);
+        let settings = face.settings(door, face.auth(&app.folder)?, DRAIN);
+        Ok(Endpoint::new(self.shared.server(), settings))
     }
 
     async fn serve_endpoint(
         self,
         bound: Bound,
+        door: Door,
         endpoint: Arc<Endpoint>,
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {
         let front_door = Arc::new(FrontDoor::new(endpoint.clone(), self.shared.clone()));
         let draining = {
-            let (shared, begun) = (self.shared.clone(), drain.begun());
+            let (shared, front_door, begun) = (self.shared.clone(), front_door.clone(), drain.begun());
             tokio::spawn(async move {
                 begun.await;
                 shared.draining.store(true, Ordering::SeqCst);
+                front_door.endpoint().drain();
                 // Calls that take longer get an error while there is still somebody to send it.
                 tokio::time::sleep(DRAIN.saturating_sub(LAST_ANSWERS)).await;
                 shared.generation().kill();
             })
         };
-        let watching = self.watch.map(|watch| tokio::spawn(self.shared.clone().keep_up(watch)));
+        let watching = self.watch.map(|watch| {
+            let served = Served::Http { front_door: front_door.clone(), door };
+            tokio::spawn(Changes::new(self.shared.clone(), served).keep_up(watch))
+        });
         let failing = {
             let failed = self.shared.clone().until_failed();
             tokio::spawn(async move {
@@ -232,9 +207,11 @@ impl Host {
 
     /// Serves stdin and stdout until the client is gone, or the workers have failed for good.
     pub async fn serve_stdio(self) -> Result<(), HostError> {
-        let watching = self.watch.map(|watch| tokio::spawn(self.shared.clone().keep_up(watch)));
+        let changes = Changes::new(self.shared.clone(), Served::Stdio);
+        let watching = self.watch.map(|watch| tokio::spawn(changes.keep_up(watch)));
+        let server = self.shared.server();
         let served = tokio::select! {
-            served = stdio::serve_stdio(&self.shared.server) => served,
+            served = stdio::serve_stdio(&server) => served,
             () = self.shared.clone().until_failed() => Ok(()),
         };
         if let Some(watching) = watching {
@@ -251,46 +228,24 @@ impl Host {
     }
 }
 
-fn entries_of(generation: &Generation, manner: Manner) -> Vec<Entry> {
-    generation.functions.iter().map(|function| entries::entry(&generation.runner, function, manner)).collect()
-}
-
 impl Shared {
-    fn generation(&self) -> Arc<Generation> {
+    pub(crate) fn generation(&self) -> Arc<Generation> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn settings(&self, door: &Door) -> Result<Settings, HostError> {
-        let auth = match door.requires_key {
-            true => Some(Auth::new(keys::open(&self.app.folder.join(".bindpost"))?.0)),
-            false => None,
-        };
-        let mcp = &self.app.host.mcp;
-        let mut allowed_hosts = door.allowed_hosts.clone();
-        if auth.is_some() && allowed_hosts.is_empty() {
-            // Whoever knows the key may call by any name.
-            allowed_hosts.push("*".to_owned());
-        }
-        Ok(Settings {
-            path: MCP_PATH.to_owned(),
-            sse_paths: Some((SSE_PATHS.0.to_owned(), SSE_PATHS.1.to_owned())),
-            sse: SseOptions {
-                absolute: mcp.use_absolute_uri_for_endpoint,
-                repeats: vec![keys::PARAMETER.to_owned()],
-                ping: Some(PING),
-            },
-            allowed_hosts,
-            allowed_origins: door.allowed_origins.clone(),
-            // The platform's own clients call tools without a handshake.
-            sessions: SessionMode::Optional,
-            without_header: Revision::V2025_06_18,
-            trust_platform_identity: door.trusts_platform,
-            connections: Connections { drain: DRAIN, ..Connections::default() },
-            max_body: usize::try_from(mcp.max_request_body_bytes).unwrap_or(usize::MAX),
-            open_to_all: auth.is_none(),
-            auth,
-            ..Settings::default()
-        })
+    /// Lets a newer generation run what is called; gives back the one before.
+    pub(crate) fn replace_generation(&self, generation: Generation) -> Arc<Generation> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, Arc::new(generation))
+    }
+
+    pub(crate) fn server(&self) -> Server {
+        self.server.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn replace_server(&self, server: Server) -> Server {
+        let mut current = self.server.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, server)
     }
 
     /// Waits until there is no hope for the workers.
@@ -306,71 +261,6 @@ impl Shared {
             Some(reason) => Err(HostError::Failed(reason)),
             None => Ok(()),
         }
-    }
-
-    /// Starts the app again when its files change: the new workers first, then the old ones go.
-    async fn keep_up(self: Arc<Self>, mut watch: Watch) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let mut changed = watch.changes();
-            if changed.is_empty() {
-                continue;
-            }
-            loop {
-                tokio::time::sleep(LIE_STILL).await;
-                let more = watch.changes();
-                if more.is_empty() {
-                    break;
-                }
-                changed.extend(more);
-            }
-            changed.sort_unstable();
-            changed.dedup();
-            let begin = Instant::now();
-            let names: Vec<String> = changed.iter().take(3).map(|path| path.display().to_string()).collect();
-            let names = names.join(", ");
-            match self.renew().await {
-                Ok(newer) => {
-                    watch = newer.unwrap_or(watch);
-                    let ms = begin.elapsed().as_millis();
-                    tracing::info!(target: "host", "{names} changed: started again in {ms} ms");
-                }
-                Err(error) => {
-                    tracing::error!(target: "host", "{names} changed, but the app as it was goes on: {error}");
-                }
-            }
-        }
-    }
-
-    /// Starts the app again; the answer is what its files were like.
-    async fn renew(self: &Arc<Self>) -> Result<Option<Watch>, HostError> {
-        let app = App::open(&self.app.folder, self.app.settings.environment())?;
-        let events = Arc::new(Told::new(self.failed.clone(), app.host.log_levels.clone()));
-        if app.host.custom_handler.as_ref().is_some_and(|handler| handler.port.is_some()) {
-            // Two cannot listen on one port: the old one has to go first.
-            let old = self.generation();
-            old.released(DRAIN).await;
-            old.stop(Duration::ZERO).await;
-        }
-        let mut generation = Generation::start(&app, &self.options, events, &Quiet).await?;
-        let watch = generation.watch.take();
-        let replaced = self.server.catalog().replace(entries_of(&generation, self.manner));
-        if let Err(error) = replaced {
-            generation.stop(Duration::ZERO).await;
-            return Err(HostError::Server(error.to_string()));
-        }
-        for warning in &generation.report.warnings {
-            tracing::warn!(target: "host", "{}", warning.message);
-        }
-        let old = {
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *current, Arc::new(generation))
-        };
-        tokio::spawn(async move {
-            old.released(DRAIN).await;
-            old.stop(Duration::ZERO).await;
-        });
-        Ok(watch)
     }
 }
 
@@ -397,17 +287,4 @@ impl Condition for Shared {
             None => Ok(()),
         }
     }
-}
-
-/// Nobody watches.
-struct Quiet;
-
-impl Progress for Quiet {
-    fn started(&self, step: &str) {
-        tracing::info!(target: "host", "{step}");
-    }
-
-    fn output(&self, _line: &str) {}
-
-    fn done(&self, _step: &str, _took: Duration) {}
 }

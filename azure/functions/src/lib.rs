@@ -10,9 +10,11 @@
 pub mod app;
 pub mod bindings;
 pub mod blobs;
+mod changes;
 mod console;
 mod custom_handler;
 pub mod datum;
+mod door;
 mod entries;
 mod error;
 mod front_door;
@@ -28,6 +30,7 @@ pub mod setup;
 mod watch;
 pub mod worker;
 
+pub use door::{Door, KeyDemand};
 pub use error::HostError;
-pub use host::{Door, Host, HostOptions};
+pub use host::{Host, HostOptions};
 pub use report::{ArgumentRow, PromptRow, Report, ResourceRow, ToolRow, Warning};

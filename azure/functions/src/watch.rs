@@ -4,6 +4,7 @@
 //! containers where such help stays silent.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -26,7 +27,22 @@ const SETTINGS: [&str; 7] = [
     "proxies.json",
 ];
 
-type Seen = HashMap<PathBuf, (Option<SystemTime>, u64)>;
+/// What the host reads first, before anything is installed or built.
+const READ_FIRST: [&str; 2] = ["host.json", "local.settings.json"];
+
+type State = (Option<SystemTime>, u64);
+type Seen = HashMap<PathBuf, State>;
+
+/// How the files that are read first were when they were read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadFirst([Option<State>; 2]);
+
+impl ReadFirst {
+    /// To be called before they are read.
+    pub(crate) fn look(root: &Path) -> ReadFirst {
+        ReadFirst(READ_FIRST.map(|name| root.join(name).metadata().ok().as_ref().map(state)))
+    }
+}
 
 /// The files of an app as they were when somebody last looked.
 #[derive(Debug)]
@@ -36,8 +52,16 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(root: &Path) -> Watch {
-        Watch { root: root.to_owned(), seen: look(root) }
+    /// The files as they are now. For those that were read before, a change since then is still to be told.
+    pub(crate) fn new(root: &Path, read: &ReadFirst) -> Watch {
+        let mut seen = look(root);
+        for (name, state) in READ_FIRST.iter().zip(&read.0) {
+            match state {
+                Some(state) => seen.insert(root.join(name), *state),
+                None => seen.remove(&root.join(name)),
+            };
+        }
+        Watch { root: root.to_owned(), seen }
     }
 
     /// What has come, gone or changed since the last look, relative to the app's folder.
@@ -68,14 +92,42 @@ fn look(root: &Path) -> Seen {
                     folders.push((entry.path(), depth + 1));
                 }
             } else if is_watched(name) && seen.len() < MOST_FILES {
-                seen.insert(entry.path(), (metadata.modified().ok(), metadata.len()));
+                seen.insert(entry.path(), state(&metadata));
             }
         }
     }
     seen
 }
 
+fn state(metadata: &Metadata) -> State {
+    (metadata.modified().ok(), metadata.len())
+}
+
 fn is_watched(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
     SETTINGS.contains(&name) || extension.is_some_and(|extension| SOURCES.contains(&extension))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::worker::PrivateFolder;
+
+    /// Between the two lies what installs packages and builds the app, which may take minutes.
+    #[test]
+    fn a_change_between_reading_and_watching_is_not_lost() {
+        let folder = PrivateFolder::create().unwrap();
+        let root = folder.path();
+        fs::write(root.join("host.json"), "{}").unwrap();
+        let read = ReadFirst::look(root);
+        assert!(Watch::new(root, &read).changes().is_empty());
+        fs::write(root.join("host.json"), "{ }").unwrap();
+        fs::write(root.join("local.settings.json"), "{}").unwrap();
+        fs::write(root.join("built.js"), "").unwrap();
+        let mut watch = Watch::new(root, &read);
+        assert_eq!(watch.changes(), ["host.json", "local.settings.json"].map(PathBuf::from));
+        assert!(watch.changes().is_empty());
+    }
 }

@@ -9,7 +9,7 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, Bound};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
-use bindpost_azure_functions::{Door, Host, HostError, HostOptions, Report};
+use bindpost_azure_functions::{Door, Host, HostError, HostOptions, KeyDemand, Report};
 use serde_json::json;
 
 use super::{first_public_name, is_loopback, say, until_interrupted};
@@ -24,7 +24,8 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
     let begin = Instant::now();
     outlive_large_files();
     let app = App::open(&flags.app, process_environment())?;
-    let door = door(&flags, &app)?;
+    let door = door(&flags)?;
+    let requires_key = door.requires_key(&app);
     // Bound before anything is started: a port that is taken shows at once and costs nothing.
     let bound = match flags.stdio {
         true => None,
@@ -47,7 +48,7 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
     match bound {
         None => host.serve_stdio().await.map_err(said_once),
         Some(bound) => {
-            let (report, address, requires_key) = (host.report(), bound.local_addr(), door.requires_key);
+            let (report, address) = (host.report(), bound.local_addr());
             let ready = || greet(&flags, &report, address, requires_key, begin);
             host.serve(bound, door, ready).await.map_err(said_once)
         }
@@ -68,9 +69,13 @@ async fn bind(flags: &Run, app: &App) -> anyhow::Result<Bound> {
 
 /// Who is served: this machine without a key, others with one, by the address or by a name of `--allow-host`, unless
 /// the app or `--without-auth` says otherwise.
-fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
+fn door(flags: &Run) -> anyhow::Result<Door> {
     let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
-    let anonymous = flags.without_auth || app.host.mcp.is_anonymous();
+    let keys = match flags.require_key {
+        true => KeyDemand::Always,
+        false if is_private || flags.without_auth => KeyDemand::Never,
+        false => KeyDemand::AsTheLevelSays,
+    };
     for origin in &flags.allow_origin {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if host.is_none_or(|host| host.is_empty() || host.contains(['/', ' '])) {
@@ -80,10 +85,10 @@ fn door(flags: &Run, app: &App) -> anyhow::Result<Door> {
         }
     }
     Ok(Door {
-        requires_key: flags.require_key || (!is_private && !anonymous),
+        keys,
         trusts_platform: flags.platform_identity,
         allowed_hosts: flags.allow_host.clone(),
-        allowed_origins: flags.allow_origin.iter().chain(&app.local.cors).cloned().collect(),
+        allowed_origins: flags.allow_origin.clone(),
     })
 }
 

@@ -8,6 +8,7 @@ mod crashes;
 mod exec;
 mod hangs;
 mod host;
+mod host_json;
 mod keys;
 mod mistakes;
 mod processes;

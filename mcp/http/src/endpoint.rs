@@ -22,7 +22,7 @@ use crate::handling::Taken;
 use crate::headers::{Accepts, McpHeaders, SESSION_ID};
 use crate::pipes::Pipes;
 use crate::reply::{
-    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, too_many_sessions,
+    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, replaced, too_many_sessions,
 };
 use crate::sessions::{Sessions, new_id};
 use crate::settings::{SessionMode, Settings};
@@ -38,6 +38,7 @@ pub struct Endpoint {
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
     pub(crate) draining: AtomicBool,
+    closed: AtomicBool,
 }
 
 /// An HTTP request that has passed the gate.
@@ -90,6 +91,7 @@ impl Endpoint {
             sessions: Sessions::new(settings.session_limits.clone()),
             pipes: Pipes::default(),
             draining: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             server,
             settings,
         })
@@ -112,6 +114,14 @@ impl Endpoint {
         self.server.shut_down();
         self.sessions.end_streams();
         self.pipes.drain(self.settings.connections.drain);
+    }
+
+    /// Takes no further message: another endpoint serves in its place, under rules of its own. Streams end as when
+    /// the server goes away; calls that run are answered; a message whose body is still on its way gets 503 and
+    /// does nothing.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.drain();
     }
 
     pub(crate) fn route(&self, parts: &Parts) -> Route {
@@ -211,6 +221,9 @@ impl Endpoint {
         body: Bytes,
         context: &mut Context<'_>,
     ) -> Taken {
+        if self.closed.load(Ordering::Relaxed) {
+            return Taken::Reply(replaced());
+        }
         let decoded = jsonrpc::decode(body);
         if let Some(gate) = &self.gate
             && let Some(no) = gate.refuses(&self.server, http, sender, &decoded)

@@ -94,3 +94,11 @@ pub(crate) fn no_room() -> Reply {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }
+
+/// The endpoint was closed while the message was on its way.
+pub(crate) fn replaced() -> Reply {
+    let reason = "the server's settings have changed meanwhile; send this again";
+    let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    reply
+}

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bindpost_azure_functions::app::App;
 use bindpost_azure_functions::setup::Progress;
-use bindpost_azure_functions::{Door, Host, HostOptions, Report};
+use bindpost_azure_functions::{Door, Host, HostOptions, KeyDemand, Report};
 use bindpost_mcp_http::bind;
 use bindpost_mcp_http::listener::{Drain, DrainTrigger};
 
@@ -115,7 +115,7 @@ impl Launch {
     }
 
     pub(crate) fn with_keys(mut self) -> Launch {
-        self.door.requires_key = true;
+        self.door.keys = KeyDemand::Always;
         self
     }
 
