@@ -22,6 +22,7 @@ mod message;
 mod outbox;
 mod own;
 mod pool;
+mod private_folder;
 mod process;
 /// The generated message types, for tests that play the worker.
 #[doc(hidden)]
@@ -40,6 +41,7 @@ pub use framing::Framing;
 pub use indexing::{IndexedFunction, Indexing};
 pub use launch::Launch;
 pub use limits::Limits;
-pub use own::{OwnWorker, PrivateFolder, Unpacked};
+pub use own::{OwnWorker, Unpacked};
 pub use pool::{Fresh, Health, LoadResults, Workers};
+pub use private_folder::PrivateFolder;
 pub(crate) use process::{Exit, Process, Signal};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::process::Command;
 
 use super::framing::Framing;
-use super::own::PrivateFolder;
+use super::private_folder::PrivateFolder;
 
 /// How the processes of an app are started.
 #[derive(Clone, Debug)]

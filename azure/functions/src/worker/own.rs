@@ -1,8 +1,10 @@
 //! Our own language workers, carried inside this program and written to a private folder when an app needs them.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use super::private_folder::PrivateFolder;
 
 // `PYTHON` and `NODE`: every file of `workers/`, found by build.rs.
 include!(concat!(env!("OUT_DIR"), "/own_workers.rs"));
@@ -42,38 +44,6 @@ impl OwnWorker {
             std::fs::write(path, content)?;
         }
         Ok(Unpacked { entry: folder.path().join(entry), folder: Arc::new(folder) })
-    }
-}
-
-/// A folder that only this user can open, removed when dropped.
-#[derive(Debug)]
-pub struct PrivateFolder {
-    path: PathBuf,
-}
-
-impl PrivateFolder {
-    pub fn create() -> io::Result<Self> {
-        let mut name = uuid::Uuid::new_v4().simple().to_string();
-        // The path of a unix socket below it must stay short.
-        name.truncate(16);
-        let path = std::env::temp_dir().join(format!("bindpost-{name}"));
-        #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode is for unix"))]
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path)?;
-        Ok(Self { path })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        // Nothing more can be done about it; the folder holds no data of the user.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

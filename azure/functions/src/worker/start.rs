@@ -19,7 +19,7 @@ use super::grpc::GrpcListener;
 use super::indexing::{Failure, IndexedFunction, Indexing, failure};
 use super::launch::{Address, Launch};
 use super::limits::Limits;
-use super::own::PrivateFolder;
+use super::private_folder::PrivateFolder;
 use super::process::{Process, Signal};
 use super::proto::WorkerInitRequest;
 use super::socket::SocketListener;

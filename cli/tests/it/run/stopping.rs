@@ -94,6 +94,35 @@ fn a_host_that_ends_leaves_no_temporary_files() {
     }
 }
 
+/// The temporary folders in the app's own.
+fn temporary_folders(app: &App) -> Vec<String> {
+    let entries = std::fs::read_dir(app.path()).expect("it is there").flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("bindpost-")).collect()
+}
+
+#[test]
+fn the_next_start_removes_what_a_killed_host_left_and_nothing_else() {
+    let app = App::node().tool("pid", PID);
+    let live = start_with_temporary_files_in(&app);
+    let of_live = temporary_folders(&app);
+    assert_eq!(of_live.len(), 1);
+    let mut killed = start_with_temporary_files_in(&app);
+    killed.signal(Signal::KILL);
+    killed.ends_within(PATIENCE);
+    assert_eq!(temporary_folders(&app).len(), 2, "the folder of the killed host is still there");
+    let mut next = start_with_temporary_files_in(&app);
+    let left = temporary_folders(&app);
+    assert!(left.len() == 2 && left.contains(&of_live[0]), "{left:?}");
+    // Its folder is there, and so it can start a worker again.
+    let worker = live.worker().expect("it serves");
+    super::host::signal(worker, Signal::KILL);
+    live.worker_besides(&[worker], PATIENCE);
+    next.signal(Signal::TERM);
+    next.ends_within(PATIENCE);
+    assert_eq!(temporary_folders(&app), of_live);
+}
+
 /// Asks a host twice while functions hang: nothing is waited for.
 fn ends_at_once_when_asked_twice(app: &App, tool: &str, signals: [Signal; 2]) {
     let mut host = Host::start(app, &[]);
