@@ -89,7 +89,7 @@ impl Failure {
             }
             Failure::Worker(InvocationError::NoWorker { .. }) => "No worker is running.".to_owned(),
             Failure::Worker(InvocationError::Message { .. }) => {
-                "What the function gets or returns is too large.".to_owned()
+                "What the function gets or returns is too large, or cannot be read.".to_owned()
             }
             Failure::Worker(_) | Failure::Result(_) | Failure::Question(_) | Failure::NoStore { .. } => {
                 return None;

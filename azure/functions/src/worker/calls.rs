@@ -50,7 +50,7 @@ pub(super) enum Refused {
 }
 
 impl Calls {
-    pub(super) fn begin(&self, id: &Arc<str>, waiting_logs: usize) -> Result<Arc<Call>, Refused> {
+    pub(super) fn begin(&self, id: &Arc<str>, waiting_logs: Room) -> Result<Arc<Call>, Refused> {
         let mut state = self.state();
         if state.closed {
             return Err(Refused::Closed);
@@ -152,13 +152,22 @@ impl Calls {
 
 /// One invocation, between the task that reads from the worker and the one that waits.
 pub(super) struct Call {
-    waiting_logs: usize,
+    waiting_logs: Room,
     state: Mutex<CallState>,
+}
+
+/// How much of what a function logs may wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) records: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Default)]
 struct CallState {
     logs: VecDeque<Log>,
+    /// Bytes of all of them.
+    waiting: usize,
     dropped: u64,
     answer: Option<Answer>,
     waker: Option<Waker>,
@@ -176,6 +185,7 @@ impl Call {
         poll_fn(|context| {
             let mut state = self.state();
             if let Some(log) = state.logs.pop_front() {
+                state.waiting -= log.size();
                 return Poll::Ready(Next::Log(log));
             }
             if let Some(answer) = state.answer.take() {
@@ -193,10 +203,13 @@ impl Call {
 
     fn log(&self, log: Log) {
         let mut state = self.state();
-        if state.logs.len() >= self.waiting_logs {
+        let size = log.size();
+        let Room { records, bytes } = self.waiting_logs;
+        if state.logs.len() >= records || state.waiting + size > bytes {
             state.dropped += 1;
             return;
         }
+        state.waiting += size;
         state.logs.push_back(log);
         wake(state);
     }
@@ -225,11 +238,31 @@ fn wake(mut state: MutexGuard<'_, CallState>) {
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room { records: 10, bytes: 10_000 };
+
+    #[tokio::test]
+    async fn records_wait_up_to_so_many_bytes() {
+        let calls = Calls::default();
+        let call = calls.begin(&"a".into(), ROOM).unwrap();
+        let log = |size| Log { category: String::new(), message: "x".repeat(size), ..Log::dropped(0) };
+        // The second one fills the room, and nothing has left it when the others come.
+        for size in [6_000, 4_000, 1, 1] {
+            calls.log("a", log(size)).unwrap();
+        }
+        calls.answer("a", Answer::Spoiled(String::new()));
+        let mut told = Vec::new();
+        while let Next::Log(log) = call.next().await {
+            told.push(log.message);
+        }
+        assert_eq!(told.iter().map(String::len).take(2).collect::<Vec<_>>(), [6_000, 4_000]);
+        assert!(told.get(2).is_some_and(|last| last.starts_with("2 log records")), "{told:?}");
+    }
+
     #[test]
     fn an_abandoned_invocation_keeps_the_worker_busy_until_it_answers() {
         let calls = Calls::default();
-        calls.begin(&"a".into(), 10).unwrap();
-        assert_eq!(calls.begin(&"a".into(), 10).err(), Some(Refused::Duplicate));
+        calls.begin(&"a".into(), ROOM).unwrap();
+        assert_eq!(calls.begin(&"a".into(), ROOM).err(), Some(Refused::Duplicate));
         assert!(calls.abandon("a"));
         assert!(!calls.abandon("a"));
         assert_eq!((calls.waiting(), calls.running()), (0, 1));
@@ -241,9 +274,9 @@ mod tests {
     #[test]
     fn no_invocation_begins_after_the_end() {
         let calls = Calls::default();
-        calls.begin(&"a".into(), 10).unwrap();
+        calls.begin(&"a".into(), ROOM).unwrap();
         calls.close();
-        assert_eq!(calls.begin(&"b".into(), 10).err(), Some(Refused::Closed));
+        assert_eq!(calls.begin(&"b".into(), ROOM).err(), Some(Refused::Closed));
         assert_eq!(calls.waiting(), 1);
         calls.fail_all("gone");
         assert_eq!((calls.waiting(), calls.running()), (0, 0));

@@ -4,12 +4,13 @@
 //! for the status: the public Python worker answers most requests with the id of its command line.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::calls::{Answer, Calls, Refused};
+use super::calls::{Answer, Calls, Refused, Room};
 use super::console::Meter;
 use super::error::InvocationError;
 use super::events::{Events, Log, WorkerNumber};
@@ -31,7 +32,7 @@ use crate::invocation::Invocation;
 pub(super) struct Channel {
     worker: WorkerNumber,
     outbox: Arc<Outbox>,
-    waiting_logs: usize,
+    waiting_logs: Room,
     calls: Calls,
     questions: Mutex<Questions>,
     capabilities: OnceLock<HashMap<String, String>>,
@@ -79,7 +80,7 @@ impl Channel {
         Self {
             worker,
             outbox,
-            waiting_logs: limits.waiting_logs,
+            waiting_logs: Room { records: limits.waiting_logs, bytes: limits.waiting_log_bytes },
             calls: Calls::default(),
             questions: Mutex::default(),
             capabilities: OnceLock::new(),
@@ -123,6 +124,7 @@ impl Channel {
         functions: &[Arc<Function>],
         limit: Duration,
     ) -> Result<Vec<Result<(), String>>, Ended> {
+        // None for a function whose id another one has: no answer could tell them apart.
         let mut answers = Vec::with_capacity(functions.len());
         {
             let mut questions = self.questions();
@@ -130,12 +132,17 @@ impl Channel {
                 return Err(Ended);
             }
             for function in functions {
+                let Slot::Vacant(question) = questions.loads.entry(function.id.clone()) else {
+                    answers.push(None);
+                    continue;
+                };
                 let (sender, receiver) = oneshot::channel();
-                questions.loads.insert(function.id.clone(), sender);
-                answers.push(receiver);
+                question.insert(sender);
+                answers.push(Some(receiver));
             }
         }
-        let requests = functions.iter().map(|function| load_request(function));
+        let requested = functions.iter().zip(&answers).filter(|(_, answer)| answer.is_some());
+        let requests = requested.map(|(function, _)| load_request(function));
         if self.can("SupportsLoadResponseCollection") {
             let collection = FunctionLoadRequestCollection { function_load_requests: requests.collect() };
             self.send(new_id(), Content::FunctionLoadRequestCollection(collection)).map_err(|_| Ended)?;
@@ -147,6 +154,10 @@ impl Channel {
         let deadline = tokio::time::Instant::now() + limit;
         let mut results = Vec::with_capacity(functions.len());
         for (function, answer) in functions.iter().zip(answers) {
+            let Some(answer) = answer else {
+                results.push(Err(format!("another function has the same id, {:?}", function.id)));
+                continue;
+            };
             let result = match tokio::time::timeout_at(deadline, answer).await {
                 Ok(Ok(response)) => failure(response.result).map_or(Ok(()), |it| Err(it.message)),
                 Ok(Err(_)) => return Err(Ended),

@@ -15,6 +15,8 @@ pub enum StartError {
     Exited { command: String, status: String, console: Tail },
     #[error("the worker did not {step} within {} s\n  command: {command}{console}", after.as_secs_f32())]
     TimedOut { command: String, step: Step, after: Duration, console: Tail },
+    #[error("the worker closed its stream before it could {step}\n  command: {command}{console}")]
+    HungUp { command: String, step: Step, console: Tail },
     #[error("the worker could not {step}: {message}\n  command: {command}{console}")]
     Refused { command: String, step: Step, message: String, stack: String, console: Tail },
     #[error("the workers are being stopped")]
@@ -31,6 +33,7 @@ impl StartError {
             Self::TimedOut { step, after, .. } => {
                 format!("it did not {step} within {} s", after.as_secs_f32())
             }
+            Self::HungUp { step, .. } => format!("it closed its stream before it could {step}"),
             Self::Refused { step, .. } => format!("it could not {step}"),
             Self::Stopping => "the workers are being stopped".into(),
         }

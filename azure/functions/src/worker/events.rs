@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::limits::LINE;
+use super::limits::{CATEGORY, LINE};
 use super::proto::RpcLog;
 
 /// Hears what happens to the workers. Every method does nothing unless it is implemented.
@@ -94,7 +94,7 @@ pub enum ConsoleSource {
 pub struct Log {
     pub level: Level,
     pub origin: LogOrigin,
-    /// The logger's name.
+    /// The logger's name, at most 1 KiB.
     pub category: String,
     /// At most 64 KiB; the rest is cut off.
     pub message: String,
@@ -143,7 +143,18 @@ impl Log {
             .exception
             .filter(|it| !it.message.is_empty() || !it.stack_trace.is_empty())
             .map(|it| cut(format!("{}\n{}", it.message, it.stack_trace), LINE));
-        Self { level, origin, category: log.category, message: cut(log.message, LINE), exception }
+        Self {
+            level,
+            origin,
+            category: cut(log.category, CATEGORY),
+            message: cut(log.message, LINE),
+            exception,
+        }
+    }
+
+    /// The bytes of its texts.
+    pub(super) fn size(&self) -> usize {
+        self.category.len() + self.message.len() + self.exception.as_ref().map_or(0, String::len)
     }
 
     pub(super) fn dropped(count: u64) -> Self {

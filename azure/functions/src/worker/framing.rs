@@ -23,6 +23,9 @@ pub enum Framing {
     Frames,
 }
 
+/// The longest message that public workers are able to write.
+const LONGEST: usize = i32::MAX as usize;
+
 /// How many bytes of a message that is too large are searched for the invocation it answers.
 const PEEK: usize = 4 << 10;
 
@@ -109,10 +112,15 @@ pub(super) enum Item {
     },
 }
 
-/// The stream cannot be cut into messages any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the worker sent a compressed message, which was not agreed")]
-pub(super) struct Broken;
+/// Why a stream cannot be cut into messages any more.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Broken {
+    #[error("the worker sent a compressed message, which was not agreed")]
+    Compressed,
+    /// All that follows would be taken for a part of it.
+    #[error("the worker announced a message of {0} bytes; none has more than {LONGEST}")]
+    Impossible(usize),
+}
 
 /// Bytes from a worker, cut into messages.
 pub(super) struct Inbox {
@@ -163,9 +171,12 @@ impl Inbox {
         let Some(size) = self.announced() else { return Ok(None) };
         let header = self.framing.header();
         if self.framing == Framing::Grpc && self.buffer.first() != Some(&0) {
-            return Err(Broken);
+            return Err(Broken::Compressed);
         }
         let length = size - header;
+        if length > LONGEST {
+            return Err(Broken::Impossible(length));
+        }
         if length > self.limit {
             if self.buffer.len() < size.min(header + PEEK) {
                 return Ok(None);
@@ -337,6 +348,6 @@ mod tests {
     fn a_compressed_message_breaks_the_stream() {
         let mut inbox = Inbox::new(Framing::Grpc, 1_000);
         inbox.push(&[1, 0, 0, 0, 0]);
-        assert!(inbox.next().is_err());
+        assert_eq!(inbox.next().err(), Some(Broken::Compressed));
     }
 }

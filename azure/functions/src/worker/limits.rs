@@ -41,6 +41,8 @@ pub struct Limits {
     pub message: usize,
     /// Log records of one invocation that may wait; more are dropped and counted.
     pub waiting_logs: usize,
+    /// Bytes of those records; more are dropped and counted.
+    pub waiting_log_bytes: usize,
     /// Console lines, or log records outside invocations, per second and worker; more are dropped and counted.
     pub lines_per_second: u32,
 }
@@ -66,6 +68,7 @@ impl Default for Limits {
             restart_window: Duration::from_secs(30 * 60),
             message: 128 << 20,
             waiting_logs: 1_000,
+            waiting_log_bytes: 4 << 20,
             lines_per_second: 5_000,
         }
     }
@@ -73,5 +76,7 @@ impl Default for Limits {
 
 /// The longest console line or log text that is kept, in bytes.
 pub(super) const LINE: usize = 64 << 10;
+/// The longest name of a logger that is kept, in bytes.
+pub(super) const CATEGORY: usize = 1 << 10;
 /// Processes of one app.
 pub(super) const MAX_PROCESSES: usize = 10;

@@ -24,6 +24,9 @@ use super::process::{Process, Signal};
 use super::proto::WorkerInitRequest;
 use super::socket::SocketListener;
 
+/// How long the end of a process may come after that of its stream.
+const AFTER_STREAM: Duration = Duration::from_secs(1);
+
 /// Workers that run the same files with the same settings.
 pub(super) struct Generation {
     pub(super) launch: Launch,
@@ -201,16 +204,19 @@ impl Starting<'_> {
         answer: impl Future<Output = Result<T, Ended>>,
     ) -> Result<T, StartError> {
         let answer = async {
-            match answer.await {
-                Ok(answer) => answer,
+            let answer = answer.await;
+            if answer.is_err() {
                 // The process has ended too, most likely, and then its end says more.
-                Err(Ended) => std::future::pending().await,
+                tokio::time::sleep(AFTER_STREAM).await;
             }
+            answer
         };
         let command = || self.generation.launch.shown();
         tokio::select! {
             biased;
-            answer = answer => Ok(answer),
+            answer = answer => answer.map_err(|Ended| {
+                StartError::HungUp { command: command(), step, console: self.console.tail() }
+            }),
             exit = self.process.exited() => Err(StartError::Exited {
                 command: command(),
                 status: exit.to_string(),

@@ -30,7 +30,11 @@ mod worker_faults;
 #[cfg(target_os = "linux")]
 mod worker_harness;
 #[cfg(target_os = "linux")]
+mod worker_lies;
+#[cfg(target_os = "linux")]
 mod worker_pool;
+#[cfg(target_os = "linux")]
+mod worker_puppet;
 #[cfg(target_os = "linux")]
 mod worker_recorded;
 #[cfg(target_os = "linux")]
