@@ -11,7 +11,7 @@ use bindpost_azure_hosting::identity::{Identity, Secret, causes};
 use bytes::{Bytes, BytesMut};
 use chrono::Utc;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, Version, redirect};
 
 use super::BlobSettings;
 use super::connection::{Account, Credential};
@@ -215,6 +215,9 @@ impl AzureStore {
         if length > self.size_limit as u64 {
             return too_large;
         }
+        if !marks_its_end(&response) {
+            return Err(Failure::NoLength { service: self.endpoint.to_string() });
+        }
         // What a service says of itself is not worth much memory yet.
         let mut data = BytesMut::with_capacity(usize::try_from(length).unwrap_or_default().min(8 << 20));
         loop {
@@ -231,6 +234,13 @@ impl AzureStore {
     }
 }
 
+/// Whether a body that was cut can be told from one that has ended.
+fn marks_its_end(response: &Response) -> bool {
+    response.version() >= Version::HTTP_2
+        || response.content_length().is_some()
+        || response.headers().contains_key(header::TRANSFER_ENCODING)
+}
+
 fn sendable(value: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(value).map_err(|_| Failure::Client("a header has characters it cannot have".into()))
 }
@@ -244,7 +254,7 @@ fn refusal(response: Response) -> Failure {
     Failure::Answer {
         status: response.status(),
         code: text("x-ms-error-code").filter(is_word).map(str::to_owned),
-        retry_after: text("retry-after").and_then(|value| parse_retry_after(value, Utc::now())),
+        retry_after: text("retry-after").and_then(|value| parse_retry_after(value, text("date"), Utc::now())),
     }
 }
 

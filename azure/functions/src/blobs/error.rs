@@ -36,6 +36,11 @@ pub(crate) enum Failure {
     Unreachable { service: String, causes: String },
     #[error("the connection to {service} broke: {causes}")]
     Broken { service: String, causes: String },
+    #[error(
+        "{service} does not say how long the blob is, so that a part could be taken for all of it; check the endpoint, \
+         and proxies on the way to it"
+    )]
+    NoLength { service: String },
     #[error("the storage service answered {}{}", status.as_u16(), explained(*status, code.as_deref()))]
     Answer { status: StatusCode, code: Option<String>, retry_after: Option<Duration> },
     #[error("its container is missing, and making it failed: {0}")]
@@ -130,6 +135,7 @@ impl Failure {
                 408 | 429 | 500..=599 => "the storage service is not available at the moment",
                 _ => "the storage service refused the request",
             },
+            Failure::NoLength { .. } => "the answer of the storage service is not complete",
             Failure::Container(inner) => inner.shown(),
             Failure::TimedOut(_) => "it took too long",
             Failure::TooLarge(_) => "it is too large",

@@ -42,7 +42,7 @@ impl Tries {
             Some(asked) => asked.max(PAUSE),
             None => jittered(PAUSE * 4u32.pow(self.made - 1)),
         };
-        if self.started.elapsed() + pause > WINDOW {
+        if self.started.elapsed().saturating_add(pause) > WINDOW {
             return Err(failure);
         }
         tracing::debug!(%failure, ?pause, "asking the storage service again");
@@ -58,13 +58,15 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(share)
 }
 
-/// The value of a `Retry-After` header: seconds, or a date.
-pub(crate) fn parse_retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
+/// The value of a `Retry-After` header: seconds, or a date. A date counts from the one that the service itself gives
+/// for its answer, in `date`: this machine's clock may be off. Without one it counts from `now`.
+pub(crate) fn parse_retry_after(value: &str, date: Option<&str>, now: DateTime<Utc>) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let until = DateTime::parse_from_rfc2822(value.trim()).ok()?;
-    Some((until.to_utc() - now).to_std().unwrap_or_default())
+    let parse = |date: &str| Some(DateTime::parse_from_rfc2822(date.trim()).ok()?.to_utc());
+    let (until, from) = (parse(value)?, date.and_then(parse).unwrap_or(now));
+    Some((until - from).to_std().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -74,13 +76,20 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now = DateTime::parse_from_rfc3339("2026-01-31T08:00:00Z").unwrap().to_utc();
-        let seconds = |value| parse_retry_after(value, now).map(|pause| pause.as_secs());
+        let seconds = |value| parse_retry_after(value, None, now).map(|pause| pause.as_secs());
         assert_eq!(seconds("3"), Some(3));
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("Sat, 31 Jan 2026 08:00:07 GMT"), Some(7));
         assert_eq!(seconds("Sat, 31 Jan 2026 07:00:00 GMT"), Some(0));
         assert_eq!(seconds("soon"), None);
         assert_eq!(seconds("-1"), None);
+        let by_service = |date| {
+            let pause = parse_retry_after("Sat, 31 Jan 2026 08:00:07 GMT", Some(date), now);
+            pause.map(|pause| pause.as_secs())
+        };
+        assert_eq!(by_service("Sat, 31 Jan 2026 08:00:04 GMT"), Some(3));
+        assert_eq!(by_service("Sat, 31 Jan 2026 09:00:00 GMT"), Some(0));
+        assert_eq!(by_service("no date"), Some(7));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod azurite;
 mod contract;
 mod fake;
 mod faults;
+mod hostile;
 mod identity;
 mod local;
 mod opening;
