@@ -56,6 +56,16 @@ const OPTIONAL: &[&str] = &[
     "RpcLog.exception",
 ];
 
+/// Lists of a worker whose elements take much more memory than bytes of a message: their lengths are limited.
+const LIMITED: &[&str] = &[
+    "FunctionMetadataResponse.function_metadata_results",
+    "FunctionLoadRequestCollection.function_load_requests",
+    "FunctionLoadResponseCollection.function_load_responses",
+    "InvocationRequest.input_data",
+    "InvocationResponse.output_data",
+    "CollectionString.string",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto/functions.proto");
     let descriptors = protox::compile(["functions.proto"], ["proto"])?;
@@ -71,6 +81,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         config.field_attribute(
             format!("{PACKAGE}.{field}"),
             "#[serde(skip_serializing_if = \"Option::is_none\")]",
+        );
+    }
+    for field in LIMITED {
+        config.field_attribute(
+            format!("{PACKAGE}.{field}"),
+            "#[serde(deserialize_with = \"super::parts::few\")]",
         );
     }
     config.compile_fds(descriptors)?;

@@ -21,6 +21,7 @@ mod limits;
 mod message;
 mod outbox;
 mod own;
+mod parts;
 mod pool;
 mod private_folder;
 mod process;

@@ -10,6 +10,7 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::invocation_json;
 use super::invoke::wire_request;
+use super::parts;
 use super::proto::streaming_message::Content;
 use super::proto::{InvocationResponse, StreamingMessage};
 use crate::invocation::Invocation;
@@ -207,6 +208,9 @@ impl Inbox {
 }
 
 fn decode_protobuf(frame: Bytes) -> Item {
+    if let Err(error) = parts::check_protobuf(&frame) {
+        return spoiled(peek_protobuf(&frame), &error);
+    }
     match StreamingMessage::decode(frame.clone()) {
         Ok(message) => Item::Message(Box::new(message)),
         Err(error) => spoiled(peek_protobuf(&frame), &error),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::parts;
 use super::proto::typed_data::Data;
 use super::proto::{CollectionBytes, CollectionSInt64, TypedData};
 use crate::datum::Datum;
@@ -188,6 +189,7 @@ impl<'de> Deserialize<'de> for Integer {
 #[serde(default)]
 #[derive(Default)]
 struct BytesMember {
+    #[serde(deserialize_with = "parts::few")]
     bytes: Vec<Base64>,
 }
 

@@ -188,6 +188,31 @@ async fn an_answer_that_cannot_be_read_fails_its_call_and_no_other() {
     }
 }
 
+/// Parts of two bytes on the wire that would be some hundred in memory.
+#[tokio::test]
+async fn an_answer_of_too_many_parts_is_not_decoded() {
+    for framing in BOTH {
+        let mut stage = Stage::set(framing).await;
+        let call = stage.call(LONG);
+        let id = stage.puppets[0].invoked().await;
+        let head = format!(r#"{{"invocationResponse":{{"invocationId":"{id}","outputData":["#);
+        stage.puppets[0].frame(&match framing {
+            Framing::Frames => [head.as_bytes(), &b"{},".repeat(600_000), b"{}]}}"].concat(),
+            Framing::Grpc => {
+                let inner =
+                    [&[0x0a, u8::try_from(id.len()).unwrap()], id.as_bytes(), &[0x12, 0].repeat(600_000)];
+                let inner = inner.concat();
+                let mut message = vec![0x2a];
+                prost::encoding::encode_varint(inner.len() as u64, &mut message);
+                [message, inner].concat()
+            }
+        });
+        let reason = message_reason(call.fails().await);
+        assert!(reason.contains("more than 250000 parts"), "{reason}");
+        stage.works().await;
+    }
+}
+
 #[tokio::test]
 async fn garbage_that_answers_nothing_is_told_to_the_operator() {
     for framing in BOTH {
