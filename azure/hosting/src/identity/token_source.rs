@@ -17,6 +17,9 @@ const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// The command is a Python program that may have to sign in.
 const COMMAND_TIME: Duration = Duration::from_secs(20);
 const MAX_ANSWER: usize = 256 * 1024;
+/// How long a token is kept at least, in seconds, by what its end and this machine's clock say: a minute more than the
+/// time before its end at which it is replaced.
+const LEAST_LEFT: i64 = 6 * 60;
 
 /// A way to get access tokens.
 #[derive(Debug, Clone)]
@@ -138,8 +141,11 @@ impl TokenSource {
             let value = answer.get(name)?;
             value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
         };
+        // A platform hands out tokens that last. One that seems to have ended means that this machine's clock is ahead;
+        // a service that does not take it says so, and then it is replaced.
+        let until = |at: i64| at.saturating_sub(chrono::Utc::now().timestamp()).max(LEAST_LEFT);
         let left = number("expires_in")
-            .or_else(|| number("expires_on").map(|at| at - chrono::Utc::now().timestamp()))
+            .or_else(|| number("expires_on").map(until))
             // Old versions of `az` give a local time only; ask again soon.
             .unwrap_or(600);
         let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());

@@ -228,6 +228,27 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
     assert_eq!(tokens.count(), 2);
 }
 
+/// Platforms say when a token ends by their own clock. With this machine's ahead of it, every token seems to have ended,
+/// and would be asked for again with each call.
+#[tokio::test]
+async fn a_clock_that_is_off_does_not_ask_for_a_token_each_time() {
+    let past = (chrono::Utc::now().timestamp() - 86_400).to_string();
+    for end in [past.as_str(), "0", "-9223372036854775808", "9223372036854775807"] {
+        let end = end.to_owned();
+        let tokens = Fake::start(move |_, before| {
+            Reply::body(format!(r#"{{"access_token": "token-{before}", "expires_on": "{end}"}}"#))
+        })
+        .await;
+        let address = tokens.address().parse().unwrap();
+        let identity =
+            Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+        for _ in 0..3 {
+            assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
+        }
+        assert_eq!(tokens.count(), 1);
+    }
+}
+
 #[tokio::test]
 async fn a_token_that_is_not_taken_is_replaced_once() {
     let tokens = Fake::start(|_, before| token(before, 3600)).await;
