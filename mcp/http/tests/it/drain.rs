@@ -5,9 +5,13 @@
 
 use std::time::Duration;
 
+use bindpost_mcp_http::listener::Drain;
+use bindpost_mcp_http::{Endpoint, bind};
+use bindpost_mcp_server::Limits;
+use hyper::service::service_fn;
 use serde_json::json;
 
-use crate::client::{Ask, LATEST, TestServer, attentive, text_of, within};
+use crate::client::{Ask, Client, LATEST, TestServer, attentive, fixture, text_of, within};
 
 /// Settings with a deadline that no test should meet.
 fn patient() -> bindpost_mcp_http::Settings {
@@ -125,4 +129,49 @@ async fn a_call_that_does_not_end_is_cut_at_the_deadline() {
     client.closed().await;
     server.watch.was_cut().await;
     within(server.ended()).await;
+}
+
+/// The listener goes on, with another endpoint; what came in through this one must not.
+#[tokio::test]
+async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
+    let (server, watch) = fixture(Limits::default());
+    let endpoint = Endpoint::new(server, patient());
+    let bound = bind("127.0.0.1:0").await.unwrap();
+    let address = bound.local_addr();
+    let (trigger, drain) = Drain::new();
+    let running = tokio::spawn({
+        let endpoint = endpoint.clone();
+        async move {
+            let service = |peer| {
+                let endpoint = endpoint.clone();
+                service_fn(move |request| endpoint.clone().handle_from(request, peer))
+            };
+            bound.serve_behind(&endpoint, service, drain).await
+        }
+    });
+    let mut caller = Client::connect(address).await;
+    caller.write(&Ask::modern_call("wait", json!({})).bytes()).await;
+    watch.has_begun(1).await;
+    let mut pipe = Client::connect(address).await.open(&Ask::new("GET", "/sse")).await;
+    pipe.next().await.unwrap();
+    let mut late = Client::connect(address).await;
+    let message = Ask::modern_call("echo", json!({})).bytes();
+    let (first, rest) = message.split_at(message.len() - 5);
+    late.write(first).await;
+    // The endpoint has to have seen the head of it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    endpoint.close();
+    late.write(rest).await;
+    let refused = within(late.reply(false)).await;
+    assert_eq!(
+        refused.refused(503, 503)["error"]["message"],
+        "the server's settings have changed meanwhile; send this again"
+    );
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(pipe.rest().await.is_empty());
+    watch.go_on.add_permits(1);
+    assert_eq!(within(caller.reply(false)).await.tool_text(), "waited");
+    trigger.pull();
+    within(running).await.unwrap().unwrap();
 }
