@@ -105,13 +105,22 @@ impl Face {
         self.requires_key
     }
 
+    /// Room for a few bodies of the largest size at once: one takes up to twice its size while it is received.
+    fn limits(&self) -> CallLimits {
+        const LARGEST_BODIES: u64 = 5;
+        let defaults = CallLimits::default();
+        let held_bytes = usize::try_from(self.max_body.saturating_mul(LARGEST_BODIES)).unwrap_or(usize::MAX);
+        let held_bytes = held_bytes.max(defaults.held_bytes);
+        CallLimits { call_timeout: None, calls_per_session: 100, held_bytes, ..defaults }
+    }
+
     /// A server with this face.
     pub(crate) fn server(&self, entries: Vec<Entry>) -> Result<Server, HostError> {
         let mut builder = Server::builder(&self.server_name, &self.server_version)
             .ignore_case()
             .word_unknown(entries::word_unknown)
             .offer_all()
-            .limits(CallLimits { call_timeout: None, calls_per_session: 100, ..CallLimits::default() })
+            .limits(self.limits())
             .add(entries);
         if let Some(instructions) = &self.instructions {
             builder = builder.instructions(instructions);

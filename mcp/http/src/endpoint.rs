@@ -22,7 +22,8 @@ use crate::handling::Taken;
 use crate::headers::{Accepts, McpHeaders, SESSION_ID};
 use crate::pipes::Pipes;
 use crate::reply::{
-    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, replaced, too_many_sessions,
+    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, replaced,
+    too_many_sessions,
 };
 use crate::sessions::{Sessions, new_id};
 use crate::settings::{SessionMode, Settings};
