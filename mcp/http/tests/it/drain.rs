@@ -142,9 +142,9 @@ async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
     let running = tokio::spawn({
         let endpoint = endpoint.clone();
         async move {
-            let service = |peer| {
+            let service = |client: bindpost_mcp_http::listener::Client| {
                 let endpoint = endpoint.clone();
-                service_fn(move |request| endpoint.clone().handle_from(request, peer))
+                service_fn(move |request| endpoint.clone().handle_from(request, client.clone()))
             };
             bound.serve_behind(&endpoint, service, drain).await
         }
