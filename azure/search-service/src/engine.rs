@@ -15,3 +15,4 @@ pub mod suggest;
 pub(crate) mod testing;
 pub mod text;
 pub mod top;
+pub mod watch;

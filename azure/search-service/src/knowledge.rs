@@ -10,6 +10,7 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::ApiError;
+use crate::budget::{Budget, parsed_bytes};
 use crate::documents::Selection;
 use crate::engine::snapshot::Snapshot;
 use crate::resources::{Kind, Resources};
@@ -30,6 +31,7 @@ pub(crate) fn retrieve(
     resources: &Resources,
     synonyms: &SynonymMaps,
     index: &dyn Fn(&str) -> Result<Arc<Snapshot>, ApiError>,
+    budget: &Budget,
 ) -> Result<Value, ApiError> {
     let questions = questions(request)?;
     let parameters = parameters(request)?;
@@ -48,6 +50,7 @@ pub(crate) fn retrieve(
                 question,
                 synonyms,
                 index,
+                budget,
             )?;
         }
     }
@@ -75,6 +78,7 @@ impl Retrieval {
         question: &str,
         synonyms: &SynonymMaps,
         index: &dyn Fn(&str) -> Result<Arc<Snapshot>, ApiError>,
+        budget: &Budget,
     ) -> Result<(), ApiError> {
         let Some(search_index) =
             source.definition.get("searchIndexParameters").filter(|value| value.is_object())
@@ -96,7 +100,7 @@ impl Retrieval {
         if let Some(filter) = filter {
             body.insert("filter".to_owned(), filter.into());
         }
-        let found = run::run(&SearchRequest::parse(Value::Object(body))?, &snapshot, synonyms)?;
+        let found = run::run(&SearchRequest::parse(Value::Object(body))?, &snapshot, synonyms, budget)?;
         let number = self.activity.len();
         let with_data = source.parameters.and_then(|given| given.get("includeReferenceSourceData"));
         let with_data = with_data.and_then(Value::as_bool).unwrap_or(true);
@@ -104,6 +108,8 @@ impl Retrieval {
         for document in &found.documents {
             let key = &snapshot.plan.definition.schema.key().name;
             let shown = snapshot.documents.read(document.number, |json| {
+                // What is shown of it twice, and its text.
+                budget.take(parsed_bytes(json).saturating_mul(3));
                 let mut members = b"{".to_vec();
                 selection.write(json, &mut members);
                 members.push(b'}');

@@ -35,6 +35,7 @@
 )]
 
 pub mod analysis;
+pub mod budget;
 mod database;
 pub mod definition;
 pub mod documents;
@@ -52,5 +53,6 @@ mod service;
 pub mod syntax;
 pub mod vectors;
 
+pub use budget::RequestLimits;
 pub use error::{ApiError, ErrorDetail};
 pub use service::{SearchService, ServiceError, ServiceOptions, Upkeep};

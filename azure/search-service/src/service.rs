@@ -18,6 +18,7 @@ use self::backend::Engine;
 use self::indexes::Indexes;
 use self::indexing::Indexing;
 use crate::ApiError;
+use crate::budget::RequestLimits;
 use crate::http::certificate::{self, CertificateError};
 use crate::http::{Limits, Service, serve};
 use crate::keys::{Keys, KeysError};
@@ -33,12 +34,14 @@ pub struct ServiceOptions {
     pub folders: Vec<PathBuf>,
     /// Whether requests need a key. Without one, whoever reaches the address may do everything.
     pub keys: bool,
+    /// What requests may take.
+    pub limits: RequestLimits,
 }
 
 impl ServiceOptions {
     /// A service that keeps everything in this folder, reads `DATA/blobs` only, and asks for keys.
     pub fn new(data: impl Into<PathBuf>) -> Self {
-        Self { data: data.into(), folders: Vec::new(), keys: true }
+        Self { data: data.into(), folders: Vec::new(), keys: true, limits: RequestLimits::default() }
     }
 }
 
@@ -95,7 +98,8 @@ impl SearchService {
         let indexing = indexing.map_err(ServiceError::Index)?;
         let engine = Arc::new(Engine::new(Arc::clone(&resources), indexes, indexing, synonyms));
         engine.watch();
-        let service = Arc::new(Service::new(resources, Arc::clone(&engine) as _, keys.clone()));
+        let service = Service::new(resources, Arc::clone(&engine) as _, keys.clone());
+        let service = Arc::new(service.with_limits(options.limits));
         Ok(Self { service, keys, engine, data })
     }
 

@@ -39,9 +39,9 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
         false => None,
     };
     let service = SearchService::open(ServiceOptions {
-        data: flags.data.clone(),
         folders: flags.indexer_folder.clone(),
         keys: !flags.without_keys,
+        ..ServiceOptions::new(&flags.data)
     });
     let service = service.map_err(|error| anyhow!("{error}"))?;
     let certificates = match &secure {

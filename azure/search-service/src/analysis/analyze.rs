@@ -5,12 +5,13 @@ use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use super::Analyzers;
 use crate::ApiError;
+use crate::budget::{Budget, Text};
 
 /// An answer with more tokens helps nobody and would take all memory: n-grams make hundreds for a character.
 const MOST_TOKENS: usize = 500_000;
 
-/// Answers `{"tokens":[{"token","startOffset","endOffset","position"}]}`. Offsets count UTF-16 units, as .NET does.
-pub fn analyze(request: &Value, analyzers: &Analyzers) -> Result<Value, ApiError> {
+/// Writes `{"tokens":[{"token","startOffset","endOffset","position"}]}`. Offsets count UTF-16 units, as .NET does.
+pub fn analyze(request: &Value, analyzers: &Analyzers, budget: &Budget) -> Result<Text, ApiError> {
     let string = |key: &str| match request.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -51,44 +52,59 @@ pub fn analyze(request: &Value, analyzers: &Analyzers) -> Result<Value, ApiError
             let analyzer = analyzers
                 .get(name)
                 .ok_or_else(|| ApiError::not_found(format!("There is no analyzer '{name}'.")))?;
-            tokens(analyzer, text, &offsets)
+            tokens(analyzer, text, &offsets, budget)
         }
         (None, Some(tokenizer), None) => {
             let analyzer = analyzers.assemble("The request", tokenizer, &filters, &char_filters)?;
-            tokens(TextAnalyzer::from(analyzer), text, &offsets)
+            tokens(TextAnalyzer::from(analyzer), text, &offsets, budget)
         }
         (None, None, Some(name)) => {
             analyzers.check_normalizer(name)?;
             let value = analyzers.normalizer(name).map(|normalizer| normalizer.apply(text));
-            Ok(json!({"tokens": [{
+            let mut answer = Text::new(budget);
+            answer.json(&json!({"tokens": [{
                 "token": value,
                 "startOffset": 0,
                 "endOffset": offsets.at(text.len()),
                 "position": 0,
-            }]}))
+            }]}));
+            Ok(answer)
         }
         _ => Err(ApiError::invalid("Exactly one of 'analyzer', 'tokenizer' and 'normalizer' must be given.")),
     }
 }
 
-fn tokens(mut analyzer: TextAnalyzer, text: &str, offsets: &Offsets) -> Result<Value, ApiError> {
-    let mut tokens = Vec::new();
+fn tokens(
+    mut analyzer: TextAnalyzer,
+    text: &str,
+    offsets: &Offsets,
+    budget: &Budget,
+) -> Result<Text, ApiError> {
+    let mut tokens = Text::new(budget);
+    let mut answer = Text::new(budget);
+    let mut number = 0;
     let mut stream = analyzer.token_stream(text);
     while let Some(token) = stream.next() {
-        if tokens.len() == MOST_TOKENS {
+        budget.check();
+        number += 1;
+        if number > MOST_TOKENS {
             return Err(ApiError::parameter(
                 "text",
                 format!("The text gives more than {MOST_TOKENS} tokens. Analyze a shorter one."),
             ));
         }
-        tokens.push(json!({
+        tokens.json(&json!({
             "token": token.text,
             "startOffset": offsets.at(token.offset_from),
             "endOffset": offsets.at(token.offset_to),
             "position": token.position,
         }));
     }
-    Ok(json!({ "tokens": tokens }))
+    answer.bytes.extend_from_slice(b"{\"tokens\":[");
+    answer.bytes.append(&mut tokens.bytes);
+    answer.bytes.extend_from_slice(b"]}");
+    answer.settle();
+    Ok(answer)
 }
 
 /// From bytes to UTF-16 units. Empty for ASCII, where both are the same.

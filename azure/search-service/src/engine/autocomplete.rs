@@ -16,6 +16,7 @@ use super::columns::FieldColumns;
 use super::highlight::Tags;
 use super::suggest::{Word, Words};
 use crate::ApiError;
+use crate::budget::{Budget, Held};
 
 /// What is completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,7 @@ impl Mode {
 
 /// The best `top` completions: exact beginnings first, then those in more documents, then by the alphabet.
 ///
+#[expect(clippy::too_many_arguments, reason = "one call, and each of them is a thing of its own")]
 /// `fields`: the columns of the suggester's chosen fields. Tags go around the completion in `queryPlusText`.
 pub fn autocomplete(
     searcher: &Searcher,
@@ -63,18 +65,21 @@ pub fn autocomplete(
     filter: Option<&dyn Query>,
     top: usize,
     tags: Option<&Tags>,
+    budget: &Budget,
 ) -> tantivy::Result<Vec<Completion>> {
     let Some((last, before)) = words.words.split_last() else { return Ok(Vec::new()) };
-    let segments = Segments::new(searcher, filter)?;
+    let segments = Segments::new(searcher, filter, budget)?;
     let mistakes = words.allows_mistakes(last);
     let suggest: Vec<Column> = fields.iter().filter_map(|columns| columns.suggest).collect();
     let pairs: Vec<Column> = fields.iter().filter_map(|columns| columns.pairs).collect();
     let (texts, context) = match (mode, before.last()) {
         (Mode::TwoTerms, _) => {
-            let mut texts = best(segments.terms(&pairs, &last.text, mistakes)?, top);
+            let (found, memory) = segments.terms(&pairs, &last.text, mistakes)?;
+            let mut texts = best(found, top);
+            drop(memory);
             if texts.len() < top {
                 // A word at the end of a text has no neighbour and completes as it is.
-                let mut single = segments.terms(&suggest, &last.text, mistakes)?;
+                let (mut single, _memory) = segments.terms(&suggest, &last.text, mistakes)?;
                 let first: HashSet<&str> = texts.iter().filter_map(|pair| pair.split(' ').next()).collect();
                 single.retain(|term, _| !first.contains(term.as_str()));
                 texts.extend(best(single, top - texts.len()));
@@ -83,9 +88,13 @@ pub fn autocomplete(
         }
         (Mode::OneTermWithContext, Some(previous)) => {
             let start = format!("{} {}", previous.text, last.text);
-            (best(segments.terms(&pairs, &start, mistakes)?, top), Some(previous))
+            let (found, _memory) = segments.terms(&pairs, &start, mistakes)?;
+            (best(found, top), Some(previous))
         }
-        _ => (best(segments.terms(&suggest, &last.text, mistakes)?, top), None),
+        _ => {
+            let (found, _memory) = segments.terms(&suggest, &last.text, mistakes)?;
+            (best(found, top), None)
+        }
     };
     Ok(texts.into_iter().map(|text| complete(words, last, context, text, tags)).collect())
 }
@@ -113,6 +122,9 @@ fn complete(
     Completion { text, query_plus_text }
 }
 
+/// A place in a map with room to spare, and in a list, besides the letters.
+const TERM_BYTES: usize = 3 * size_of::<(String, Standing)>();
+
 /// How a term was found.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standing {
@@ -136,6 +148,7 @@ fn best(terms: HashMap<String, Standing>, top: usize) -> Vec<String> {
 /// The segments of an index, each with the documents that count.
 struct Segments<'a> {
     segments: Vec<(&'a SegmentReader, Allowed<'a>)>,
+    budget: &'a Budget,
 }
 
 enum Allowed<'a> {
@@ -145,7 +158,7 @@ enum Allowed<'a> {
 }
 
 impl<'a> Segments<'a> {
-    fn new(searcher: &'a Searcher, filter: Option<&dyn Query>) -> tantivy::Result<Self> {
+    fn new(searcher: &'a Searcher, filter: Option<&dyn Query>, budget: &'a Budget) -> tantivy::Result<Self> {
         let scoring = EnableScoring::disabled_from_searcher(searcher);
         let weight = filter.map(|filter| filter.weight(scoring)).transpose()?;
         let mut segments = Vec::new();
@@ -156,6 +169,7 @@ impl<'a> Segments<'a> {
                 (Some(weight), alive) => {
                     let mut docs = BitSet::with_max_value(reader.max_doc());
                     weight.for_each_no_score(reader, &mut |found| {
+                        budget.check();
                         for doc in found.iter().filter(|doc| alive.is_none_or(|alive| alive.is_alive(**doc)))
                         {
                             docs.insert(*doc);
@@ -166,7 +180,7 @@ impl<'a> Segments<'a> {
             };
             segments.push((reader, allowed));
         }
-        Ok(Self { segments })
+        Ok(Self { segments, budget })
     }
 
     /// All terms of some columns that begin so, with the number of their documents.
@@ -175,8 +189,9 @@ impl<'a> Segments<'a> {
         columns: &[Column],
         start: &str,
         mistakes: bool,
-    ) -> tantivy::Result<HashMap<String, Standing>> {
+    ) -> tantivy::Result<(HashMap<String, Standing>, Held)> {
         let mut terms: HashMap<String, Standing> = HashMap::new();
+        let mut memory = self.budget.hold(0);
         for column in columns {
             let automaton = match mistakes {
                 true => {
@@ -188,6 +203,7 @@ impl<'a> Segments<'a> {
             for (reader, allowed) in &self.segments {
                 let index = reader.inverted_index(*column)?;
                 let mut take = |term: &[u8], info: &TermInfo| -> tantivy::Result<()> {
+                    self.budget.check();
                     let documents = allowed.count(&index, info)?;
                     let Ok(term) = std::str::from_utf8(term) else { return Ok(()) };
                     if documents > 0 {
@@ -195,6 +211,7 @@ impl<'a> Segments<'a> {
                         match terms.get_mut(term) {
                             Some(known) => known.documents += documents,
                             None => {
+                                memory.more(TERM_BYTES + term.len());
                                 terms.insert(term.to_owned(), Standing { exact, documents });
                             }
                         }
@@ -220,7 +237,7 @@ impl<'a> Segments<'a> {
                 }
             }
         }
-        Ok(terms)
+        Ok((terms, memory))
     }
 }
 

@@ -1,16 +1,20 @@
 //! Facets: how many of the found documents have which value, all facets of a request in one pass over fast columns.
 //!
+//! Azure names no largest number of facets and of their values (`count:0` asks for all). Here the memory of a request is
+//! what ends both: a column is counted once however many facets show it, and only what is shown is kept.
+//!
 //! `expression` reads what the client wrote, `counting` is the work per segment, `answer` adds the segments up and
-//! writes JSON. Facets below facets and facets with filters of their own are refused.
+//! writes JSON, `best` keeps the first of an order. Facets below facets and facets with filters of their own are refused.
 
 mod answer;
+mod best;
 mod calendar;
 mod counting;
 mod expression;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tantivy::collector::Collector;
 use tantivy::{SegmentOrdinal, SegmentReader};
 
@@ -20,12 +24,20 @@ pub use self::expression::{Facet, FacetKind, Metric, Sort};
 use self::counting::{Counted, SegmentFacets};
 use super::columns::Columns;
 use crate::ApiError;
+use crate::budget::{Budget, Text};
 use crate::definition::Schema;
 
+/// Facets of one request.
+const MOST_FACETS: usize = 100;
+
 /// All facets of one request: a collector whose fruit is the value of `@search.facets`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Facets {
-    facets: Vec<(Facet, String)>,
+    /// Each with the place of what it counts.
+    facets: Vec<(Facet, usize)>,
+    /// What is counted, with the name of its column. Facets that only show it in different ways share it.
+    counted: Vec<(Facet, String)>,
+    budget: Budget,
 }
 
 impl Facets {
@@ -34,17 +46,34 @@ impl Facets {
         expressions: &[S],
         schema: &Schema,
         columns: &Columns,
+        budget: &Budget,
     ) -> Result<Self, ApiError> {
-        let facet = |expression: &S| {
+        if expressions.len() > MOST_FACETS {
+            let what = format!(
+                "The request has {} facets; {MOST_FACETS} are the most. Ask for the others with another request.",
+                expressions.len()
+            );
+            return Err(ApiError::parameter("facets", what));
+        }
+        let mut all = Self { facets: Vec::new(), counted: Vec::new(), budget: budget.clone() };
+        for expression in expressions {
             let facet = Facet::parse(expression.as_ref(), schema)?;
-            let column = columns.of(&facet.path).value.ok_or_else(|| {
-                let what = format!("The field '{}' has no values that could be counted.", facet.path);
-                ApiError::parameter("facets", what)
-            })?;
-            let name = columns.schema().get_field_name(column).to_owned();
-            Ok::<_, ApiError>((facet, name))
-        };
-        Ok(Self { facets: expressions.iter().map(facet).collect::<Result<_, _>>()? })
+            let known = all.counted.iter().position(|(counted, _)| counted.counts_as(&facet));
+            let place = match known {
+                Some(place) => place,
+                None => {
+                    let column = columns.of(&facet.path).value.ok_or_else(|| {
+                        let what = format!("The field '{}' has no values that could be counted.", facet.path);
+                        ApiError::parameter("facets", what)
+                    })?;
+                    let name = columns.schema().get_field_name(column).to_owned();
+                    all.counted.push((facet.clone(), name));
+                    all.counted.len() - 1
+                }
+            };
+            all.facets.push((facet, place));
+        }
+        Ok(all)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -52,12 +81,36 @@ impl Facets {
     }
 }
 
+/// The buckets of all facets by the path of their field, as JSON that is written already.
+#[derive(Debug)]
+pub struct FacetLists {
+    lists: Vec<(String, Text)>,
+}
+
+impl FacetLists {
+    /// Writes the object that `@search.facets` is.
+    pub fn write(&self, out: &mut Text) {
+        out.bytes.push(b'{');
+        for (at, (path, list)) in self.lists.iter().enumerate() {
+            if at > 0 {
+                out.bytes.push(b',');
+            }
+            out.bytes.extend_from_slice(Value::from(path.as_str()).to_string().as_bytes());
+            out.bytes.extend_from_slice(b":[");
+            out.bytes.extend_from_slice(&list.bytes);
+            out.bytes.push(b']');
+            out.settle();
+        }
+        out.bytes.push(b'}');
+    }
+}
+
 impl Collector for Facets {
-    type Fruit = Map<String, Value>;
+    type Fruit = FacetLists;
     type Child = SegmentFacets;
 
     fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentFacets> {
-        SegmentFacets::new(&self.facets, segment)
+        SegmentFacets::new(&self.counted, segment, &self.budget)
     }
 
     fn requires_scoring(&self) -> bool {
@@ -65,23 +118,26 @@ impl Collector for Facets {
     }
 
     /// Two expressions on one field share a list, in the order of the request.
-    fn merge_fruits(&self, segments: Vec<Vec<Counted>>) -> tantivy::Result<Map<String, Value>> {
-        let mut by_facet: Vec<Vec<Counted>> = self.facets.iter().map(|_| Vec::new()).collect();
+    fn merge_fruits(&self, segments: Vec<Vec<Counted>>) -> tantivy::Result<FacetLists> {
+        let mut counted: Vec<Vec<Counted>> = self.counted.iter().map(|_| Vec::new()).collect();
         for segment in segments {
-            for (all, counted) in by_facet.iter_mut().zip(segment) {
-                all.push(counted);
+            for (all, one) in counted.iter_mut().zip(segment) {
+                all.push(one);
             }
         }
-        let mut answer = Map::new();
-        for ((facet, _), counted) in self.facets.iter().zip(by_facet) {
-            let buckets = answer::buckets(facet, counted)?;
-            match answer.get_mut(&facet.path) {
-                Some(Value::Array(list)) => list.extend(buckets),
-                _ => {
-                    answer.insert(facet.path.clone(), Value::Array(buckets));
+        let mut lists: Vec<(String, Text)> = Vec::new();
+        for (facet, place) in &self.facets {
+            let at = match lists.iter().position(|(path, _)| *path == facet.path) {
+                Some(at) => at,
+                None => {
+                    lists.push((facet.path.clone(), Text::new(&self.budget)));
+                    lists.len() - 1
                 }
+            };
+            if let (Some((_, list)), Some(counted)) = (lists.get_mut(at), counted.get(*place)) {
+                answer::write(facet, counted, &self.budget, list)?;
             }
         }
-        Ok(answer)
+        Ok(FacetLists { lists })
     }
 }

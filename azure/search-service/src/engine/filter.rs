@@ -4,6 +4,7 @@
 //! collection) is decided on the stored JSON, for the documents that columns have not ruled out.
 
 mod element;
+mod joined;
 mod negation;
 mod stored;
 
@@ -19,12 +20,16 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field as Column, IndexRecordOption};
 
+pub use self::joined::joined;
+
 use self::negation::not;
 use self::stored::on_json;
 use super::columns::Columns;
 use super::store::StoreView;
+use super::watch::Watched;
 use crate::ApiError;
 use crate::analysis::Normalizer;
+use crate::budget::Budget;
 use crate::definition::Schema;
 use crate::odata::ast::{Filter, Literal, Operator, Path, TextMatch};
 use crate::odata::evaluate::ordered;
@@ -39,6 +44,7 @@ pub struct FilterScope<'a> {
     pub normalizer: &'a dyn Fn(&str) -> Option<&'a Normalizer>,
     /// The query behind `search.ismatch`.
     pub text: &'a TextQuery<'a>,
+    pub budget: &'a Budget,
 }
 
 /// Makes a query of a text in a filter.
@@ -47,7 +53,7 @@ pub type TextQuery<'a> = dyn Fn(&TextMatch) -> Result<Box<dyn Query>, ApiError> 
 /// A query that matches the same documents. Only `search.ismatchscoring` adds to their scores.
 pub fn compile(filter: &Filter, scope: &FilterScope<'_>) -> Result<Box<dyn Query>, ApiError> {
     let query: Box<dyn Query> = match filter {
-        Filter::Constant(true) => silent(AllQuery),
+        Filter::Constant(true) => silent(AllQuery, scope),
         Filter::Constant(false) => Box::new(EmptyQuery),
         Filter::And(parts) => {
             let parts = parts.iter().map(|part| Ok((Occur::Must, compile(part, scope)?)));
@@ -57,7 +63,7 @@ pub fn compile(filter: &Filter, scope: &FilterScope<'_>) -> Result<Box<dyn Query
             let parts = parts.iter().map(|part| Ok((Occur::Should, compile(part, scope)?)));
             Box::new(BooleanQuery::new(parts.collect::<Result<_, ApiError>>()?))
         }
-        Filter::Not(inner) => not(compile(inner, scope)?),
+        Filter::Not(inner) => not(compile(inner, scope)?, scope),
         Filter::Match(text) if text.scoring => (scope.text)(text)?,
         Filter::Match(text) => Box::new(ConstScoreQuery::new((scope.text)(text)?, 0.0)),
         Filter::Compare { path, operator, value } => match compare(path, *operator, value, scope) {
@@ -98,16 +104,20 @@ fn on_point(
     };
     let name = |column| scope.columns.schema().get_field_name(column).to_owned();
     let (latitude, longitude) = (name(latitude), name(longitude));
+    let budget = scope.budget.clone();
     let predicate = FunctionPredicate::from(move |segment: &tantivy::SegmentReader| {
         let latitudes = segment.fast_fields().f64(&latitude)?;
         let longitudes = segment.fast_fields().f64(&longitude)?;
-        let decide = decide.clone();
-        Ok(move |doc: tantivy::DocId| match (latitudes.first(doc), longitudes.first(doc)) {
-            (Some(latitude), Some(longitude)) => decide(odata::ast::Point { longitude, latitude }),
-            _ => false,
+        let (decide, budget) = (decide.clone(), budget.clone());
+        Ok(move |doc: tantivy::DocId| {
+            budget.check();
+            match (latitudes.first(doc), longitudes.first(doc)) {
+                (Some(latitude), Some(longitude)) => decide(odata::ast::Point { longitude, latitude }),
+                _ => false,
+            }
         })
     });
-    silent(DocPredicateQuery::from(predicate))
+    silent(DocPredicateQuery::from(predicate), scope)
 }
 
 /// A comparison with a field that has at most one value. `None`: columns cannot tell.
@@ -124,14 +134,14 @@ fn compare(
     if *value == Literal::Null {
         let exists = exists(columns.value.or(columns.latitude)?, scope);
         return match operator {
-            Operator::Equal => Some(not(exists)),
+            Operator::Equal => Some(not(exists, scope)),
             Operator::NotEqual => Some(exists),
             _ => None,
         };
     }
     let column = columns.value?;
     match operator {
-        Operator::NotEqual => Some(not(holds(column, Operator::Equal, value, &path.field, scope)?)),
+        Operator::NotEqual => Some(not(holds(column, Operator::Equal, value, &path.field, scope)?, scope)),
         operator => holds(column, operator, value, &path.field, scope),
     }
 }
@@ -166,14 +176,14 @@ fn holds(
     };
     let given = term(value)?;
     let (from, to) = match operator {
-        Operator::Equal => return Some(silent(TermQuery::new(given, IndexRecordOption::Basic))),
+        Operator::Equal => return Some(silent(TermQuery::new(given, IndexRecordOption::Basic), scope)),
         Operator::NotEqual => return None,
         Operator::Less => (least(), Bound::Excluded(given)),
         Operator::LessOrEqual => (least(), Bound::Included(given)),
         Operator::Greater => (Bound::Excluded(given), most()),
         Operator::GreaterOrEqual => (Bound::Included(given), most()),
     };
-    Some(silent(RangeQuery::new(from, to)))
+    Some(silent(RangeQuery::new(from, to), scope))
 }
 
 fn one_of(path: &Path, values: &[String], scope: &FilterScope<'_>) -> Option<Box<dyn Query>> {
@@ -185,7 +195,7 @@ fn one_of(path: &Path, values: &[String], scope: &FilterScope<'_>) -> Option<Box
 
 fn set(column: Column, values: &[String], path: &str, scope: &FilterScope<'_>) -> Box<dyn Query> {
     let terms = values.iter().map(|value| Term::from_field_text(column, &normalized(path, value, scope)));
-    silent(TermSetQuery::new(terms))
+    silent(TermSetQuery::new(terms), scope)
 }
 
 fn normalized<'a>(path: &str, text: &'a str, scope: &FilterScope<'_>) -> Cow<'a, str> {
@@ -193,12 +203,12 @@ fn normalized<'a>(path: &str, text: &'a str, scope: &FilterScope<'_>) -> Cow<'a,
 }
 
 fn exists(column: Column, scope: &FilterScope<'_>) -> Box<dyn Query> {
-    silent(ExistsQuery::new(scope.columns.schema().get_field_name(column).to_owned(), false))
+    silent(ExistsQuery::new(scope.columns.schema().get_field_name(column).to_owned(), false), scope)
 }
 
 /// A query that adds nothing to the score.
-fn silent(query: impl Query) -> Box<dyn Query> {
-    Box::new(ConstScoreQuery::new(Box::new(query), 0.0))
+fn silent(query: impl Query, scope: &FilterScope<'_>) -> Box<dyn Query> {
+    Box::new(ConstScoreQuery::new(Box::new(Watched::new(query, scope.budget)), 0.0))
 }
 
 /// Whether a document may have several values at the path.

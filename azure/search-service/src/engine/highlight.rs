@@ -13,6 +13,7 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream};
 
 use self::passages::passages;
 use crate::ApiError;
+use crate::budget::{Budget, Held};
 use crate::definition::{Primitive, Schema};
 
 /// One field of the `highlight` parameter.
@@ -43,6 +44,7 @@ pub struct Found<'a> {
 
 const DEFAULT_FRAGMENTS: usize = 5;
 const MAXIMUM_FRAGMENTS: usize = 1000;
+const LONGEST_TAG: usize = 1000;
 
 impl Default for Tags {
     fn default() -> Self {
@@ -56,6 +58,10 @@ impl Tags {
         match (before, after) {
             (None, None) => Ok(None),
             (Some(before), Some(after)) => {
+                if before.len().max(after.len()) > LONGEST_TAG {
+                    let what = format!("A tag has at most {LONGEST_TAG} bytes.");
+                    return Err(ApiError::parameter("highlightPreTag", what));
+                }
                 Ok(Some(Self { before: before.to_owned(), after: after.to_owned() }))
             }
             (Some(_), None) => Err(ApiError::parameter("highlightPostTag", ONE_TAG)),
@@ -119,10 +125,12 @@ pub fn fragments(
     found: Found<'_>,
     limit: usize,
     tags: &Tags,
+    budget: &Budget,
 ) -> Vec<String> {
     let mut all = Vec::new();
+    let mut memory = budget.hold(0);
     for value in values {
-        let spans = spans(value, analyzer, found);
+        let spans = spans(value, analyzer, found, budget, &mut memory);
         if !spans.is_empty() {
             all.extend(passages(value, spans).into_iter().map(|passage| (*value, passage)));
         }
@@ -130,7 +138,13 @@ pub fn fragments(
     // Stable: equally good passages stay in the order of the text.
     all.sort_by_key(|(_, passage)| std::cmp::Reverse(passage.worth));
     all.truncate(limit);
-    all.into_iter().map(|(value, passage)| mark(value, passage.range, &passage.spans, tags)).collect()
+    let marked = all.into_iter().map(|(value, passage)| {
+        // Once here, and once in the answer.
+        let with_tags = passage.spans.len() * (tags.before.len() + tags.after.len());
+        memory.more(2 * (passage.range.len() + with_tags));
+        mark(value, passage.range, &passage.spans, tags)
+    });
+    marked.collect()
 }
 
 /// A found word: where it stands, and its token.
@@ -141,20 +155,30 @@ pub(super) struct Span {
 }
 
 /// Where the found words stand: ascending, without overlaps.
-fn spans(value: &str, analyzer: &mut TextAnalyzer, found: Found<'_>) -> Vec<Span> {
+fn spans(
+    value: &str,
+    analyzer: &mut TextAnalyzer,
+    found: Found<'_>,
+    budget: &Budget,
+    memory: &mut Held,
+) -> Vec<Span> {
     let mut spans = Vec::new();
     // Phrases need to see the neighbours, words do not.
     let mut tokens: Vec<Token> = Vec::new();
+    // N-grams make hundreds of tokens of a letter.
+    let mut of_tokens = budget.hold(0);
     analyzer.token_stream(value).process(&mut |token| {
         if (found.word)(&token.text) {
+            memory.more(2 * size_of::<Span>() + token.text.len());
             spans.push(Span::new(token));
         }
         if !found.phrases.is_empty() {
+            of_tokens.more(2 * size_of::<Token>() + token.text.len());
             tokens.push(token.clone());
         }
     });
     for phrase in found.phrases {
-        find_phrase(&tokens, phrase, &mut spans);
+        find_phrase(&tokens, phrase, &mut spans, budget, memory);
     }
     join(value, spans)
 }
@@ -165,9 +189,17 @@ impl Span {
     }
 }
 
-fn find_phrase(tokens: &[Token], phrase: &[(usize, String)], spans: &mut Vec<Span>) {
+fn find_phrase(
+    tokens: &[Token],
+    phrase: &[(usize, String)],
+    spans: &mut Vec<Span>,
+    budget: &Budget,
+    memory: &mut Held,
+) {
     let Some(((base, first), rest)) = phrase.split_first() else { return };
+    budget.check();
     for (at, start) in tokens.iter().enumerate().filter(|(_, token)| token.text == *first) {
+        budget.check();
         let after = tokens.get(at..).unwrap_or_default();
         let member = |(offset, word): &(usize, String)| {
             let position = start.position + offset.saturating_sub(*base);
@@ -175,6 +207,8 @@ fn find_phrase(tokens: &[Token], phrase: &[(usize, String)], spans: &mut Vec<Spa
             near.filter(|token| token.position == position).find(|token| token.text == *word)
         };
         if let Some(members) = rest.iter().map(member).collect::<Option<Vec<_>>>() {
+            let letters: usize = members.iter().map(|token| token.text.len()).sum();
+            memory.more((members.len() + 1) * 2 * size_of::<Span>() + letters);
             spans.push(Span::new(start));
             spans.extend(members.into_iter().map(Span::new));
         }

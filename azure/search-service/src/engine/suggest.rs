@@ -8,15 +8,17 @@ mod tests;
 
 use tantivy::Term;
 use tantivy::query::{
-    BooleanQuery, BoostQuery, DisjunctionMaxQuery, EmptyQuery, FuzzyTermQuery, PhrasePrefixQuery, Query,
-    TermQuery,
+    BooleanQuery, BoostQuery, DisjunctionMaxQuery, EmptyQuery, FuzzyTermQuery, Query, TermQuery,
 };
 use tantivy::schema::{Field as Column, IndexRecordOption};
 use tantivy::tokenizer::{TextAnalyzer, TokenStream};
 
 use self::closeness::{Closeness, closeness};
 use super::highlight::{Span, Tags, join, mark};
+use super::text::{Pattern, PatternQuery};
+use super::watch::Watched;
 use crate::ApiError;
+use crate::budget::Budget;
 
 /// What a user has typed, as the words of suggester columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,32 +125,32 @@ fn shorten(span: &mut Span, value: &str, typed: &str) {
 
 /// Finds documents that have all words in one of the `suggest` columns. Exact matches score above those with mistakes,
 /// whole words above beginnings.
-pub fn suggest_query(words: &Words, columns: &[Column]) -> Box<dyn Query> {
+pub fn suggest_query(words: &Words, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
     if words.words.is_empty() || columns.is_empty() {
         return Box::new(EmptyQuery);
     }
     let field = |column: &Column| -> Box<dyn Query> {
         let word = |(at, word): (usize, &Word)| {
             let last = at + 1 == words.words.len();
-            word_query(Term::from_field_text(*column, &word.text), last, words.allows_mistakes(word))
+            word_query(*column, &word.text, last, words.allows_mistakes(word), budget)
         };
         Box::new(BooleanQuery::intersection(words.words.iter().enumerate().map(word).collect()))
     };
     Box::new(DisjunctionMaxQuery::with_tie_breaker(columns.iter().map(field).collect(), 0.1))
 }
 
-fn word_query(term: Term, last: bool, mistakes: bool) -> Box<dyn Query> {
+fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &Budget) -> Box<dyn Query> {
+    let term = Term::from_field_text(column, text);
     let whole = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
     let mut ways: Vec<Box<dyn Query>> = Vec::new();
     if mistakes {
         let fuzzy = if last { FuzzyTermQuery::new_prefix } else { FuzzyTermQuery::new };
         // A small constant; exact matches get it too, and their own scores on top.
-        ways.push(Box::new(BoostQuery::new(Box::new(fuzzy(term.clone(), 1, true)), 0.1)));
+        let fuzzy = Watched::new(fuzzy(term, 1, true), budget);
+        ways.push(Box::new(BoostQuery::new(Box::new(fuzzy), 0.1)));
     }
     if last {
-        let mut start = PhrasePrefixQuery::new(vec![term]);
-        start.set_max_expansions(u32::MAX);
-        ways.push(Box::new(start));
+        ways.push(Box::new(PatternQuery::new(column, Pattern::start(text), budget)));
     }
     if ways.is_empty() {
         return Box::new(whole);

@@ -14,6 +14,7 @@ use tantivy::schema::{Field as Column, IndexRecordOption};
 use tantivy::tokenizer::TextAnalyzer;
 
 use crate::ApiError;
+use crate::budget::Budget;
 use crate::syntax::synonyms::CompiledSynonyms;
 use crate::syntax::tree::{Clause, Node, Occur};
 
@@ -26,7 +27,8 @@ pub use highlight::{Highlight, HighlightTerm};
 pub use pattern::Pattern;
 pub use words::{MAX_TERMS, too_many_terms};
 
-use pattern::{PatternQuery, Patterns};
+pub(crate) use pattern::PatternQuery;
+use pattern::Patterns;
 use words::{Place, Words};
 
 /// What boosts within boosts may multiply to.
@@ -41,6 +43,7 @@ pub struct TextSearch<'a> {
     pub others: &'a dyn Fn(&str) -> Option<SearchField<'a>>,
     /// searchMode `all`.
     pub all: bool,
+    pub budget: &'a Budget,
 }
 
 /// One field to search.
@@ -73,6 +76,7 @@ impl TextSearch<'_> {
             fields: self.fields,
             others: self.others,
             all: self.all,
+            budget: self.budget,
             patterns: Patterns::default(),
             words: Words::default(),
             highlight: Vec::new(),
@@ -93,6 +97,7 @@ struct Builder<'a> {
     chosen: usize,
     others: &'a dyn Fn(&str) -> Option<SearchField<'a>>,
     all: bool,
+    budget: &'a Budget,
     patterns: Patterns,
     words: Words,
     highlight: Vec<HighlightTerm>,
@@ -243,6 +248,7 @@ impl Builder<'_> {
         let mut queries: Vec<Box<dyn Query>> = Vec::new();
         for at in self.range(scope) {
             let Some(field) = self.fields.get_mut(at) else { continue };
+            self.budget.check();
             let places = self.words.analyze(field, text)?;
             let boost = scope.boost * field.weight;
             let column = field.column;
@@ -284,7 +290,10 @@ impl Builder<'_> {
         for at in self.range(scope) {
             let Some(field) = self.fields.get(at) else { continue };
             let boost = scope.boost * field.weight;
-            queries.push(boosted(Box::new(PatternQuery::new(field.column, pattern.clone())), boost));
+            queries.push(boosted(
+                Box::new(PatternQuery::new(field.column, pattern.clone(), self.budget)),
+                boost,
+            ));
             if let Some(text) = exact {
                 queries.push(boosted(term(field.column, text), boost));
             }

@@ -10,6 +10,7 @@ use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use super::columns::Columns;
 use super::scoring::{ProfileScorer, SegmentScorer};
 use crate::ApiError;
+use crate::budget::{Budget, Held};
 use crate::definition::{Primitive, Schema};
 use crate::odata::ast::{Order, OrderBy, Point};
 use crate::odata::geo;
@@ -26,6 +27,7 @@ pub struct Top {
     keys: Vec<Key>,
     limit: usize,
     scorer: Option<ProfileScorer>,
+    budget: Budget,
 }
 
 /// One clause of the order.
@@ -51,13 +53,18 @@ impl Top {
         scorer: Option<ProfileScorer>,
         schema: &Schema,
         columns: &Columns,
+        budget: &Budget,
     ) -> Result<Self, ApiError> {
         let mut keys = Vec::with_capacity(order.len() + 1);
-        for clause in order {
+        for (at, clause) in order.iter().enumerate() {
+            // What has been compared before is equal by now.
+            if order.iter().take(at).any(|earlier| earlier.by == clause.by) {
+                continue;
+            }
             keys.push(Key { by: By::new(&clause.by, schema, columns)?, descending: clause.descending });
         }
         keys.push(Key { by: By::Score, descending: true });
-        Ok(Self { keys, limit, scorer })
+        Ok(Self { keys, limit, scorer, budget: budget.clone() })
     }
 }
 
@@ -116,6 +123,7 @@ impl Collector for Top {
             scorer: self.scorer.as_ref().map(|scorer| scorer.for_segment(reader)).transpose()?,
             best: BinaryHeap::new(),
             scratch: Vec::new(),
+            memory: self.budget.hold(0),
         })
     }
 
@@ -123,7 +131,11 @@ impl Collector for Top {
         true
     }
 
-    fn merge_fruits(&self, segments: Vec<Vec<Ranked>>) -> tantivy::Result<Vec<Hit>> {
+    fn merge_fruits(&self, segments: Vec<SegmentFirst>) -> tantivy::Result<Vec<Hit>> {
+        self.budget.check();
+        // Each segment's memory is kept until its documents have been ordered.
+        let (segments, _memory): (Vec<_>, Vec<_>) =
+            segments.into_iter().map(|segment| (segment.documents, segment.memory)).unzip();
         let mut all: Vec<Ranked> = segments.into_iter().flatten().collect();
         all.sort_by(|left, right| self.compare(left, right));
         all.truncate(self.limit);
@@ -208,6 +220,13 @@ pub struct SegmentTop {
     /// The last one on top.
     best: BinaryHeap<Candidate>,
     scratch: Vec<Rank>,
+    memory: Held,
+}
+
+/// What one segment found.
+pub struct SegmentFirst {
+    documents: Vec<Ranked>,
+    memory: Held,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -219,7 +238,7 @@ struct Candidate {
 }
 
 impl SegmentCollector for SegmentTop {
-    type Fruit = Vec<Ranked>;
+    type Fruit = SegmentFirst;
 
     fn collect(&mut self, doc: DocId, score: Score) {
         let score = self.scorer.as_mut().map_or(score, |scorer| scorer.apply(doc, score));
@@ -238,11 +257,14 @@ impl SegmentCollector for SegmentTop {
             last.score = score.to_bits();
             return;
         }
+        // A heap doubles when it grows, and is made a list for the answer.
+        let keys = self.scratch.len() * (size_of::<Rank>() + size_of::<Part>());
+        self.memory.more(2 * size_of::<Candidate>() + size_of::<Ranked>() + keys);
         self.best.push(Candidate { keys: self.scratch.clone(), doc, score: score.to_bits() });
     }
 
-    fn harvest(self) -> Vec<Ranked> {
-        let Self { sources, best, segment, .. } = self;
+    fn harvest(self) -> SegmentFirst {
+        let Self { sources, best, segment, mut memory, .. } = self;
         let ranked = best.into_iter().map(|candidate| {
             let keys = sources.iter().zip(candidate.keys).map(|((source, _), rank)| {
                 let Source::Text(column) = source else { return Part::Number(rank) };
@@ -251,13 +273,15 @@ impl SegmentCollector for SegmentTop {
                     (Some(column), Some(place)) => column.ord_to_str(place, &mut text).unwrap_or(false),
                     _ => false,
                 };
+                memory.more(text.capacity());
                 Part::Text(known.then_some(text))
             });
             let keys = keys.collect();
             let address = DocAddress::new(segment, candidate.doc);
             Ranked { keys, hit: Hit { score: f32::from_bits(candidate.score), address } }
         });
-        ranked.collect()
+        let documents = ranked.collect();
+        SegmentFirst { documents, memory }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -70,6 +70,10 @@ impl Reply {
         let reply = Self { status: error.status, body: Body::Error(bytes), headers: Vec::new() };
         match error.status {
             StatusCode::UNAUTHORIZED => reply.with_header(WWW_AUTHENTICATE, "ApiKey"),
+            // What ran out of its time, or cannot be opened, does not get better by waiting.
+            StatusCode::SERVICE_UNAVAILABLE if error.code == "ServiceUnavailable" => {
+                reply.with_header(RETRY_AFTER, "1")
+            }
             _ => reply,
         }
     }

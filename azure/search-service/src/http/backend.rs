@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::ApiError;
+use crate::budget::Budget;
 
 use super::answer::{Metadata, Reply};
 use super::parameters;
@@ -18,7 +19,8 @@ pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + S
 
 /// The engine. A panic in one of its futures is answered 500 and ends nothing else.
 ///
-/// A client that goes away drops the future; work that must be finished belongs into a task of its own.
+/// A client that goes away drops the future. Work belongs into [`Budget::work`], which ends it then, or finishes what must
+/// be finished.
 pub trait Backend: Send + Sync + 'static {
     /// A batch as it was sent, not parsed yet. Answers 200, or 207 when some documents failed.
     fn index_documents<'a>(
@@ -38,21 +40,32 @@ pub trait Backend: Send + Sync + 'static {
         key: &'a str,
         select: Option<&'a str>,
     ) -> Answering<'a, Reply>;
-    fn count<'a>(&'a self, index: &'a str) -> Answering<'a, u64>;
+    fn count<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, u64>;
     fn analyze<'a>(&'a self, context: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply>;
     /// See [`super::statistics`] for the shapes of these three.
-    fn index_statistics<'a>(&'a self, index: &'a str) -> Answering<'a, Value>;
-    fn all_index_statistics<'a>(&'a self) -> Answering<'a, Value>;
-    fn service_statistics<'a>(&'a self) -> Answering<'a, Value>;
+    fn index_statistics<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, Value>;
+    fn all_index_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value>;
+    fn service_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value>;
 
     /// Starts a run and does not wait for it.
-    fn run_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()>;
-    fn reset_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()>;
+    fn run_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()>;
+    fn reset_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()>;
     /// `request` is an object, empty if there was no body; `overwrite` takes earlier requests back.
-    fn reset_documents<'a>(&'a self, name: &'a str, request: Value, overwrite: bool) -> Answering<'a, ()>;
+    fn reset_documents<'a>(
+        &'a self,
+        context: &'a Context,
+        name: &'a str,
+        request: Value,
+        overwrite: bool,
+    ) -> Answering<'a, ()>;
     fn resync_indexer<'a>(&'a self, name: &'a str, request: Value) -> Answering<'a, ()>;
-    fn indexer_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value>;
-    fn reset_skills<'a>(&'a self, skillset: &'a str, request: Value) -> Answering<'a, ()>;
+    fn indexer_status<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, Value>;
+    fn reset_skills<'a>(
+        &'a self,
+        context: &'a Context,
+        skillset: &'a str,
+        request: Value,
+    ) -> Answering<'a, ()>;
 
     fn retrieve<'a>(
         &'a self,
@@ -79,7 +92,7 @@ pub enum Via {
 }
 
 /// What a call may need to know of its request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Context {
     /// Where the client found the service: `http://localhost:8080`.
     pub base: String,
@@ -87,6 +100,8 @@ pub struct Context {
     pub metadata: Metadata,
     /// The header `x-ms-query-source-authorization`, without `Bearer`.
     pub query_source_authorization: Option<String>,
+    /// What the request may take.
+    pub budget: Budget,
 }
 
 impl Context {

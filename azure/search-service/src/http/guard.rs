@@ -90,7 +90,7 @@ fn foreign(why: &str) -> ApiError {
     )
 }
 
-fn only_queries(route: &Route) -> bool {
+pub(super) fn only_queries(route: &Route) -> bool {
     use OnIndex::{Autocomplete, Count, Lookup, Search, Suggest};
     matches!(route, Route::Index(_, Search | Suggest | Autocomplete | Lookup(_) | Count))
 }

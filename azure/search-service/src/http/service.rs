@@ -20,6 +20,7 @@ use hyper::body::Body;
 use serde_json::{Map, Value};
 
 use crate::ApiError;
+use crate::budget::{Budgets, RequestLimits, parsed_bytes};
 use crate::keys::Keys;
 use crate::resources::{Kind, Resources};
 
@@ -36,15 +37,26 @@ pub struct Service {
     keys: Option<Arc<Keys>>,
     resources: Arc<Resources>,
     backend: Arc<dyn Backend>,
+    budgets: Budgets,
     most_body_bytes: usize,
 }
 
 /// Four times Azure's largest batch.
 const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
+/// Azure's largest body of a query.
+const MOST_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
 impl Service {
     pub fn new(resources: Arc<Resources>, backend: Arc<dyn Backend>, keys: Option<Arc<Keys>>) -> Self {
-        Self { keys, resources, backend, most_body_bytes: MOST_BODY_BYTES }
+        let budgets = Budgets::new(RequestLimits::default());
+        Self { keys, resources, backend, budgets, most_body_bytes: MOST_BODY_BYTES }
+    }
+
+    /// What requests may take.
+    #[must_use]
+    pub fn with_limits(mut self, limits: RequestLimits) -> Self {
+        self.budgets = Budgets::new(limits);
+        self
     }
 
     /// The largest body of a request; 64 MiB if nothing is said.
@@ -104,8 +116,11 @@ impl Service {
             query_source_authorization: headers
                 .get("x-ms-query-source-authorization")
                 .map(|token| token.strip_prefix("Bearer ").unwrap_or(token).to_owned()),
+            budget: self.budgets.request(),
         };
-        let body = body::read(body, &headers, self.most_body_bytes).await?;
+        let most = if guard::only_queries(&route) { MOST_QUERY_BYTES } else { usize::MAX };
+        let most = most.min(self.most_body_bytes);
+        let body = body::read(body, &headers, most, &context.budget).await?;
         let call = Call { method: &parts.method, options: &options, headers, context: &context, body };
         match route {
             Route::All(set) => self.all(call, set).await,
@@ -121,22 +136,22 @@ impl Service {
             }
             Route::ResetSkills(name) => {
                 self.resources.find(Kind::Skillset, &name)?;
-                self.backend.reset_skills(&name, request::object(&call.body)?).await?;
+                self.backend.reset_skills(&context, &name, call.object()?).await?;
                 Ok(Reply::empty(StatusCode::NO_CONTENT))
             }
             Route::Retrieve(name) => {
                 self.resources.find(Kind::KnowledgeBase, &name)?;
-                self.backend.retrieve(&context, &name, request::object(&call.body)?).await
+                self.backend.retrieve(&context, &name, call.object()?).await
             }
             Route::SourceStatus(name) => {
                 self.resources.find(Kind::KnowledgeSource, &name)?;
                 call.value("KnowledgeSourceStatus", self.backend.knowledge_source_status(&name).await?)
             }
             Route::ServiceStatistics => {
-                call.value("ServiceStatistics", self.backend.service_statistics().await?)
+                call.value("ServiceStatistics", self.backend.service_statistics(&context).await?)
             }
             Route::IndexStatistics => {
-                call.value("IndexStatisticsSummary", self.backend.all_index_statistics().await?)
+                call.value("IndexStatisticsSummary", self.backend.all_index_statistics(&context).await?)
             }
         }
     }
@@ -157,29 +172,32 @@ impl Service {
                 backend.autocomplete(context, search).await
             }
             OnIndex::Lookup(key) => backend.lookup(context, index, &key, call.options.one("$select")?).await,
-            OnIndex::Count => Ok(Reply::text(backend.count(index).await?.to_string())),
+            OnIndex::Count => Ok(Reply::text(backend.count(context, index).await?.to_string())),
             OnIndex::Documents => backend.index_documents(context, index, call.body).await,
-            OnIndex::Analyze => backend.analyze(context, index, request::object(&call.body)?).await,
-            OnIndex::Statistics => call.value("IndexStatistics", backend.index_statistics(index).await?),
+            OnIndex::Analyze => backend.analyze(context, index, call.object()?).await,
+            OnIndex::Statistics => {
+                call.value("IndexStatistics", backend.index_statistics(context, index).await?)
+            }
         }
     }
 
     async fn on_indexer(&self, call: Call<'_>, name: &str, on: OnIndexer) -> Result<Reply, ApiError> {
-        let backend = &self.backend;
+        let (backend, context) = (&self.backend, call.context);
         match on {
             OnIndexer::Run => {
-                backend.run_indexer(name).await?;
+                backend.run_indexer(context, name).await?;
                 return Ok(Reply::empty(StatusCode::ACCEPTED));
             }
             OnIndexer::Status => {
-                return call.value("IndexerExecutionInfo", backend.indexer_status(name).await?);
+                return call.value("IndexerExecutionInfo", backend.indexer_status(context, name).await?);
             }
-            OnIndexer::Reset => backend.reset_indexer(name).await?,
+            OnIndexer::Reset => backend.reset_indexer(context, name).await?,
             OnIndexer::ResetDocuments => {
                 let request = request::object_or_nothing(&call.body)?;
-                backend.reset_documents(name, request, call.options.boolean("overwrite")?).await?;
+                let overwrite = call.options.boolean("overwrite")?;
+                backend.reset_documents(context, name, request, overwrite).await?;
             }
-            OnIndexer::Resync => backend.resync_indexer(name, request::object(&call.body)?).await?,
+            OnIndexer::Resync => backend.resync_indexer(name, call.object()?).await?,
         }
         Ok(Reply::empty(StatusCode::NO_CONTENT))
     }
@@ -195,6 +213,12 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The body, which must be a JSON object.
+    fn object(&self) -> Result<Value, ApiError> {
+        self.context.budget.try_take(parsed_bytes(&self.body))?;
+        request::object(&self.body)
+    }
+
     /// The parameters of a search, from the options of GET or the body of POST.
     fn search(
         &self,
@@ -204,7 +228,7 @@ impl Call<'_> {
         let (parameters, via) = if self.method == Method::GET {
             (from_options(self.options)?, Via::Get)
         } else {
-            match request::object(&self.body)? {
+            match self.object()? {
                 Value::Object(parameters) => (parameters, Via::Post),
                 _ => (Map::new(), Via::Post),
             }

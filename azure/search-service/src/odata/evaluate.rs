@@ -8,7 +8,17 @@ use super::{date, geo};
 
 /// `text` answers for `search.ismatch` and `search.ismatchscoring`.
 pub fn matches(filter: &Filter, document: &Value, text: &mut dyn FnMut(&TextMatch) -> bool) -> bool {
-    Evaluation { document, elements: Vec::new(), text }.holds(filter)
+    matches_watched(filter, document, text, &|| ())
+}
+
+/// The same; `look` is called for every element of a collection.
+pub(crate) fn matches_watched(
+    filter: &Filter,
+    document: &Value,
+    text: &mut dyn FnMut(&TextMatch) -> bool,
+    look: &dyn Fn(),
+) -> bool {
+    Evaluation { document, elements: Vec::new(), text, look }.holds(filter)
 }
 
 /// A point as documents have it: GeoJSON.
@@ -22,6 +32,7 @@ struct Evaluation<'a, 't> {
     /// Where the lambdas are, the innermost last.
     elements: Vec<&'a Value>,
     text: &'t mut dyn FnMut(&TextMatch) -> bool,
+    look: &'t dyn Fn(),
 }
 
 impl<'a> Evaluation<'a, '_> {
@@ -56,6 +67,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn holds_for(&mut self, element: &'a Value, condition: &Filter) -> bool {
+        (self.look)();
         self.elements.push(element);
         let holds = self.holds(condition);
         self.elements.pop();

@@ -1,12 +1,15 @@
 //! Found documents as JSON: stored bytes are copied, not parsed, wherever nothing is to be taken out of them.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
+use tantivy::tokenizer::TextAnalyzer;
 
 use super::request::{SearchRequest, Syntax};
 use super::run::{Found, FoundDocument};
 use crate::ApiError;
+use crate::budget::{Budget, Text, parsed_bytes};
 use crate::documents::Selection;
 use crate::engine::highlight::{self, HighlightField, Tags};
 use crate::engine::snapshot::Snapshot;
@@ -14,7 +17,7 @@ use crate::engine::text::{Highlight, HighlightTerm};
 
 /// An answer's body, and whether it is all that was asked for (200) or a part of it (206).
 pub struct Answer {
-    pub body: Vec<u8>,
+    pub body: Text,
     pub partial: bool,
 }
 
@@ -25,13 +28,14 @@ pub fn write(
     snapshot: &Snapshot,
     context: Option<&str>,
     next_link: &dyn Fn(&Map<String, Value>) -> String,
+    budget: &Budget,
 ) -> Result<Answer, ApiError> {
     let schema = &snapshot.plan.definition.schema;
     let selection = match request.select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
         Some(select) => Selection::parse(select, schema)?,
         None => Selection::all(schema),
     };
-    let marker = Marker::new(request, found, snapshot)?;
+    let marker = Marker::new(request, found, snapshot, budget)?;
     let mut head = Map::new();
     if let Some(context) = context {
         head.insert("@odata.context".to_owned(), context.into());
@@ -41,9 +45,6 @@ pub fn write(
     }
     if request.minimum_coverage {
         head.insert("@search.coverage".to_owned(), json!(100.0));
-    }
-    if let Some(facets) = &found.facets {
-        head.insert("@search.facets".to_owned(), Value::Object(facets.clone()));
     }
     let partial = request.syntax == Syntax::Semantic;
     if partial {
@@ -55,32 +56,41 @@ pub fn write(
     if let Some(next) = &next {
         head.insert("@search.nextPageParameters".to_owned(), next.clone());
     }
-    let mut body =
-        serde_json::to_vec(&head).map_err(|error| ApiError::internal("writing an answer", error))?;
-    // The object is open again for the documents.
-    body.pop();
+    let mut text = Text::new(budget);
+    serde_json::to_writer(&mut text.bytes, &head)
+        .map_err(|error| ApiError::internal("writing an answer", error))?;
+    // The object is open again for what follows.
+    text.bytes.pop();
     if !head.is_empty() {
-        body.push(b',');
+        text.bytes.push(b',');
     }
-    body.extend_from_slice(br#""value":["#);
+    if let Some(facets) = &found.facets {
+        text.bytes.extend_from_slice(br#""@search.facets":"#);
+        facets.write(&mut text);
+        text.bytes.push(b',');
+    }
+    text.bytes.extend_from_slice(br#""value":["#);
     let mut first = true;
     for document in &found.documents {
-        let start = body.len();
+        budget.check();
+        let start = text.bytes.len();
         if !first {
-            body.push(b',');
+            text.bytes.push(b',');
         }
-        match write_document(document, &selection, &marker, snapshot, &mut body)? {
+        match write_document(document, &selection, &marker, snapshot, &mut text.bytes)? {
             true => first = false,
-            false => body.truncate(start),
+            false => text.bytes.truncate(start),
         }
+        text.settle();
     }
-    body.push(b']');
+    text.bytes.push(b']');
     if let Some(next) = next.as_ref().and_then(Value::as_object) {
-        body.extend_from_slice(br#","@odata.nextLink":"#);
-        body.extend_from_slice(Value::from(next_link(next)).to_string().as_bytes());
+        text.bytes.extend_from_slice(br#","@odata.nextLink":"#);
+        text.bytes.extend_from_slice(Value::from(next_link(next)).to_string().as_bytes());
     }
-    body.push(b'}');
-    Ok(Answer { body, partial })
+    text.bytes.push(b'}');
+    text.settle();
+    Ok(Answer { body: text, partial })
 }
 
 fn write_document(
@@ -117,52 +127,68 @@ impl std::fmt::Display for Score {
 
 /// Writes `@search.highlights`.
 struct Marker<'a> {
-    fields: Vec<(HighlightField, Vec<&'a HighlightTerm>, tantivy::tokenizer::TextAnalyzer)>,
+    fields: Vec<MarkedField<'a>>,
     tags: Tags,
+    budget: &'a Budget,
+}
+
+/// One field with what was found in it.
+struct MarkedField<'a> {
+    field: HighlightField,
+    words: HashSet<&'a str>,
+    patterns: Vec<&'a HighlightTerm>,
+    phrases: Vec<highlight::Phrase>,
+    analyzer: TextAnalyzer,
 }
 
 impl<'a> Marker<'a> {
-    fn new(request: &SearchRequest, found: &'a Found, snapshot: &Snapshot) -> Result<Self, ApiError> {
+    fn new(
+        request: &SearchRequest,
+        found: &'a Found,
+        snapshot: &Snapshot,
+        budget: &'a Budget,
+    ) -> Result<Self, ApiError> {
         let plan = &snapshot.plan;
         let schema = &plan.definition.schema;
         let (before, after) = &request.highlight_tags;
         let tags = Tags::parse(before.as_deref(), after.as_deref())?.unwrap_or_default();
         let mut fields = Vec::new();
         for field in highlight::parse_fields(request.highlight.as_deref().unwrap_or_default(), schema)? {
-            let terms: Vec<_> = found.highlight.iter().filter(|term| term.path == field.path).collect();
             let analyzer = schema.find(&field.path).and_then(|field| field.index_analyzer.as_deref());
-            if let (false, Some(analyzer)) =
-                (terms.is_empty(), analyzer.and_then(|name| plan.analyzers.get(name)))
-            {
-                fields.push((field, terms, analyzer));
+            let Some(analyzer) = analyzer.and_then(|name| plan.analyzers.get(name)) else { continue };
+            let (mut words, mut patterns, mut phrases) = (HashSet::new(), Vec::new(), Vec::new());
+            for term in found.highlight.iter().filter(|term| term.path == field.path) {
+                match &term.kind {
+                    Highlight::Term(word) => _ = words.insert(word.as_str()),
+                    Highlight::Phrase { words, .. } => phrases.push(words.clone()),
+                    Highlight::Pattern(_) => patterns.push(term),
+                }
+            }
+            if !(words.is_empty() && patterns.is_empty() && phrases.is_empty()) {
+                fields.push(MarkedField { field, words, patterns, phrases, analyzer });
             }
         }
-        Ok(Self { fields, tags })
+        Ok(Self { fields, tags, budget })
     }
 
     fn write(&self, json: &[u8], body: &mut Vec<u8>) {
         if self.fields.is_empty() {
             return;
         }
+        let _memory = self.budget.hold(parsed_bytes(json));
         let document: Value = serde_json::from_slice(json).unwrap_or_default();
         let mut marked = Map::new();
-        for (field, terms, analyzer) in &self.fields {
-            let texts = highlight::texts(&document, &field.path);
-            let single = |token: &str| {
-                terms.iter().any(|term| !matches!(term.kind, Highlight::Phrase { .. }) && term.matches(token))
+        for field in &self.fields {
+            let texts = highlight::texts(&document, &field.field.path);
+            let word = |token: &str| {
+                self.budget.check();
+                field.words.contains(token) || field.patterns.iter().any(|pattern| pattern.matches(token))
             };
-            let phrases: Vec<highlight::Phrase> = terms
-                .iter()
-                .filter_map(|term| match &term.kind {
-                    Highlight::Phrase { words, .. } => Some(words.clone()),
-                    _ => None,
-                })
-                .collect();
-            let found = highlight::Found { word: &single, phrases: &phrases };
-            let fragments =
-                highlight::fragments(&texts, &mut analyzer.clone(), found, field.fragments, &self.tags);
+            let found = highlight::Found { word: &word, phrases: &field.phrases };
+            let (analyzer, most) = (&mut field.analyzer.clone(), field.field.fragments);
+            let fragments = highlight::fragments(&texts, analyzer, found, most, &self.tags, self.budget);
             if !fragments.is_empty() {
-                marked.insert(field.path.clone(), fragments.into());
+                marked.insert(field.field.path.clone(), fragments.into());
             }
         }
         if !marked.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, QueryClone};
 
@@ -10,12 +10,14 @@ use super::request::{SearchRequest, Syntax};
 use super::scope::Scope;
 use super::vectors::{self, VectorHits};
 use crate::ApiError;
+use crate::budget::Budget;
 use crate::definition::ScoringProfile;
-use crate::engine::facets::Facets;
+use crate::engine::facets::{FacetLists, Facets};
 use crate::engine::scoring::{ProfileScorer, ScoringParameters};
 use crate::engine::snapshot::Snapshot;
 use crate::engine::text::HighlightTerm;
 use crate::engine::top::{Hit, Top};
+use crate::engine::watch::Watch;
 use crate::odata::{parse_filter, parse_orderby};
 use crate::search::scope::SynonymMaps;
 use crate::vectors::{FilterMode, Ranking, VectorQuery, fuse};
@@ -27,7 +29,7 @@ pub struct Found {
     pub more: bool,
     /// Of all found documents, when the request asked for it.
     pub count: Option<u64>,
-    pub facets: Option<Map<String, Value>>,
+    pub facets: Option<FacetLists>,
     pub highlight: Vec<HighlightTerm>,
 }
 
@@ -39,14 +41,24 @@ pub struct FoundDocument {
 
 /// In hybrid searches, so many documents of the full-text ranking take part in the fusion.
 const FUSED: usize = 1000;
+/// What a filter takes for each byte of its text: `search.in` has a value in two of them.
+pub(super) const FILTER_BYTES: usize = 48;
+/// With more terms, skipping documents that cannot be among the first costs more than it saves, and nothing looks at the
+/// budget meanwhile.
+const MOST_PRUNED_TERMS: usize = 64;
 
-pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Found, ApiError> {
+pub fn run(
+    request: &SearchRequest,
+    snapshot: &Snapshot,
+    synonyms: &SynonymMaps,
+    budget: &Budget,
+) -> Result<Found, ApiError> {
     let plan = &snapshot.plan;
     let definition = &plan.definition;
     let schema = &definition.schema;
     let profile = profile(request, snapshot)?;
     check_semantic(request, snapshot)?;
-    let scope = Scope { snapshot, synonyms, profile };
+    let scope = Scope { snapshot, synonyms, profile, budget };
     let parameters = ScoringParameters::parse(&request.scoring_parameters)?;
     let scorer = match profile {
         Some(profile) => {
@@ -59,10 +71,11 @@ pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps)
     let order = parse_orderby(request.orderby.as_deref().unwrap_or_default(), schema)?;
     let facets = match request.facets.as_slice() {
         [] => None,
-        expressions => Some(Facets::parse(expressions, schema, &plan.columns)?),
+        expressions => Some(Facets::parse(expressions, schema, &plan.columns, budget)?),
     };
     let filter = match request.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty()) {
         Some(filter) => {
+            budget.take(filter.len().saturating_mul(FILTER_BYTES));
             let filter = parse_filter(filter, schema)?;
             Some(Restriction { query: scope.filter(&filter)?, scores: filter.scores() })
         }
@@ -84,7 +97,8 @@ pub fn run(request: &SearchRequest, snapshot: &Snapshot, synonyms: &SynonymMaps)
         .map(str::to_owned)
         .collect();
     let built = scope.text(search, &fields, request.syntax == Syntax::Full, request.all)?;
-    let ask = Ask { snapshot, filter: filter.as_ref(), order: &order, scorer, facets };
+    let prunes = built.terms <= MOST_PRUNED_TERMS;
+    let ask = Ask { snapshot, filter: filter.as_ref(), order: &order, scorer, facets, prunes, budget };
 
     if vector_queries.is_empty() {
         let mut found = ask.text(Some(&*built.query), request.skip, request.page(), request.count)?;
@@ -140,6 +154,9 @@ struct Ask<'a> {
     order: &'a [crate::odata::ast::Order],
     scorer: Option<ProfileScorer>,
     facets: Option<Facets>,
+    /// Whether the first by score are found without looking at every document that fits.
+    prunes: bool,
+    budget: &'a Budget,
 }
 
 impl Ask<'_> {
@@ -157,23 +174,34 @@ impl Ask<'_> {
         let limit = skip.saturating_add(page).saturating_add(1);
         let counting = count.then_some(Count);
         let by_score = self.order.is_empty() && self.scorer.is_none();
+        let watch = Watch(self.budget.clone());
         let (hits, counted, facets) = if page == 0 {
-            let (counted, facets) = searcher.search(&query, &(counting, self.facets)).map_err(failed)?;
+            let (_, counted, facets) =
+                searcher.search(&query, &(watch, counting, self.facets)).map_err(failed)?;
             (Vec::new(), counted, facets)
         } else if by_score {
             let top = TopDocs::with_limit(limit).order_by_score();
-            let (hits, counted, facets) = if counting.is_none() && self.facets.is_none() {
+            let (hits, counted, facets) = if counting.is_none() && self.facets.is_none() && self.prunes {
                 // On its own this collector skips documents that cannot be among the first.
                 (searcher.search(&query, &top).map_err(failed)?, None, None)
             } else {
-                searcher.search(&query, &(top, counting, self.facets)).map_err(failed)?
+                let all = searcher.search(&query, &(watch, top, counting, self.facets));
+                all.map(|(_, hits, counted, facets)| (hits, counted, facets)).map_err(failed)?
             };
             let hits = hits.into_iter().map(|(score, address)| Hit { score, address });
             (hits.collect(), counted, facets)
         } else {
             let plan = &self.snapshot.plan;
-            let top = Top::new(self.order, limit, self.scorer, &plan.definition.schema, &plan.columns)?;
-            searcher.search(&query, &(top, counting, self.facets)).map_err(failed)?
+            let top = Top::new(
+                self.order,
+                limit,
+                self.scorer,
+                &plan.definition.schema,
+                &plan.columns,
+                self.budget,
+            )?;
+            let all = searcher.search(&query, &(watch, top, counting, self.facets));
+            all.map(|(_, hits, counted, facets)| (hits, counted, facets)).map_err(failed)?
         };
         let more = page > 0 && hits.len() >= limit;
         let documents = hits.into_iter().skip(skip).take(page).filter_map(|hit| {
@@ -202,7 +230,13 @@ impl Ask<'_> {
         if let Some(text) = text {
             let query = both(Some(text), self.filter);
             let top = TopDocs::with_limit(FUSED).order_by_score();
-            let hits = snapshot.searcher.search(&query, &top).map_err(failed)?;
+            let hits = match self.prunes {
+                true => snapshot.searcher.search(&query, &top).map_err(failed)?,
+                false => {
+                    let watched = (Watch(self.budget.clone()), top);
+                    snapshot.searcher.search(&query, &watched).map_err(failed)?.1
+                }
+            };
             let numbers = hits.into_iter().filter_map(|(_, address)| snapshot.number(address));
             rankings.push((numbers.collect(), 1.0));
         }
@@ -233,6 +267,7 @@ impl Ask<'_> {
 
     /// Filters, orders and counts documents that are already known.
     fn among(self, ranked: Vec<(u64, f32)>, request: &SearchRequest) -> Result<Found, ApiError> {
+        let _memory = self.budget.hold(ranked.len().saturating_mul(vectors::KNOWN_BYTES));
         let known = vectors::known_documents(&ranked, &self.snapshot.plan.columns);
         let (skip, page) = (request.skip, request.page());
         let ordered = !self.order.is_empty() || self.scorer.is_some();
@@ -246,6 +281,8 @@ impl Ask<'_> {
             order: &[],
             scorer: None,
             facets: self.facets,
+            prunes: false,
+            budget: self.budget,
         };
         let mut found = rest.text(Some(&known), 0, ranked.len().max(1), request.count)?;
         let ranks: HashMap<u64, usize> =

@@ -8,6 +8,7 @@ use tantivy::query::Query;
 use tantivy::tokenizer::TokenStream as _;
 
 use crate::ApiError;
+use crate::budget::Budget;
 use crate::definition::{Field, Primitive, ScoringProfile};
 use crate::engine::filter::{self, FilterScope};
 use crate::engine::snapshot::Snapshot;
@@ -80,6 +81,7 @@ pub struct Scope<'a> {
     pub synonyms: &'a SynonymMaps,
     /// Weights of the scoring profile, by path.
     pub profile: Option<&'a ScoringProfile>,
+    pub budget: &'a Budget,
 }
 
 impl Scope<'_> {
@@ -123,7 +125,7 @@ impl Scope<'_> {
         };
         let fields = chosen.into_iter().filter_map(search_field).collect();
         let others = |path: &str| search_field(schema.find(path)?);
-        TextSearch { node: &node, fields, others: &others, all }.build()
+        TextSearch { node: &node, fields, others: &others, all, budget: self.budget }.build()
     }
 
     /// A filter as a query. What it lets through scores 0, or what its `search.ismatchscoring` found.
@@ -146,8 +148,9 @@ impl Scope<'_> {
             documents: &self.snapshot.documents,
             normalizer: &normalizer,
             text: &text,
+            budget: self.budget,
         };
-        filter::compile(filter, &scope)
+        filter::compile(&filter::joined(filter), &scope)
     }
 
     fn weight(&self, path: &str) -> f32 {

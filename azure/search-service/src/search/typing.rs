@@ -5,8 +5,10 @@ use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, Query};
 
 use super::parameters::Parameters;
+use super::run::FILTER_BYTES;
 use super::scope::{Scope, SynonymMaps};
 use crate::ApiError;
+use crate::budget::{Budget, Text, parsed_bytes};
 use crate::definition::Suggester;
 use crate::documents::Selection;
 use crate::engine::autocomplete::{Mode, autocomplete};
@@ -15,6 +17,7 @@ use crate::engine::highlight::{self, Tags};
 use crate::engine::snapshot::Snapshot;
 use crate::engine::suggest::{Words, chosen_fields, chosen_top, suggest_query};
 use crate::engine::top::{Hit, Top};
+use crate::engine::watch::Watch;
 use crate::odata::{parse_filter, parse_orderby};
 
 const SUGGEST: &[&str] = &[
@@ -54,7 +57,12 @@ struct Typed {
 }
 
 impl Typed {
-    fn parse(given: &Parameters<'_>, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Self, ApiError> {
+    fn parse(
+        given: &Parameters<'_>,
+        snapshot: &Snapshot,
+        synonyms: &SynonymMaps,
+        budget: &Budget,
+    ) -> Result<Self, ApiError> {
         let suggester = suggester(given, snapshot)?;
         let needed =
             || ApiError::parameter("search", "'search' is needed: the text that has been typed so far.");
@@ -66,8 +74,9 @@ impl Typed {
         )?;
         let filter = match given.text("filter")?.map(str::trim).filter(|filter| !filter.is_empty()) {
             Some(filter) => {
+                budget.take(filter.len().saturating_mul(FILTER_BYTES));
                 let filter = parse_filter(filter, &snapshot.plan.definition.schema)?;
-                Some(Scope { snapshot, synonyms, profile: None }.filter(&filter)?)
+                Some(Scope { snapshot, synonyms, profile: None, budget }.filter(&filter)?)
             }
             None => None,
         };
@@ -87,9 +96,14 @@ impl Typed {
 }
 
 /// Answers a suggest request.
-pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Vec<u8>, ApiError> {
+pub fn suggest(
+    body: &Value,
+    snapshot: &Snapshot,
+    synonyms: &SynonymMaps,
+    budget: &Budget,
+) -> Result<Text, ApiError> {
     let given = Parameters::new(body, SUGGEST)?;
-    let typed = Typed::parse(&given, snapshot, synonyms)?;
+    let typed = Typed::parse(&given, snapshot, synonyms, budget)?;
     let plan = &snapshot.plan;
     let schema = &plan.definition.schema;
     let selection = match given.names("select")?.as_deref().map(str::trim).filter(|select| !select.is_empty())
@@ -99,26 +113,32 @@ pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Res
     };
     let order = parse_orderby(given.names("orderby")?.as_deref().unwrap_or_default(), schema)?;
     let columns: Vec<_> = typed.columns(snapshot).into_iter().filter_map(|columns| columns.suggest).collect();
-    let mut query = suggest_query(&typed.words, &columns);
+    let mut query = suggest_query(&typed.words, &columns, budget);
     if let Some(filter) = &typed.filter {
         query = Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Must, filter.box_clone())]));
     }
     let failed = |error| ApiError::internal("looking for suggestions", error);
     let hits: Vec<Hit> = if order.is_empty() {
-        let hits = snapshot.searcher.search(&query, &TopDocs::with_limit(typed.top).order_by_score());
-        hits.map_err(failed)?.into_iter().map(|(score, address)| Hit { score, address }).collect()
+        let top = TopDocs::with_limit(typed.top).order_by_score();
+        let hits = snapshot.searcher.search(&query, &(Watch(budget.clone()), top));
+        hits.map_err(failed)?.1.into_iter().map(|(score, address)| Hit { score, address }).collect()
     } else {
-        let top = Top::new(&order, typed.top, None, schema, &plan.columns)?;
-        snapshot.searcher.search(&query, &top).map_err(failed)?
+        let top = Top::new(&order, typed.top, None, schema, &plan.columns, budget)?;
+        snapshot.searcher.search(&query, &(Watch(budget.clone()), top)).map_err(failed)?.1
     };
     let mut analyzer = suggest_analyzer(snapshot)?;
-    let mut body = head(&typed);
+    let mut answer = Text::new(budget);
+    let body = &mut answer.bytes;
+    head(&typed, body);
     let mut first = true;
     for hit in hits {
         let Some(number) = snapshot.number(hit.address) else { continue };
         snapshot.documents.read(number, |json| {
+            budget.check();
+            let _memory = budget.hold(parsed_bytes(json));
             let document: Value = serde_json::from_slice(json).unwrap_or_default();
             let texts = typed.fields.iter().flat_map(|path| highlight::texts(&document, path));
+            let texts = texts.inspect(|_| budget.check());
             let text = typed.words.text(texts, &mut analyzer, typed.tags.as_ref()).unwrap_or_default();
             if !std::mem::take(&mut first) {
                 body.push(b',');
@@ -127,7 +147,7 @@ pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Res
             body.extend_from_slice(Value::from(text).to_string().as_bytes());
             let start = body.len();
             body.push(b',');
-            selection.write(json, &mut body);
+            selection.write(json, body);
             if body.len() == start + 1 {
                 body.pop();
             }
@@ -135,13 +155,19 @@ pub fn suggest(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Res
         })?;
     }
     body.extend_from_slice(b"]}");
-    Ok(body)
+    answer.settle();
+    Ok(answer)
 }
 
 /// Answers an autocomplete request.
-pub fn complete(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Result<Vec<u8>, ApiError> {
+pub fn complete(
+    body: &Value,
+    snapshot: &Snapshot,
+    synonyms: &SynonymMaps,
+    budget: &Budget,
+) -> Result<Text, ApiError> {
     let given = Parameters::new(body, AUTOCOMPLETE)?;
-    let typed = Typed::parse(&given, snapshot, synonyms)?;
+    let typed = Typed::parse(&given, snapshot, synonyms, budget)?;
     let mode = Mode::parse(given.text("autocompleteMode")?)?;
     let columns = typed.columns(snapshot);
     let filter = typed.filter.as_deref();
@@ -153,21 +179,24 @@ pub fn complete(body: &Value, snapshot: &Snapshot, synonyms: &SynonymMaps) -> Re
         filter,
         typed.top,
         typed.tags.as_ref(),
+        budget,
     );
     let completions = completions.map_err(|error| ApiError::internal("completing words", error))?;
-    let mut body = head(&typed);
     let list =
         serde_json::to_vec(&completions).map_err(|error| ApiError::internal("writing an answer", error))?;
-    body.pop();
-    body.extend_from_slice(&list);
-    body.push(b'}');
-    Ok(body)
+    let mut answer = Text::new(budget);
+    head(&typed, &mut answer.bytes);
+    answer.bytes.pop();
+    answer.bytes.extend_from_slice(&list);
+    answer.bytes.push(b'}');
+    answer.settle();
+    Ok(answer)
 }
 
-/// An answer up to its list of values.
-fn head(typed: &Typed) -> Vec<u8> {
+/// Writes an answer up to its list of values.
+fn head(typed: &Typed, body: &mut Vec<u8>) {
     let coverage = if typed.coverage { "\"@search.coverage\":100.0," } else { "" };
-    format!("{{{coverage}\"value\":[").into_bytes()
+    body.extend_from_slice(format!("{{{coverage}\"value\":[").as_bytes());
 }
 
 fn suggester<'a>(given: &Parameters<'_>, snapshot: &'a Snapshot) -> Result<&'a Suggester, ApiError> {

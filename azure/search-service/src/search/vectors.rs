@@ -8,8 +8,10 @@ use tantivy::query::{ConstScoreQuery, DisjunctionMaxQuery, Query, TermQuery};
 use tantivy::schema::{IndexRecordOption, Term};
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
+use super::run::FILTER_BYTES;
 use super::scope::Scope;
 use crate::ApiError;
+use crate::budget::{Budget, Held};
 use crate::engine::columns::Columns;
 use crate::odata::parse_filter;
 use crate::vectors::{Allowed, FilterMode, Nearest, VectorQuery};
@@ -33,10 +35,14 @@ pub(super) fn nearest(
         Some(filter) if mode == FilterMode::PreFilter => Some(matching(filter, scope)?),
         _ => None,
     };
+    let budget = scope.budget;
     let mut all = Vec::new();
     for query in queries {
         let own = match &query.filter_override {
-            Some(text) => Some(matching(&*scope.filter(&parse_filter(text, schema)?)?, scope)?),
+            Some(text) => {
+                let _memory = budget.hold(text.len().saturating_mul(FILTER_BYTES));
+                Some(matching(&*scope.filter(&parse_filter(text, schema)?)?, scope)?)
+            }
             None => None,
         };
         let allowed = own.as_ref().or(before.as_ref());
@@ -45,13 +51,16 @@ pub(super) fn nearest(
             let settings =
                 field.vector.as_ref().and_then(|vector| snapshot.plan.vector_search.settings(vector));
             let Some(metric) = settings.map(|settings| settings.metric) else { continue };
-            let test = |number: u64| allowed.is_none_or(|allowed| allowed.contains(&number));
+            let test = |number: u64| allowed.is_none_or(|allowed| allowed.numbers.contains(&number));
+            budget.take(query.k.min(view.len()).saturating_mul(HIT_BYTES));
+            let look = || budget.check();
             let hits = view.search(&Nearest {
                 vector: &query.vector,
                 k: query.k,
                 exhaustive: query.exhaustive,
                 ef: None,
-                allowed: allowed.map(|allowed| Allowed { test: &test, at_most: Some(allowed.len()) }),
+                look: Some(&look),
+                allowed: allowed.map(|allowed| Allowed { test: &test, at_most: Some(allowed.numbers.len()) }),
             });
             let hits = hits.into_iter().filter(|(_, distance)| {
                 query.threshold.is_none_or(|threshold| threshold.keeps(metric, *distance))
@@ -64,11 +73,25 @@ pub(super) fn nearest(
 }
 
 /// The numbers of all documents that a filter lets through.
-fn matching(filter: &dyn Query, scope: &Scope<'_>) -> Result<HashSet<u64>, ApiError> {
+fn matching(filter: &dyn Query, scope: &Scope<'_>) -> Result<Matching, ApiError> {
     let columns = &scope.snapshot.plan.columns;
-    let numbers = Numbers { column: columns.schema().get_field_name(columns.number).to_owned() };
+    let column = columns.schema().get_field_name(columns.number).to_owned();
+    let numbers = Numbers { column, budget: scope.budget.clone() };
     scope.snapshot.searcher.search(filter, &numbers).map_err(|error| ApiError::internal("filtering", error))
 }
+
+/// The numbers of documents, and what they take.
+struct Matching {
+    numbers: HashSet<u64>,
+    _memory: Vec<Held>,
+}
+
+/// A number in the list of a segment, then in a set with room to spare.
+const NUMBER_BYTES: usize = 40;
+/// A hit of a vector query, in its ranking and where rankings are joined.
+const HIT_BYTES: usize = 64;
+/// A document that is known by its number, as a query.
+pub(super) const KNOWN_BYTES: usize = 512;
 
 /// A query for documents that are known by number; each scores what it has.
 pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &Columns) -> impl Query {
@@ -81,38 +104,46 @@ pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &Columns) -> impl 
 
 struct Numbers {
     column: String,
+    budget: Budget,
 }
 
 struct SegmentNumbers {
     column: Column<u64>,
     found: Vec<u64>,
+    budget: Budget,
+    memory: Held,
 }
 
 impl Collector for Numbers {
-    type Fruit = HashSet<u64>;
+    type Fruit = Matching;
     type Child = SegmentNumbers;
 
     fn for_segment(&self, _: SegmentOrdinal, reader: &SegmentReader) -> tantivy::Result<SegmentNumbers> {
-        Ok(SegmentNumbers { column: reader.fast_fields().u64(&self.column)?, found: Vec::new() })
+        let column = reader.fast_fields().u64(&self.column)?;
+        let (budget, memory) = (self.budget.clone(), self.budget.hold(0));
+        Ok(SegmentNumbers { column, found: Vec::new(), budget, memory })
     }
 
     fn requires_scoring(&self) -> bool {
         false
     }
 
-    fn merge_fruits(&self, segments: Vec<Vec<u64>>) -> tantivy::Result<HashSet<u64>> {
-        Ok(segments.into_iter().flatten().collect())
+    fn merge_fruits(&self, segments: Vec<(Vec<u64>, Held)>) -> tantivy::Result<Matching> {
+        let (numbers, memory): (Vec<_>, Vec<_>) = segments.into_iter().unzip();
+        Ok(Matching { numbers: numbers.into_iter().flatten().collect(), _memory: memory })
     }
 }
 
 impl SegmentCollector for SegmentNumbers {
-    type Fruit = Vec<u64>;
+    type Fruit = (Vec<u64>, Held);
 
     fn collect(&mut self, doc: DocId, _: Score) {
+        self.budget.check();
+        self.memory.more(NUMBER_BYTES);
         self.found.extend(self.column.first(doc));
     }
 
-    fn harvest(self) -> Vec<u64> {
-        self.found
+    fn harvest(self) -> (Vec<u64>, Held) {
+        (self.found, self.memory)
     }
 }

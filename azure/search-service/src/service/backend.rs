@@ -10,6 +10,7 @@ use super::indexes::Indexes;
 use super::indexing::Indexing;
 use crate::ApiError;
 use crate::analysis;
+use crate::budget::{Budget, Lane, Text};
 use crate::documents::{self, Selection};
 use crate::engine::index::SearchIndex;
 use crate::http::statistics::{self, Size};
@@ -98,25 +99,32 @@ fn set_synonyms(maps: &SynonymMaps, name: &str, definition: &Value) {
     maps.set(name, Synonyms::parse(rules).ok());
 }
 
-/// Runs what takes a while on a thread that may block.
+/// Does the work of a request when it is its turn.
 fn off_the_loop<'a, T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    lane: Lane,
+    context: &'a Context,
+    work: impl FnOnce(&Budget) -> Result<T, ApiError> + Send + 'static,
 ) -> Answering<'a, T> {
+    let budget = context.budget.clone();
     Box::pin(async move {
-        match tokio::task::spawn_blocking(work).await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => Err(ApiError::internal("answering a request", error)),
-            },
-        }
+        let of_work = budget.clone();
+        budget.work(lane, move || work(&of_work)).await
     })
 }
 
+/// What a batch takes while it is read and written, for each byte of it.
+const BATCH_BYTES: usize = 2;
+
 impl Backend for Engine {
-    fn index_documents<'a>(&'a self, _: &'a Context, index: &'a str, batch: Bytes) -> Answering<'a, Reply> {
+    fn index_documents<'a>(
+        &'a self,
+        context: &'a Context,
+        index: &'a str,
+        batch: Bytes,
+    ) -> Answering<'a, Reply> {
         let index = self.indexes.get(index);
-        off_the_loop(move || {
+        off_the_loop(Lane::Write, context, move |budget| {
+            let _memory = budget.hold(batch.len().saturating_mul(BATCH_BYTES));
             let (status, body) = documents::answer(&index?.apply_batch(&batch)?);
             Ok(Reply::raw(status, body))
         })
@@ -124,32 +132,34 @@ impl Backend for Engine {
 
     fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let index = self.indexes.get(&call.index);
-        let (synonyms, context) = (Arc::clone(&self.synonyms), context.clone());
-        off_the_loop(move || {
+        let (synonyms, given) = (Arc::clone(&self.synonyms), context.clone());
+        off_the_loop(Lane::Search, context, move |budget| {
             let SearchCall { index: name, parameters, via } = call;
             let request = SearchRequest::parse(Value::Object(parameters))?;
             let snapshot = index?.snapshot()?;
-            let found = run::run(&request, &snapshot, &synonyms)?;
-            let next = |next: &Map<String, Value>| context.next_link(&name, via, next);
-            let answer =
-                answer::write(&request, &found, &snapshot, context.of_documents(&name).as_deref(), &next)?;
+            let found = run::run(&request, &snapshot, &synonyms, budget)?;
+            let next = |next: &Map<String, Value>| given.next_link(&name, via, next);
+            let context = given.of_documents(&name);
+            let answer = answer::write(&request, &found, &snapshot, context.as_deref(), &next, budget)?;
             let status = if answer.partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
             Ok(Reply::raw(status, answer.body))
         })
     }
 
-    fn suggest<'a>(&'a self, _: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn suggest<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
-        off_the_loop(move || {
-            let body = typing::suggest(&Value::Object(call.parameters), &*index?.snapshot()?, &synonyms)?;
+        off_the_loop(Lane::Search, context, move |budget| {
+            let snapshot = index?.snapshot()?;
+            let body = typing::suggest(&Value::Object(call.parameters), &snapshot, &synonyms, budget)?;
             Ok(Reply::raw(StatusCode::OK, body))
         })
     }
 
-    fn autocomplete<'a>(&'a self, _: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn autocomplete<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
-        off_the_loop(move || {
-            let body = typing::complete(&Value::Object(call.parameters), &*index?.snapshot()?, &synonyms)?;
+        off_the_loop(Lane::Search, context, move |budget| {
+            let snapshot = index?.snapshot()?;
+            let body = typing::complete(&Value::Object(call.parameters), &snapshot, &synonyms, budget)?;
             Ok(Reply::raw(StatusCode::OK, body))
         })
     }
@@ -162,10 +172,10 @@ impl Backend for Engine {
         select: Option<&'a str>,
     ) -> Answering<'a, Reply> {
         let found = self.indexes.get(index);
-        let context =
+        let shown =
             context.of_documents(index).map(|context| context.replace("#docs(*)", "#docs(*)/$entity"));
         let (index, key, select) = (index.to_owned(), key.to_owned(), select.map(str::to_owned));
-        off_the_loop(move || {
+        off_the_loop(Lane::Read, context, move |budget| {
             let snapshot = found?.snapshot()?;
             let schema = &snapshot.plan.definition.schema;
             let selection = match select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
@@ -175,49 +185,56 @@ impl Backend for Engine {
             let missing =
                 || ApiError::not_found(format!("The index '{index}' has no document with the key '{key}'."));
             let number = snapshot.documents.number(&key)?.ok_or_else(missing)?;
-            let mut body = b"{".to_vec();
-            if let Some(context) = context {
+            let mut answer = Text::new(budget);
+            let body = &mut answer.bytes;
+            body.push(b'{');
+            if let Some(context) = shown {
                 body.extend_from_slice(format!("\"@odata.context\":{},", Value::from(context)).as_bytes());
             }
             let start = body.len();
-            snapshot.documents.read(number, |json| selection.write(json, &mut body))?.ok_or_else(missing)?;
+            let read = snapshot.documents.read(number, |json| {
+                let _memory = budget.hold(json.len());
+                selection.write(json, body);
+            });
+            read?.ok_or_else(missing)?;
             if body.len() == start && start > 1 {
                 body.pop();
             }
             body.push(b'}');
-            Ok(Reply::raw(StatusCode::OK, body))
+            answer.settle();
+            Ok(Reply::raw(StatusCode::OK, answer))
         })
     }
 
-    fn count<'a>(&'a self, index: &'a str) -> Answering<'a, u64> {
+    fn count<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, u64> {
         let index = self.indexes.get(index);
-        off_the_loop(move || Ok(index?.snapshot()?.documents.count()?))
+        off_the_loop(Lane::Read, context, move |_| Ok(index?.snapshot()?.documents.count()?))
     }
 
-    fn analyze<'a>(&'a self, _: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {
+    fn analyze<'a>(&'a self, context: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {
         let index = self.indexes.get(index);
-        off_the_loop(move || {
-            let tokens = analysis::analyze(&request, &index?.plan().analyzers)?;
-            Reply::json(StatusCode::OK, &tokens)
+        off_the_loop(Lane::Search, context, move |budget| {
+            let tokens = analysis::analyze(&request, &index?.plan().analyzers, budget)?;
+            Ok(Reply::raw(StatusCode::OK, tokens))
         })
     }
 
-    fn index_statistics<'a>(&'a self, index: &'a str) -> Answering<'a, Value> {
+    fn index_statistics<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, Value> {
         let index = self.indexes.get(index);
-        off_the_loop(move || Ok(statistics::of_index(Self::size(&*index?)?)))
+        off_the_loop(Lane::Read, context, move |_| Ok(statistics::of_index(Self::size(&*index?)?)))
     }
 
-    fn all_index_statistics<'a>(&'a self) -> Answering<'a, Value> {
+    fn all_index_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value> {
         let indexes = Arc::clone(&self.indexes);
-        off_the_loop(move || {
+        off_the_loop(Lane::Read, context, move |_| {
             let sizes = Self::sizes(&indexes)?;
             Ok(statistics::of_indexes(sizes.iter().map(|(name, size)| (name.as_str(), *size))))
         })
     }
 
-    fn service_statistics<'a>(&'a self) -> Answering<'a, Value> {
+    fn service_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value> {
         let (indexes, resources) = (Arc::clone(&self.indexes), Arc::clone(&self.resources));
-        off_the_loop(move || {
+        off_the_loop(Lane::Read, context, move |_| {
             let total = Self::sizes(&indexes)?.into_iter().map(|(_, size)| size).sum();
             Ok(statistics::of_service(&resources, total))
         })
@@ -225,33 +242,46 @@ impl Backend for Engine {
 
     // What indexers remember is on disk.
 
-    fn run_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
+    fn run_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(move || indexing.run(&name))
+        off_the_loop(Lane::Write, context, move |_| indexing.run(&name))
     }
 
-    fn reset_indexer<'a>(&'a self, name: &'a str) -> Answering<'a, ()> {
+    fn reset_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(move || indexing.indexers().reset(&name))
+        off_the_loop(Lane::Write, context, move |_| indexing.indexers().reset(&name))
     }
 
-    fn reset_documents<'a>(&'a self, name: &'a str, request: Value, overwrite: bool) -> Answering<'a, ()> {
+    fn reset_documents<'a>(
+        &'a self,
+        context: &'a Context,
+        name: &'a str,
+        request: Value,
+        overwrite: bool,
+    ) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(move || indexing.indexers().reset_docs(&name, &request, overwrite))
+        off_the_loop(Lane::Write, context, move |_| {
+            indexing.indexers().reset_docs(&name, &request, overwrite)
+        })
     }
 
     fn resync_indexer<'a>(&'a self, name: &'a str, request: Value) -> Answering<'a, ()> {
         Box::pin(async move { self.indexing.indexers().resync(name, &request) })
     }
 
-    fn indexer_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
+    fn indexer_status<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, Value> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(move || indexing.indexers().status(&name))
+        off_the_loop(Lane::Read, context, move |_| indexing.indexers().status(&name))
     }
 
-    fn reset_skills<'a>(&'a self, skillset: &'a str, request: Value) -> Answering<'a, ()> {
+    fn reset_skills<'a>(
+        &'a self,
+        context: &'a Context,
+        skillset: &'a str,
+        request: Value,
+    ) -> Answering<'a, ()> {
         let (indexing, skillset) = (Arc::clone(&self.indexing), skillset.to_owned());
-        off_the_loop(move || indexing.reset_skills(&skillset, &request))
+        off_the_loop(Lane::Write, context, move |_| indexing.reset_skills(&skillset, &request))
     }
 
     fn retrieve<'a>(
@@ -264,9 +294,10 @@ impl Backend for Engine {
         let base = self.resources.find(Kind::KnowledgeBase, knowledge_base);
         let (resources, indexes, synonyms) =
             (Arc::clone(&self.resources), Arc::clone(&self.indexes), Arc::clone(&self.synonyms));
-        off_the_loop(move || {
+        off_the_loop(Lane::Search, context, move |budget| {
             let find = |name: &str| indexes.get(&resources.find_index(name)?.name)?.snapshot();
-            let answer = knowledge::retrieve(&base?.value, &request, bases, &resources, &synonyms, &find)?;
+            let answer =
+                knowledge::retrieve(&base?.value, &request, bases, &resources, &synonyms, &find, budget)?;
             Reply::json(StatusCode::OK, &answer)
         })
     }

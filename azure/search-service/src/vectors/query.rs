@@ -80,6 +80,8 @@ const DEFAULT_K: usize = 50;
 const MAX_K: usize = 10_000;
 /// More queries than anybody sends; each one costs a search.
 const MAX_QUERIES: usize = 100;
+/// Fields of one query, as in Azure.
+const MAX_FIELDS: usize = 10;
 
 const MEMBERS: [&str; 14] = [
     "kind",
@@ -173,6 +175,9 @@ fn fields<'a>(members: &Members<'a>, schema: &'a Schema) -> Result<Fields<'a>, A
     }
     if fields.is_empty() {
         return Err(members.error("fields", "names no field."));
+    }
+    if fields.len() > MAX_FIELDS {
+        return Err(members.error("fields", format_args!("names more than {MAX_FIELDS} fields.")));
     }
     Ok(fields)
 }

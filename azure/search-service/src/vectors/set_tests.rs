@@ -27,7 +27,7 @@ fn fill(set: &VectorSet, numbers: impl Iterator<Item = u64>) {
 }
 
 fn nearest(vector: &[f32], k: usize) -> Nearest<'_> {
-    Nearest { vector, k, exhaustive: false, ef: None, allowed: None }
+    Nearest { vector, k, exhaustive: false, ef: None, look: None, allowed: None }
 }
 
 fn numbers(hits: &[(u64, f32)]) -> Vec<u64> {

@@ -29,6 +29,8 @@ pub struct Nearest<'a> {
     pub exhaustive: bool,
     /// How many candidates a graph keeps while it is walked; `efSearch` of the definition when `None`.
     pub ef: Option<usize>,
+    /// Called with every vector that is looked at; it may unwind.
+    pub look: Option<&'a dyn Fn()>,
     pub allowed: Option<Allowed<'a>>,
 }
 
@@ -107,6 +109,9 @@ struct PartSearch<'a> {
 
 impl PartSearch<'_> {
     fn accepts(&self, slot: u32) -> bool {
+        if let Some(look) = self.nearest.look {
+            look();
+        }
         let allowed = self.nearest.allowed;
         self.part.is_live(slot)
             && allowed.is_none_or(|allowed| (allowed.test)(self.part.segment.number(slot)))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bindpost_azure_search_service::ApiError;
+use bindpost_azure_search_service::budget::{Budget, Text};
 use bindpost_azure_search_service::definition::{IndexDefinition, Schema};
 use bindpost_azure_search_service::engine::index::SearchIndex;
 use bindpost_azure_search_service::engine::plan::Plan;
@@ -104,7 +105,13 @@ impl TestIndex {
 
     pub(crate) fn try_search(&self, body: Value) -> Result<Found, ApiError> {
         let snapshot = self.snapshot();
-        let found = run(&SearchRequest::parse(body)?, &snapshot, &self.synonyms)?;
+        let budget = Budget::unlimited();
+        let found = run(&SearchRequest::parse(body)?, &snapshot, &self.synonyms, &budget)?;
+        let facets = found.facets.as_ref().map(|facets| {
+            let mut text = Text::new(&budget);
+            facets.write(&mut text);
+            serde_json::from_slice(&text.bytes).unwrap()
+        });
         let key = |number| {
             let document = snapshot.documents.read(number, |json| {
                 serde_json::from_slice::<Value>(json).unwrap()["id"].as_str().unwrap().to_owned()
@@ -116,7 +123,7 @@ impl TestIndex {
             scores: found.documents.iter().map(|document| document.score).collect(),
             more: found.more,
             count: found.count,
-            facets: found.facets.unwrap_or_default(),
+            facets: facets.unwrap_or_default(),
         })
     }
 

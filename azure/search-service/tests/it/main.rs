@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
+#[cfg(target_os = "linux")]
+mod budgets;
+#[cfg(target_os = "linux")]
+mod child;
 mod definitions;
 mod documents;
 mod engine;

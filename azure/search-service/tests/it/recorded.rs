@@ -177,7 +177,7 @@ impl Whole {
     async fn start(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}"));
         let _ = fs::remove_dir_all(&folder);
-        let options = ServiceOptions { data: folder.clone(), folders: Vec::new(), keys: true };
+        let options = ServiceOptions::new(&folder);
         let service = SearchService::open(options).unwrap();
         let key = service.keys().unwrap().admin_keys()[0].clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

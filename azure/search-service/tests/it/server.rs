@@ -245,7 +245,7 @@ impl Backend for Echo {
         echo(json!({"index": index, "key": key, "select": select}))
     }
 
-    fn count<'a>(&'a self, _: &'a str) -> Answering<'a, u64> {
+    fn count<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, u64> {
         ready(42)
     }
 
@@ -253,28 +253,34 @@ impl Backend for Echo {
         echo(json!({"index": index, "request": request}))
     }
 
-    fn index_statistics<'a>(&'a self, _: &'a str) -> Answering<'a, Value> {
+    fn index_statistics<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, Value> {
         ready(statistics::of_index(Size { documents: 3, storage_bytes: 4, vector_bytes: 5 }))
     }
 
-    fn all_index_statistics<'a>(&'a self) -> Answering<'a, Value> {
+    fn all_index_statistics<'a>(&'a self, _: &'a Context) -> Answering<'a, Value> {
         let indexes = self.resources.list(Kind::Index);
         ready(statistics::of_indexes(indexes.iter().map(|index| (index.name.as_str(), Size::default()))))
     }
 
-    fn service_statistics<'a>(&'a self) -> Answering<'a, Value> {
+    fn service_statistics<'a>(&'a self, _: &'a Context) -> Answering<'a, Value> {
         ready(statistics::of_service(&self.resources, Size::default()))
     }
 
-    fn run_indexer<'a>(&'a self, _: &'a str) -> Answering<'a, ()> {
+    fn run_indexer<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, ()> {
         ready(())
     }
 
-    fn reset_indexer<'a>(&'a self, _: &'a str) -> Answering<'a, ()> {
+    fn reset_indexer<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, ()> {
         ready(())
     }
 
-    fn reset_documents<'a>(&'a self, _: &'a str, request: Value, overwrite: bool) -> Answering<'a, ()> {
+    fn reset_documents<'a>(
+        &'a self,
+        _: &'a Context,
+        _: &'a str,
+        request: Value,
+        overwrite: bool,
+    ) -> Answering<'a, ()> {
         Box::pin(async move { Err(ApiError::invalid(format!("{request} {overwrite}"))) })
     }
 
@@ -282,11 +288,11 @@ impl Backend for Echo {
         ready(())
     }
 
-    fn indexer_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
+    fn indexer_status<'a>(&'a self, _: &'a Context, name: &'a str) -> Answering<'a, Value> {
         ready(json!({"name": name, "status": "running"}))
     }
 
-    fn reset_skills<'a>(&'a self, _: &'a str, _: Value) -> Answering<'a, ()> {
+    fn reset_skills<'a>(&'a self, _: &'a Context, _: &'a str, _: Value) -> Answering<'a, ()> {
         ready(())
     }
 

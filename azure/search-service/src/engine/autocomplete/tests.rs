@@ -34,7 +34,8 @@ fn ask(index: &TestIndex, search: &str, request: &Request<'_>) -> Vec<Completion
     let fields: Vec<FieldColumns> = ["name", "tags"].iter().map(|path| index.columns.of(path)).collect();
     let words = Words::parse(search, &mut words(), request.fuzzy).unwrap();
     let Request { mode, filter, top, tags, .. } = request;
-    autocomplete(&index.searcher(), &fields, &words, *mode, *filter, *top, tags.as_ref()).unwrap()
+    let budget = crate::budget::Budget::unlimited();
+    autocomplete(&index.searcher(), &fields, &words, *mode, *filter, *top, tags.as_ref(), &budget).unwrap()
 }
 
 fn texts(search: &str, request: &Request<'_>) -> Vec<String> {

@@ -1,55 +1,77 @@
 //! From the counts of all segments to the buckets that the client reads.
+//!
+//! Buckets are written as they are found: no tree of JSON is made of them, and of the values only those are kept that
+//! are still among the first ones that were asked for.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 
 use serde_json::{Value, json};
 use tantivy::columnar::{MonotonicallyMappableToU64, StrColumn};
 
+use super::best::{Best, Merged};
 use super::calendar::render_date;
 use super::counting::{Counted, Figures};
 use super::expression::{Facet, FacetKind, Metric, Sort};
+use crate::budget::{Budget, Text};
 use crate::definition::Primitive;
 
-/// The buckets of one facet, each an object with `count` and what it counts.
-pub(super) fn buckets(facet: &Facet, segments: Vec<Counted>) -> tantivy::Result<Vec<Value>> {
-    Ok(match &facet.kind {
+/// Writes the buckets of one facet, each an object with `count` and what it counts, with commas between them.
+pub(super) fn write(
+    facet: &Facet,
+    segments: &[Counted],
+    budget: &Budget,
+    out: &mut Text,
+) -> tantivy::Result<()> {
+    match &facet.kind {
         FacetKind::Values { count, sort } if facet.primitive == Primitive::String => {
-            let mut terms = merge_terms(term_counts(segments), *count, *sort)?;
-            arrange(&mut terms, *count, *sort);
-            terms.into_iter().map(|(term, count)| bucket(Value::String(text(term)), count)).collect()
+            let terms = Terms::of(segments, budget);
+            terms.first(*count, *sort)?.for_each_sorted(|term, count| {
+                bucket(out, count, |bytes| serde_json::to_writer(bytes, &String::from_utf8_lossy(&term)));
+            });
         }
         FacetKind::Values { count, sort } => {
-            let mut keys: Vec<_> = merge_keys(segments).into_iter().collect();
-            arrange(&mut keys, *count, *sort);
-            keys.into_iter().map(|(key, count)| bucket(render(facet.primitive, key), count)).collect()
+            let mut best = Best::new(*count, *sort, budget);
+            merged_keys(segments).for_each(|(key, count)| best.offer(key, count));
+            best.for_each_sorted(|key, count| {
+                bucket(out, count, |bytes| serde_json::to_writer(bytes, &render(facet.primitive, key)));
+            });
         }
         FacetKind::Steps(_) | FacetKind::Calendar(_) => {
-            let mut keys: Vec<_> = merge_keys(segments).into_iter().collect();
-            keys.sort_unstable();
-            keys.into_iter().map(|(key, count)| bucket(render(facet.primitive, key), count)).collect()
+            for (key, count) in merged_keys(segments) {
+                bucket(out, count, |bytes| serde_json::to_writer(bytes, &render(facet.primitive, key)));
+            }
         }
-        FacetKind::Ranges(bounds) => ranges(facet.primitive, bounds, &merge_keys(segments)),
+        FacetKind::Ranges(bounds) => ranges(facet.primitive, bounds, &merged_keys(segments).collect(), out),
         FacetKind::Metric { metric: Metric::Cardinality, .. } => {
             let different = match facet.primitive {
-                Primitive::String => merge_terms(term_counts(segments), None, Sort::Most)?.len(),
-                _ => merge_keys(segments).len(),
+                Primitive::String => Terms::of(segments, budget).number()?,
+                _ => merged_keys(segments).count(),
             };
-            vec![json!({ "cardinality": different })]
+            out.json(&json!({ "cardinality": different }));
         }
-        FacetKind::Metric { metric, missing } => vec![figure(*metric, *missing, &segments)],
-    })
+        FacetKind::Metric { metric, missing } => out.json(&figure(*metric, *missing, segments)),
+    }
+    Ok(())
 }
 
-fn bucket(value: Value, count: u64) -> Value {
-    json!({ "value": value, "count": count })
+/// Writing to memory does not fail, nor do strings and numbers.
+fn bucket(out: &mut Text, count: u64, value: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
+    out.separate();
+    out.bytes.extend_from_slice(b"{\"count\":");
+    let _ = serde_json::to_writer(&mut out.bytes, &count);
+    out.bytes.extend_from_slice(b",\"value\":");
+    let _ = value(&mut out.bytes);
+    out.bytes.push(b'}');
+    out.settle();
 }
 
 /// All ranges, empty ones too: the client asked for each of them.
-fn ranges(primitive: Primitive, bounds: &[u64], counts: &HashMap<u64, u64>) -> Vec<Value> {
+fn ranges(primitive: Primitive, bounds: &[u64], counts: &HashMap<u64, u64>, out: &mut Text) {
     let froms = std::iter::once(None).chain(bounds.iter().map(Some));
     let tos = bounds.iter().map(Some).chain(std::iter::once(None));
-    let range = |(at, (from, to)): (u64, (Option<&u64>, Option<&u64>))| {
+    for (at, (from, to)) in (0..).zip(froms.zip(tos)) {
         let mut range = json!({ "count": counts.get(&at).copied().unwrap_or_default() });
         if let Some(from) = from {
             range["from"] = render(primitive, *from);
@@ -57,9 +79,8 @@ fn ranges(primitive: Primitive, bounds: &[u64], counts: &HashMap<u64, u64>) -> V
         if let Some(to) = to {
             range["to"] = render(primitive, *to);
         }
-        range
-    };
-    (0..).zip(froms.zip(tos)).map(range).collect()
+        out.json(&range);
+    }
 }
 
 fn figure(metric: Metric, missing: Option<f64>, segments: &[Counted]) -> Value {
@@ -68,7 +89,7 @@ fn figure(metric: Metric, missing: Option<f64>, segments: &[Counted]) -> Value {
         match segment {
             Counted::Figures(figures) => all.merge(figures),
             Counted::Nothing { documents } => all.missing += documents,
-            Counted::Terms { .. } | Counted::Keys(_) => {}
+            Counted::Terms { .. } | Counted::Keys { .. } => {}
         }
     }
     if let Some(value) = missing {
@@ -103,58 +124,140 @@ fn double(value: f64) -> Value {
     }
 }
 
-fn text(term: Vec<u8>) -> String {
-    String::from_utf8(term).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// The keys of all segments in their order.
+fn merged_keys(segments: &[Counted]) -> Merged<u64, impl Iterator<Item = (u64, u64)>> {
+    let keys = segments.iter().filter_map(|segment| match segment {
+        Counted::Keys { keys, .. } => Some(keys.iter().copied()),
+        _ => None,
+    });
+    Merged::new(keys.collect())
 }
 
-fn merge_keys(segments: Vec<Counted>) -> HashMap<u64, u64> {
-    let mut all = HashMap::new();
-    for segment in segments {
-        if let Counted::Keys(keys) = segment {
-            for (key, count) in keys {
-                *all.entry(key).or_default() += count;
-            }
+/// The terms of one column in all segments.
+struct Terms<'a> {
+    segments: Vec<TermCounts<'a>>,
+    budget: &'a Budget,
+}
+
+#[derive(Clone, Copy)]
+struct TermCounts<'a> {
+    column: &'a StrColumn,
+    /// By ordinal, which are in the order of terms.
+    counts: &'a [u32],
+}
+
+impl<'a> Terms<'a> {
+    fn of(segments: &'a [Counted], budget: &'a Budget) -> Self {
+        let terms = |segment: &'a Counted| match segment {
+            Counted::Terms { column, counts, .. } => Some(TermCounts { column, counts }),
+            _ => None,
+        };
+        Self { segments: segments.iter().filter_map(terms).collect(), budget }
+    }
+
+    /// How many different ones there are.
+    fn number(&self) -> io::Result<usize> {
+        match self.segments.as_slice() {
+            [only] => Ok(only.seen().count()),
+            _ => self.merged(|terms| terms.count()),
         }
     }
-    all
-}
 
-/// Sorts, and keeps as many as were asked for. Equal counts are ordered by value.
-fn arrange<K: Ord>(buckets: &mut Vec<(K, u64)>, limit: Option<usize>, sort: Sort) {
-    let order = |one: &(K, u64), other: &(K, u64)| match sort {
-        Sort::Most => other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)),
-        Sort::Fewest => one.1.cmp(&other.1).then_with(|| one.0.cmp(&other.0)),
-        Sort::Ascending => one.0.cmp(&other.0),
-        Sort::Descending => other.0.cmp(&one.0),
-    };
-    if let Some(limit) = limit.filter(|limit| *limit > 0 && *limit < buckets.len()) {
-        buckets.select_nth_unstable_by(limit - 1, order);
-        buckets.truncate(limit);
+    /// The first ones of an order. Reading terms from dictionaries is what costs here, so as few as possible are read.
+    fn first(&self, limit: Option<usize>, sort: Sort) -> io::Result<Best<Vec<u8>>> {
+        let mut best = Best::new(limit, sort, self.budget);
+        if let [only] = self.segments.as_slice() {
+            let mut places = Best::new(limit, sort, self.budget);
+            only.seen().for_each(|(ord, count)| places.offer(ord, count));
+            only.resolve(places.into_pairs(), |term, count| best.offer(term.to_vec(), count))?;
+            return Ok(best);
+        }
+        if let (Some(limit), Sort::Most) = (limit, sort)
+            && let Some(frequent) = self.frequent(limit)
+        {
+            self.counted(frequent, |term, count| best.offer(term, count))?;
+            return Ok(best);
+        }
+        self.merged(|terms| {
+            for (term, count) in terms {
+                best.offer(term, count);
+                // They come in their order.
+                if sort == Sort::Ascending && best.is_full() {
+                    break;
+                }
+            }
+        })?;
+        Ok(best)
     }
-    buckets.sort_unstable_by(order);
+
+    /// Hands over the terms of all segments in their order, a few at a time.
+    fn merged<T>(&self, take: impl FnOnce(Merged<Vec<u8>, Cursor<'_>>) -> T) -> io::Result<T> {
+        let failed = Cell::new(None);
+        let cursors = self.segments.iter().map(|segment| Cursor {
+            segment: *segment,
+            at: 0,
+            ahead: Vec::new().into_iter(),
+            failed: &failed,
+            budget: self.budget,
+        });
+        let taken = take(Merged::new(cursors.collect()));
+        failed.take().map_or(Ok(taken), Err)
+    }
+
+    /// The terms of each segment among which the most frequent ones are; `None` when it would not pay to look them up.
+    ///
+    /// The last of the most frequent terms of one segment is a bound: `limit` terms occur at least so often. To reach
+    /// it, a term must occur that often divided by the number of segments in at least one of them.
+    fn frequent(&self, limit: usize) -> Option<Vec<Vec<(u64, u64)>>> {
+        let (mut bound, mut total) = (0, 0);
+        for segment in &self.segments {
+            let mut counts = Best::new(Some(limit), Sort::Descending, self.budget);
+            // A count may be there twice, so its ordinal goes with it.
+            for (ord, count) in segment.seen() {
+                counts.offer((count, ord), 0);
+                total += 1;
+            }
+            if limit > 0 && counts.is_full() {
+                bound = bound.max(counts.last().map_or(0, |(count, _)| *count));
+            }
+        }
+        let least = bound.div_ceil(self.segments.len().max(1) as u64);
+        let frequent = |segment: TermCounts<'a>| segment.seen().filter(move |(_, count)| *count >= least);
+        let candidates: usize = self.segments.iter().map(|segment| frequent(*segment).count()).sum();
+        // A look-up reads half a block of the dictionary, in each segment.
+        if least <= 1 || candidates.saturating_mul(self.segments.len()).saturating_mul(32) > total {
+            return None;
+        }
+        Some(self.segments.iter().map(|segment| frequent(*segment).collect()).collect())
+    }
+
+    /// Looks the terms of some ordinals up in all segments, and hands them over with their counts.
+    fn counted(&self, ords: Vec<Vec<(u64, u64)>>, mut take: impl FnMut(Vec<u8>, u64)) -> io::Result<()> {
+        let mut terms: HashMap<Vec<u8>, u64> = HashMap::new();
+        for (segment, ords) in self.segments.iter().zip(ords) {
+            segment.resolve(ords, |term, _| {
+                terms.insert(term.to_vec(), 0);
+            })?;
+        }
+        for (term, mut sum) in terms {
+            self.budget.check();
+            for segment in &self.segments {
+                let place =
+                    segment.column.dictionary().term_ord(&term)?.and_then(|ord| usize::try_from(ord).ok());
+                let count = place.and_then(|place| segment.counts.get(place)).copied().unwrap_or_default();
+                sum += u64::from(count);
+            }
+            take(term, sum);
+        }
+        Ok(())
+    }
 }
 
-/// Terms with the numbers of their documents.
-type Terms = Vec<(Vec<u8>, u64)>;
-
-struct TermCounts {
-    column: StrColumn,
-    counts: Vec<u32>,
-}
-
-fn term_counts(segments: Vec<Counted>) -> Vec<TermCounts> {
-    let terms = |segment| match segment {
-        Counted::Terms { column, counts } => Some(TermCounts { column, counts }),
-        _ => None,
-    };
-    segments.into_iter().filter_map(terms).collect()
-}
-
-impl TermCounts {
+impl<'a> TermCounts<'a> {
     /// The ordinals that were seen, with their counts.
-    fn seen(&self) -> Vec<(u64, u64)> {
-        let seen = (0..).zip(&self.counts).filter(|(_, count)| **count > 0);
-        seen.map(|(ord, count)| (ord, u64::from(*count))).collect()
+    fn seen(self) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let seen = (0..).zip(self.counts).filter(|(_, count)| **count > 0);
+        seen.map(|(ord, count)| (ord, u64::from(*count)))
     }
 
     /// Hands over the terms of some ordinals, which need not be sorted.
@@ -169,70 +272,44 @@ impl TermCounts {
     }
 }
 
-/// The terms of all segments with their counts: all of them, or at least those that can be among the first `limit`.
-/// Reading terms from dictionaries is what costs here, so as few as possible are read.
-fn merge_terms(segments: Vec<TermCounts>, limit: Option<usize>, sort: Sort) -> io::Result<Terms> {
-    let mut merged: HashMap<Vec<u8>, u64> = HashMap::new();
-    let alone = segments.len() == 1;
-    if let (false, Some(limit), Sort::Most) = (alone, limit, sort)
-        && let Some(terms) = most_frequent(&segments, limit)?
-    {
-        return Ok(terms);
-    }
-    for segment in &segments {
-        let mut seen = segment.seen();
-        // Ordinals are in the order of terms. A value among the first of all segments is among the first of each
-        // segment that has it, so its count is complete.
-        if alone || matches!(sort, Sort::Ascending | Sort::Descending) {
-            arrange(&mut seen, limit, sort);
-        }
-        segment.resolve(seen, |term, count| match merged.get_mut(term) {
-            Some(sum) => *sum += count,
-            None => {
-                merged.insert(term.to_vec(), count);
-            }
-        })?;
-    }
-    Ok(merged.into_iter().collect())
+/// The seen terms of one segment, one after the other.
+struct Cursor<'a> {
+    segment: TermCounts<'a>,
+    /// The next ordinal to read.
+    at: usize,
+    ahead: std::vec::IntoIter<(Vec<u8>, u64)>,
+    failed: &'a Cell<Option<io::Error>>,
+    budget: &'a Budget,
 }
 
-/// The most frequent terms without reading the rare ones; `None` when that would not pay.
-///
-/// The last of the most frequent terms of one segment is a bound: `limit` terms occur at least so often. To reach it, a
-/// term must occur that often divided by the number of segments in at least one of them.
-fn most_frequent(segments: &[TermCounts], limit: usize) -> io::Result<Option<Terms>> {
-    let mut bound = 0;
-    let mut total = 0;
-    for segment in segments {
-        let mut seen = segment.seen();
-        total += seen.len();
-        if limit > 0 && seen.len() >= limit {
-            let (_, last, _) = seen.select_nth_unstable_by(limit - 1, |one, other| other.1.cmp(&one.1));
-            bound = bound.max(last.1);
+/// So many terms of a segment are read at once.
+const AHEAD: usize = 1024;
+
+impl Iterator for Cursor<'_> {
+    type Item = (Vec<u8>, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(next) = self.ahead.next() {
+            return Some(next);
         }
-    }
-    let least = bound.div_ceil(segments.len().max(1) as u64);
-    let frequent = |segment: &TermCounts| -> Vec<(u64, u64)> {
-        segment.seen().into_iter().filter(|(_, count)| *count >= least).collect()
-    };
-    let frequent: Vec<_> = segments.iter().map(frequent).collect();
-    let candidates: usize = frequent.iter().map(Vec::len).sum();
-    // A look-up reads half a block of the dictionary, in each segment.
-    if least <= 1 || candidates.saturating_mul(segments.len()).saturating_mul(32) > total {
-        return Ok(None);
-    }
-    let mut terms: HashMap<Vec<u8>, u64> = HashMap::new();
-    for (segment, ords) in segments.iter().zip(frequent) {
-        segment.resolve(ords, |term, _| {
-            terms.insert(term.to_vec(), 0);
-        })?;
-    }
-    for (term, sum) in &mut terms {
-        for segment in segments {
-            let place = segment.column.dictionary().term_ord(term)?.and_then(|ord| usize::try_from(ord).ok());
-            let count = place.and_then(|place| segment.counts.get(place)).copied().unwrap_or_default();
-            *sum += u64::from(count);
+        self.budget.check();
+        let rest = self.segment.counts.get(self.at..)?;
+        let mut ords = Vec::with_capacity(AHEAD);
+        for (place, count) in rest.iter().enumerate() {
+            if *count > 0 {
+                ords.push(((self.at + place) as u64, u64::from(*count)));
+            }
+            if ords.len() == AHEAD {
+                break;
+            }
         }
+        self.at = ords.last().map_or(self.segment.counts.len(), |(ord, _)| *ord as usize + 1);
+        let mut ahead = Vec::with_capacity(ords.len());
+        if let Err(error) = self.segment.resolve(ords, |term, count| ahead.push((term.to_vec(), count))) {
+            self.failed.set(Some(error));
+            return None;
+        }
+        self.ahead = ahead.into_iter();
+        self.ahead.next()
     }
-    Ok(Some(terms.into_iter().collect()))
 }

@@ -10,6 +10,7 @@ use tantivy::columnar::{Cardinality, Column, MonotonicallyMappableToU64, StrColu
 use tantivy::{DocId, Score, SegmentReader};
 
 use super::expression::{Facet, FacetKind, Metric, double_key};
+use crate::budget::{Budget, Held};
 use crate::definition::Primitive;
 
 /// What one segment says about one facet.
@@ -22,8 +23,13 @@ pub enum Counted {
     Terms {
         column: StrColumn,
         counts: Vec<u32>,
+        memory: Held,
     },
-    Keys(Vec<(u64, u64)>),
+    /// In the order of the keys.
+    Keys {
+        keys: Vec<(u64, u64)>,
+        memory: Held,
+    },
     Figures(Figures),
 }
 
@@ -69,18 +75,25 @@ pub struct SegmentFacets {
     facets: Vec<SegmentFacet>,
     /// With scores, documents come one by one; they wait here for a block.
     waiting: Vec<DocId>,
+    budget: Budget,
 }
 
 const BLOCK: usize = 128;
 
 impl SegmentFacets {
-    pub(super) fn new(facets: &[(Facet, String)], segment: &SegmentReader) -> tantivy::Result<Self> {
-        let facets = facets.iter().map(|(facet, column)| SegmentFacet::new(facet, column, segment));
-        Ok(Self { facets: facets.collect::<Result<_, _>>()?, waiting: Vec::with_capacity(BLOCK) })
+    pub(super) fn new(
+        facets: &[(Facet, String)],
+        segment: &SegmentReader,
+        budget: &Budget,
+    ) -> tantivy::Result<Self> {
+        let facets = facets.iter().map(|(facet, column)| SegmentFacet::new(facet, column, segment, budget));
+        let facets = facets.collect::<Result<_, _>>()?;
+        Ok(Self { facets, waiting: Vec::with_capacity(BLOCK), budget: budget.clone() })
     }
 
     fn flush(&mut self) {
         for facet in &mut self.facets {
+            self.budget.check();
             facet.count(&self.waiting);
         }
         self.waiting.clear();
@@ -100,6 +113,7 @@ impl SegmentCollector for SegmentFacets {
     fn collect_block(&mut self, docs: &[DocId]) {
         self.flush();
         for facet in &mut self.facets {
+            self.budget.check();
             facet.count(docs);
         }
     }
@@ -114,6 +128,8 @@ struct SegmentFacet {
     source: Option<Source>,
     bucketing: Bucketing,
     tally: Tally,
+    /// What the tally takes.
+    memory: Held,
     documents: u64,
     // Reused from block to block.
     docs: Vec<DocId>,
@@ -155,7 +171,7 @@ enum Tally {
 const DENSE_SPAN: u64 = 1 << 16;
 
 impl SegmentFacet {
-    fn new(facet: &Facet, column: &str, segment: &SegmentReader) -> tantivy::Result<Self> {
+    fn new(facet: &Facet, column: &str, segment: &SegmentReader, budget: &Budget) -> tantivy::Result<Self> {
         let fast = segment.fast_fields();
         let plain = |keys: Option<Column<u64>>| keys.map(|keys| Source { keys, terms: None });
         let source = match facet.primitive {
@@ -175,9 +191,9 @@ impl SegmentFacet {
             _ if double => Bucketing::Doubles,
             _ => Bucketing::None,
         };
-        let tally = Tally::new(facet, source.as_ref());
+        let (tally, memory) = Tally::new(facet, source.as_ref(), budget);
         let (docs, rows, keys) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { source, bucketing, tally, documents: 0, docs, rows, keys })
+        Ok(Self { source, bucketing, tally, memory, documents: 0, docs, rows, keys })
     }
 
     fn count(&mut self, docs: &[DocId]) {
@@ -211,18 +227,24 @@ impl SegmentFacet {
         if cardinality == Cardinality::Multivalued {
             keep_once_per_document(&self.docs, &mut self.keys);
         }
-        self.tally.add(&self.keys);
+        self.tally.add(&self.keys, &mut self.memory);
     }
 
     fn harvest(self) -> Counted {
         let Some(source) = self.source else { return Counted::Nothing { documents: self.documents } };
+        let memory = self.memory;
         match (self.tally, source.terms) {
-            (Tally::Dense { counts, .. }, Some(column)) => Counted::Terms { column, counts },
+            (Tally::Dense { counts, .. }, Some(column)) => Counted::Terms { column, counts, memory },
             (Tally::Dense { base, counts }, None) => {
                 let counts = (base..).zip(counts).filter(|(_, count)| *count > 0);
-                Counted::Keys(counts.map(|(key, count)| (key, u64::from(count))).collect())
+                let keys = counts.map(|(key, count)| (key, u64::from(count))).collect();
+                Counted::Keys { keys, memory }
             }
-            (Tally::Sparse(counts), _) => Counted::Keys(counts.into_iter().collect()),
+            (Tally::Sparse(counts), _) => {
+                let mut keys: Vec<_> = counts.into_iter().collect();
+                keys.sort_unstable();
+                Counted::Keys { keys, memory }
+            }
             (Tally::Figures { figures, .. }, _) => Counted::Figures(figures),
         }
     }
@@ -252,16 +274,21 @@ impl Bucketing {
     }
 }
 
+/// A place of a map of counts, and its share of the room that the map has not filled.
+const SPARSE_PLACE: usize = 2 * size_of::<(u64, u64)>();
+
 impl Tally {
-    fn new(facet: &Facet, source: Option<&Source>) -> Self {
-        let dense = |base, places: u64| Self::Dense {
-            base,
-            counts: vec![0; usize::try_from(places).unwrap_or(usize::MAX)],
+    /// The tally with what it takes.
+    fn new(facet: &Facet, source: Option<&Source>, budget: &Budget) -> (Self, Held) {
+        let dense = |base, places: u64| {
+            let places = usize::try_from(places).unwrap_or(usize::MAX);
+            let memory = budget.hold(places.saturating_mul(size_of::<u32>()));
+            (Self::Dense { base, counts: vec![0; places] }, memory)
         };
         match (&facet.kind, source) {
             (FacetKind::Metric { metric, .. }, _) if *metric != Metric::Cardinality => {
                 let doubles = facet.primitive == Primitive::Double;
-                Self::Figures { figures: Figures::default(), doubles }
+                (Self::Figures { figures: Figures::default(), doubles }, budget.hold(0))
             }
             (FacetKind::Ranges(keys), _) => dense(0, keys.len() as u64 + 1),
             (_, Some(Source { terms: Some(terms), .. })) => dense(0, terms.num_terms() as u64),
@@ -271,11 +298,11 @@ impl Tally {
             {
                 dense(keys.min_value(), keys.max_value().saturating_sub(keys.min_value()) + 1)
             }
-            _ => Self::Sparse(HashMap::default()),
+            _ => (Self::Sparse(HashMap::default()), budget.hold(0)),
         }
     }
 
-    fn add(&mut self, keys: &[u64]) {
+    fn add(&mut self, keys: &[u64], memory: &mut Held) {
         match self {
             Self::Dense { base, counts } => {
                 for key in keys {
@@ -286,7 +313,12 @@ impl Tally {
                     }
                 }
             }
-            Self::Sparse(counts) => keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1),
+            Self::Sparse(counts) => {
+                let before = counts.len();
+                keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
+                // The list that is made of it takes as much again.
+                memory.more((counts.len() - before) * 2 * SPARSE_PLACE);
+            }
             Self::Figures { .. } => {}
         }
     }

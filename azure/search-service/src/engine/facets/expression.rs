@@ -53,6 +53,8 @@ pub enum Metric {
 }
 
 const DEFAULT_COUNT: usize = 10;
+/// Values in `values:10|20`.
+const MOST_BOUNDS: usize = 1_000;
 
 impl Facet {
     pub fn parse(expression: &str, schema: &Schema) -> Result<Self, ApiError> {
@@ -73,6 +75,20 @@ impl Facet {
         let options = Options::read(expression, parts)?;
         let kind = options.kind(expression, field, primitive)?;
         Ok(Self { path: path.to_owned(), primitive, kind })
+    }
+}
+
+impl Facet {
+    /// Whether both count the same of their column, whatever they show of it.
+    pub(super) fn counts_as(&self, other: &Self) -> bool {
+        let counts_values = |kind: &FacetKind| {
+            matches!(kind, FacetKind::Values { .. } | FacetKind::Metric { metric: Metric::Cardinality, .. })
+        };
+        let sums_up = |kind: &FacetKind| matches!(kind, FacetKind::Metric { .. }) && !counts_values(kind);
+        self.path == other.path
+            && (self.kind == other.kind
+                || counts_values(&self.kind) && counts_values(&other.kind)
+                || sums_up(&self.kind) && sums_up(&other.kind))
     }
 }
 
@@ -245,6 +261,9 @@ fn ranges(
         let reason = format!("'{}' holds neither numbers nor dates, so values do not work on it", field.path);
         return Err(refused(expression, reason));
     }
+    if values.split('|').count() > MOST_BOUNDS {
+        return Err(refused(expression, format!("there may be {MOST_BOUNDS} values at most")));
+    }
     let mut keys = Vec::new();
     for text in values.split('|').map(str::trim) {
         let key = key(text)
@@ -263,5 +282,6 @@ pub(super) fn double_key(value: f64) -> u64 {
 }
 
 fn refused(expression: &str, reason: impl std::fmt::Display) -> ApiError {
+    let expression: String = expression.chars().take(200).collect();
     ApiError::parameter("facets", format!("Invalid facet expression '{expression}': {reason}."))
 }

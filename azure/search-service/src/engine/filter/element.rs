@@ -48,7 +48,7 @@ pub(super) fn all(
     let nested = scope.schema.find(&path.field).is_none_or(|field| field.below_collection);
     let opposite = opposite(condition).filter(|_| !nested);
     match opposite.and_then(|opposite| some_element(&opposite, scope)) {
-        Some(query) => not(query),
+        Some(query) => not(query, scope),
         None => on_json(whole, scope),
     }
 }

@@ -5,11 +5,11 @@ use tantivy::query::{
 };
 use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
-use super::silent;
+use super::{FilterScope, silent};
 
-pub(super) fn not(query: Box<dyn Query>) -> Box<dyn Query> {
+pub(super) fn not(query: Box<dyn Query>, scope: &FilterScope<'_>) -> Box<dyn Query> {
     let excluded = Box::new(Steady(query));
-    Box::new(BooleanQuery::new(vec![(Occur::Must, silent(AllQuery)), (Occur::MustNot, excluded)]))
+    Box::new(BooleanQuery::new(vec![(Occur::Must, silent(AllQuery, scope)), (Occur::MustNot, excluded)]))
 }
 
 /// The same documents, never asked for one that lies before the current one.

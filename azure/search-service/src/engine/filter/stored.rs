@@ -9,6 +9,7 @@ use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
 
 use super::{FilterScope, silent};
 use crate::analysis::Normalizer;
+use crate::budget::parsed_bytes;
 use crate::odata;
 use crate::odata::ast::{Filter, Literal};
 
@@ -17,27 +18,33 @@ pub(super) fn on_json(filter: &Filter, scope: &FilterScope<'_>) -> Box<dyn Query
     let mut normalizers = Normalizers::new();
     normalize(&mut filter, scope, &mut normalizers);
     let condition = Arc::new((filter, normalizers));
-    let documents = Arc::clone(scope.documents);
+    let (documents, budget) = (Arc::clone(scope.documents), scope.budget.clone());
     let number = scope.columns.schema().get_field_name(scope.columns.number).to_owned();
     let predicate = FunctionPredicate::from(move |segment: &tantivy::SegmentReader| {
         let numbers = segment.fast_fields().u64(&number)?;
         let (condition, documents) = (Arc::clone(&condition), Arc::clone(&documents));
+        let budget = budget.clone();
         Ok(move |doc: tantivy::DocId| {
             let decide = |json: &[u8]| {
+                budget.check();
+                let _memory = (json.len() > LARGE).then(|| budget.hold(parsed_bytes(json)));
                 let (filter, normalizers) = &*condition;
                 // What the store holds is JSON that we wrote ourselves.
                 let mut document = serde_json::from_slice(json).unwrap_or_default();
                 for (path, normalizer) in normalizers {
                     apply(normalizer, &mut document, path);
                 }
-                odata::matches(filter, &document, &mut |_| false)
+                odata::evaluate::matches_watched(filter, &document, &mut |_| false, &|| budget.check())
             };
             let read = numbers.first(doc).map(|number| documents.read(number, decide));
             matches!(read, Some(Ok(Some(true))))
         })
     });
-    silent(DocPredicateQuery::from(predicate))
+    silent(DocPredicateQuery::from(predicate), scope)
 }
+
+/// Documents of up to this size are parsed without asking for memory.
+const LARGE: usize = 64 << 10;
 
 /// By the path of the field that they are for.
 type Normalizers = BTreeMap<String, Normalizer>;

@@ -19,7 +19,14 @@ fn schema() -> Schema {
 
 fn marked(values: &[&str], found: &[&str], phrases: &[Phrase], limit: usize) -> Vec<String> {
     let word = |token: &str| found.contains(&token);
-    fragments(values, &mut words(), Found { word: &word, phrases }, limit, &Tags::default())
+    fragments(
+        values,
+        &mut words(),
+        Found { word: &word, phrases },
+        limit,
+        &Tags::default(),
+        &crate::budget::Budget::unlimited(),
+    )
 }
 
 #[test]

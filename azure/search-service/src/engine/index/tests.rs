@@ -61,7 +61,13 @@ fn upload(index: &SearchIndex, keys: &[&str]) {
 fn found(snapshot: &Snapshot, search: &str, filter: Option<&str>) -> BTreeSet<String> {
     let request = json!({"search": search, "filter": filter, "top": 1000, "count": true});
     let request = SearchRequest::parse(request).unwrap();
-    let found = run::run(&request, snapshot, &crate::search::scope::SynonymMaps::default()).unwrap();
+    let found = run::run(
+        &request,
+        snapshot,
+        &crate::search::scope::SynonymMaps::default(),
+        &crate::budget::Budget::unlimited(),
+    )
+    .unwrap();
     let key = |number| {
         let document = snapshot.documents.read(number, |json| serde_json::from_slice::<Value>(json).unwrap());
         document.unwrap().unwrap()["id"].as_str().unwrap().to_owned()

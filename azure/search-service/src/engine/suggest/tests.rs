@@ -27,7 +27,7 @@ fn found(search: &str, fuzzy: bool) -> Vec<u32> {
     let index = index();
     let columns: Vec<Column> =
         ["name", "tags"].iter().filter_map(|path| index.columns.of(path).suggest).collect();
-    let query = suggest_query(&typed(search, fuzzy), &columns);
+    let query = suggest_query(&typed(search, fuzzy), &columns, &crate::budget::Budget::unlimited());
     let top = index.searcher().search(&query, &TopDocs::with_limit(10).order_by_score()).unwrap();
     top.into_iter().map(|(_, address)| address.doc_id).collect()
 }

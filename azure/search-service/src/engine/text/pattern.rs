@@ -13,6 +13,7 @@ use tantivy_fst::{Automaton, Regex};
 
 use super::expression::{self, ANY_LETTER};
 use crate::ApiError;
+use crate::budget::Budget;
 use crate::syntax::tree::Piece;
 
 /// How large one pattern may be, in steps of an automaton; `.` has about 45.
@@ -34,7 +35,12 @@ pub enum Pattern {
 
 impl Pattern {
     pub fn prefix(text: &str) -> Self {
-        Self::Prefix(Arc::new(Prefix(text.to_lowercase().into_bytes())))
+        Self::start(&text.to_lowercase())
+    }
+
+    /// Terms that begin exactly so.
+    pub(crate) fn start(text: &str) -> Self {
+        Self::Prefix(Arc::new(Prefix(text.as_bytes().to_vec())))
     }
 
     pub fn matches(&self, term: &str) -> bool {
@@ -102,32 +108,65 @@ impl Automaton for Prefix {
 
 /// The documents that have a term of the pattern in a column.
 #[derive(Debug, Clone)]
-pub(super) struct PatternQuery {
+pub(crate) struct PatternQuery {
     column: Column,
     pattern: Pattern,
+    budget: Budget,
 }
 
 impl PatternQuery {
-    pub(super) fn new(column: Column, pattern: Pattern) -> Self {
-        Self { column, pattern }
+    pub(crate) fn new(column: Column, pattern: Pattern, budget: &Budget) -> Self {
+        Self { column, pattern, budget: budget.clone() }
     }
 }
 
 impl Query for PatternQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(match &self.pattern {
-            Pattern::Prefix(prefix) => weight(self.column, prefix),
-            Pattern::Regex(regex) => weight(self.column, regex),
-            Pattern::Fuzzy(fuzzy) => weight(self.column, fuzzy),
+            Pattern::Prefix(prefix) => weight(self.column, prefix, &self.budget),
+            Pattern::Regex(regex) => weight(self.column, regex, &self.budget),
+            Pattern::Fuzzy(fuzzy) => weight(self.column, fuzzy, &self.budget),
         })
     }
 }
 
-fn weight<A>(column: Column, automaton: &Arc<A>) -> Box<dyn Weight>
+fn weight<A>(column: Column, automaton: &Arc<A>, budget: &Budget) -> Box<dyn Weight>
 where
     A: Automaton<State: Clone> + Send + Sync + 'static,
 {
-    Box::new(AutomatonWeight::<A>::new(column, Arc::clone(automaton)))
+    let watched = Watched { automaton: Arc::clone(automaton), budget: budget.clone() };
+    Box::new(AutomatonWeight::<Watched<A>>::new(column, watched))
+}
+
+/// The same automaton. It looks at the budget with every letter of the dictionary that it reads.
+struct Watched<A> {
+    automaton: Arc<A>,
+    budget: Budget,
+}
+
+impl<A: Automaton> Automaton for Watched<A> {
+    type State = A::State;
+
+    fn start(&self) -> A::State {
+        self.automaton.start()
+    }
+
+    fn is_match(&self, state: &A::State) -> bool {
+        self.automaton.is_match(state)
+    }
+
+    fn can_match(&self, state: &A::State) -> bool {
+        self.automaton.can_match(state)
+    }
+
+    fn will_always_match(&self, state: &A::State) -> bool {
+        self.automaton.will_always_match(state)
+    }
+
+    fn accept(&self, state: &A::State, byte: u8) -> A::State {
+        self.budget.check();
+        self.automaton.accept(state, byte)
+    }
 }
 
 /// Makes the patterns of one search text and keeps their size in bounds.

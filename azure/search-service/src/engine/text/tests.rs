@@ -88,7 +88,8 @@ impl Hotels {
 
     fn build(&self, node: &Node, paths: &[&str], all: bool) -> Result<BuiltText, ApiError> {
         let fields = paths.iter().filter_map(|path| self.field(path)).collect();
-        TextSearch { node, fields, others: &|path| self.field(path), all }.build()
+        let budget = &crate::budget::Budget::unlimited();
+        TextSearch { node, fields, others: &|path| self.field(path), all, budget }.build()
     }
 
     fn found(&self, node: &Node, all: bool) -> Vec<u32> {
@@ -331,7 +332,13 @@ fn analysis_stops_where_terms_become_too_many() {
             let analyzer = TextAnalyzer::from(Endless { step, token: Token::default() });
             let field = SearchField { analyzer, ..hotels.field("text").unwrap() };
             let node = parse_simple(text).unwrap();
-            let search = TextSearch { node: &node, fields: vec![field], others: &|_| None, all: false };
+            let search = TextSearch {
+                node: &node,
+                fields: vec![field],
+                others: &|_| None,
+                all: false,
+                budget: &crate::budget::Budget::unlimited(),
+            };
             let error = search.build().unwrap_err();
             assert_eq!(error.status, 400);
             assert!(error.message.contains("32768 terms"), "{error}");
@@ -345,7 +352,13 @@ fn a_few_giant_terms_are_too_many_too() {
     let field = hotels.field("title").unwrap();
     // Nothing searches for so long a word; a character filter may make it of a short one.
     let node = Node::Term("a".repeat(17 << 20));
-    let search = TextSearch { node: &node, fields: vec![field], others: &|_| None, all: false };
+    let search = TextSearch {
+        node: &node,
+        fields: vec![field],
+        others: &|_| None,
+        all: false,
+        budget: &crate::budget::Budget::unlimited(),
+    };
     assert!(search.build().unwrap_err().message.contains("16 MiB"));
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -11,10 +11,13 @@ use hyper::body::Body;
 use tokio::time::timeout;
 
 use crate::ApiError;
+use crate::budget::Budget;
 use crate::http::request::Headers;
 
 /// For the next bytes of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// For the whole of it: what has come takes memory that others may need.
+const LONGEST: Duration = Duration::from_secs(120);
 /// How much room is made for a body because of its declared size alone.
 const MOST_AT_ONCE: usize = 4 * 1024 * 1024;
 /// How much of a refused body is taken from the client, and for how long.
@@ -25,6 +28,7 @@ pub(super) async fn read<B>(
     mut body: Pin<&mut B>,
     headers: &Headers<'_>,
     most: usize,
+    budget: &Budget,
 ) -> Result<Bytes, ApiError>
 where
     B: Body<Data = Bytes>,
@@ -45,8 +49,10 @@ where
     }
     let mut whole = Bytes::new();
     let mut parts = BytesMut::new();
+    let latest = Instant::now() + LONGEST;
     loop {
-        let frame = timeout(PATIENCE, body.frame()).await.map_err(|_| too_slow())?;
+        let patience = PATIENCE.min(latest.saturating_duration_since(Instant::now()));
+        let frame = timeout(patience, body.frame()).await.map_err(|_| too_slow())?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
             ApiError::invalid(format!("The body of the request could not be read: {error}."))
@@ -55,6 +61,7 @@ where
         if whole.len() + parts.len() + data.len() > most {
             return Err(too_large(most));
         }
+        budget.take_body(data.len())?;
         // Most bodies come in one piece, which need not be copied.
         if whole.is_empty() && parts.is_empty() {
             whole = data;
@@ -95,10 +102,12 @@ fn too_large(most: usize) -> ApiError {
 }
 
 fn too_slow() -> ApiError {
-    let seconds = PATIENCE.as_secs();
+    let (seconds, longest) = (PATIENCE.as_secs(), LONGEST.as_secs());
     ApiError::new(
         StatusCode::REQUEST_TIMEOUT,
         "RequestTimeout",
-        format!("Nothing of the request's body has come for {seconds} seconds."),
+        format!(
+            "Nothing of the request's body has come for {seconds} seconds, or it took longer than {longest} in all."
+        ),
     )
 }

@@ -5,8 +5,8 @@ use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::ApiError;
+use crate::budget::Lane;
 use crate::http::answer::Reply;
-use crate::http::request;
 use crate::http::route::Set;
 use crate::resources::{Definition, Kind, Resources};
 
@@ -18,8 +18,8 @@ impl Service {
         if call.method == Method::GET {
             return self.list(&call, set);
         }
-        let body = request::object(&call.body)?;
-        let created = self.blocking(move |resources| resources.create(set.kind, body)).await?;
+        let body = call.object()?;
+        let created = self.blocking(&call, move |resources| resources.create(set.kind, body)).await?;
         call.entity(set, StatusCode::CREATED, &created)
     }
 
@@ -27,11 +27,11 @@ impl Service {
     pub(super) async fn one(&self, call: Call<'_>, set: Set, name: String) -> Result<Reply, ApiError> {
         let conditions = call.headers.conditions();
         if call.method == Method::PUT {
-            let body = request::object(&call.body)?;
+            let body = call.object()?;
             let downtime = call.options.boolean("allowIndexDowntime")?;
             let put =
                 move |resources: &Resources| resources.put(set.kind, &name, body, &conditions, downtime);
-            let (definition, is_new) = self.blocking(put).await?;
+            let (definition, is_new) = self.blocking(&call, put).await?;
             return match (is_new, call.headers.wants_representation()) {
                 (true, _) => call.entity(set, StatusCode::CREATED, &definition),
                 (false, true) => call.entity(set, StatusCode::OK, &definition),
@@ -41,7 +41,7 @@ impl Service {
             };
         }
         if call.method == Method::DELETE {
-            self.blocking(move |resources| resources.delete(set.kind, &name, &conditions)).await?;
+            self.blocking(&call, move |resources| resources.delete(set.kind, &name, &conditions)).await?;
             return Ok(Reply::empty(StatusCode::NO_CONTENT));
         }
         let found = match set.kind {
@@ -73,11 +73,11 @@ impl Service {
     /// Writing waits for the disk, and for whoever makes the index.
     async fn blocking<T: Send + 'static>(
         &self,
+        call: &Call<'_>,
         work: impl FnOnce(&Resources) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let resources = self.resources.clone();
-        let done = tokio::task::spawn_blocking(move || work(&resources)).await;
-        done.unwrap_or_else(|error| Err(ApiError::internal("changing a definition", error)))
+        call.context.budget.work(Lane::Write, move || work(&resources)).await
     }
 }
 

@@ -1,0 +1,30 @@
+//! Memory that all requests share.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How much is left.
+pub(super) struct Pool(AtomicUsize);
+
+impl Pool {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(AtomicUsize::new(bytes))
+    }
+
+    /// `false`, and nothing is taken, when there is less.
+    pub(super) fn take(&self, bytes: usize) -> bool {
+        bytes == 0
+            || self
+                .0
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes))
+                .is_ok()
+    }
+
+    pub(super) fn give(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(super) fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,96 @@
+use super::*;
+
+fn budgets(bytes: usize, all_bytes: usize) -> Budgets {
+    Budgets::new(RequestLimits {
+        time: Duration::from_millis(50),
+        bytes,
+        all_bytes,
+        all_body_bytes: 1000,
+        searches: 1,
+        ..RequestLimits::default()
+    })
+}
+
+#[test]
+fn memory_is_given_back() {
+    let all = budgets(600, 1000);
+    let (one, other) = (all.request(), all.request());
+    one.take(500);
+    let held = one.hold(100);
+    assert_eq!(one.run(|| -> Result<(), _> { unreachable_after(|| one.take(1)) }).unwrap_err().status, 400);
+    drop(held);
+    one.take(100);
+    // Others have their share taken.
+    let refused = other.try_take(500).unwrap_err();
+    assert_eq!((refused.status.as_u16(), refused.code), (503, "ServiceUnavailable"));
+    other.take(400);
+    drop(one);
+    other.take(200);
+    drop(other);
+    assert_eq!(all.memory.left(), 1000);
+}
+
+fn unreachable_after(work: impl FnOnce()) -> Result<(), ApiError> {
+    work();
+    unreachable!("it has ended the work");
+}
+
+#[test]
+fn an_answer_keeps_its_share_until_it_is_read() {
+    let all = budgets(600, 1000);
+    let budget = all.request();
+    let mut text = Text::new(&budget);
+    text.bytes = vec![0; 300];
+    text.settle();
+    let answer = Bytes::from(text);
+    drop(budget);
+    assert_eq!((answer.len(), all.memory.left()), (300, 700));
+    drop(answer);
+    assert_eq!(all.memory.left(), 1000);
+}
+
+#[test]
+fn small_bodies_are_not_counted() {
+    let all = budgets(600, 1000);
+    let budget = all.request();
+    budget.take_body(SMALL_BODY).unwrap();
+    budget.take_body(1000).unwrap();
+    assert_eq!(all.request().take_body(SMALL_BODY + 1).unwrap_err().status, 503);
+    all.request().take_body(SMALL_BODY).unwrap();
+    drop(budget);
+    assert_eq!(all.bodies.left(), 1000);
+}
+
+#[test]
+fn a_panic_stays_a_panic() {
+    let budget = Budget::unlimited();
+    let panic = catch_unwind(AssertUnwindSafe(|| budget.run::<()>(|| resume_unwind(Box::new("other")))));
+    assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "other");
+}
+
+fn endless(budget: &Budget) -> impl FnOnce() -> Result<(), ApiError> + Send + 'static {
+    let budget = budget.clone();
+    move || loop {
+        budget.check();
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn work_ends_with_its_time_and_with_its_client() {
+    let all = budgets(600, 1000);
+    let late = all.request();
+    let error = late.work(Lane::Search, endless(&late)).await.unwrap_err();
+    assert_eq!((error.status.as_u16(), error.code), (503, "RequestTimeout"));
+    // There is one turn: these run only because the work before them has ended.
+    let gone = all.request();
+    let work = gone.work(Lane::Search, endless(&gone));
+    assert!(timeout_of(work).await.is_err());
+    let next =
+        Budgets { limits: RequestLimits { time: Duration::from_secs(60), ..all.limits.clone() }, ..all };
+    assert_eq!(next.request().work(Lane::Search, || Ok(7)).await, Ok(7));
+}
+
+async fn timeout_of<T>(work: impl Future<Output = T>) -> Result<T, tokio::time::error::Elapsed> {
+    tokio::time::timeout(Duration::from_millis(10), work).await
+}

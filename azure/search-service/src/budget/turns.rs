@@ -1,0 +1,102 @@
+//! How many requests work at the same time, each on a thread that may block.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::timeout;
+
+use super::{Budget, CLIENT_GONE, RequestLimits, TIME_OVER, crowded};
+use crate::ApiError;
+
+/// Which kind of work waits for which other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// May take long: searches and their like.
+    Search,
+    /// Takes a moment: look-ups, counts, states.
+    Read,
+    /// Is finished once it has begun, even if its client is gone: batches and definitions.
+    Write,
+}
+
+pub(super) struct Turns {
+    searches: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
+    writes: Arc<Semaphore>,
+}
+
+impl Turns {
+    pub(super) fn new(limits: &RequestLimits) -> Self {
+        let turns = |number: usize| Arc::new(Semaphore::new(number.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { searches: turns(limits.searches), reads: turns(limits.reads), writes: turns(limits.writes) }
+    }
+
+    fn of(&self, lane: Lane) -> &Arc<Semaphore> {
+        match lane {
+            Lane::Search => &self.searches,
+            Lane::Read => &self.reads,
+            Lane::Write => &self.writes,
+        }
+    }
+}
+
+impl Budget {
+    /// Does work on a thread that may block, when it is its turn. It ends with its time, and when this future is
+    /// dropped because the client is gone; work of [`Lane::Write`] does not. Its turn lasts until it has really ended.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let started = tokio::time::Instant::now();
+        let turn = timeout(self.0.time, Arc::clone(self.0.turns.of(lane)).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return Err(crowded()) };
+        let budget = self.clone();
+        let task = spawn_blocking(move || {
+            let done = budget.run(work);
+            // Other work may only begin when this one has given back what it took.
+            drop(budget);
+            drop(turn);
+            done
+        });
+        if lane == Lane::Write {
+            return ended(task.await);
+        }
+        let mut client = Client { budget: self, waits: true };
+        let done = timeout(self.0.time.saturating_sub(started.elapsed()), task).await;
+        client.waits = false;
+        match done {
+            Ok(done) => ended(done),
+            Err(_) => {
+                self.stop(TIME_OVER);
+                self.run(|| Err(crowded()))
+            }
+        }
+    }
+}
+
+/// Ends the work when it is dropped while it still waits.
+struct Client<'a> {
+    budget: &'a Budget,
+    waits: bool,
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.budget.stop(CLIENT_GONE);
+        }
+    }
+}
+
+fn ended<T>(done: Result<Result<T, ApiError>, JoinError>) -> Result<T, ApiError> {
+    match done {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            // The one who asked answers 500.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(ApiError::internal("answering a request", error)),
+        },
+    }
+}

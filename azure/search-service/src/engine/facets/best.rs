@@ -1,0 +1,145 @@
+//! Which buckets come first, and the counts of several segments as one.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::expression::Sort;
+use crate::budget::{Budget, Held};
+
+/// Runs of keys with their counts, each in the order of its keys, as one such run: counts of equal keys are added.
+pub(super) struct Merged<K, I> {
+    /// Each with what comes next.
+    runs: Vec<(Option<(K, u64)>, I)>,
+}
+
+impl<K: Ord, I: Iterator<Item = (K, u64)>> Merged<K, I> {
+    pub(super) fn new(runs: Vec<I>) -> Self {
+        Self { runs: runs.into_iter().map(|mut run| (run.next(), run)).collect() }
+    }
+}
+
+impl<K: Ord, I: Iterator<Item = (K, u64)>> Iterator for Merged<K, I> {
+    type Item = (K, u64);
+
+    fn next(&mut self) -> Option<(K, u64)> {
+        let least = self.runs.iter().filter_map(|(next, _)| next.as_ref()).map(|(key, _)| key).min()?;
+        let least =
+            self.runs.iter().position(|(next, _)| next.as_ref().is_some_and(|(key, _)| key == least))?;
+        let (next, run) = self.runs.get_mut(least)?;
+        let (key, mut sum) = std::mem::replace(next, run.next())?;
+        for (next, run) in &mut self.runs {
+            if next.as_ref().is_some_and(|(other, _)| *other == key) {
+                sum += std::mem::replace(next, run.next()).map_or(0, |(_, count)| count);
+            }
+        }
+        Some((key, sum))
+    }
+}
+
+/// What a kept key takes in memory.
+pub(super) trait Size {
+    fn size(&self) -> usize;
+}
+
+impl Size for u64 {
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl Size for (u64, u64) {
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl Size for Vec<u8> {
+    fn size(&self) -> usize {
+        // What the allocator adds is a part of it.
+        size_of::<Self>() + self.len() + 16
+    }
+}
+
+/// The first keys of an order, as many as were asked for. Equal counts are ordered by key.
+pub(super) struct Best<K> {
+    /// `None`: all of them.
+    limit: Option<usize>,
+    sort: Sort,
+    /// The last one is on top.
+    kept: BinaryHeap<Ranked<K>>,
+    memory: Held,
+}
+
+struct Ranked<K> {
+    key: K,
+    count: u64,
+    sort: Sort,
+}
+
+impl<K: Ord + Size> Best<K> {
+    pub(super) fn new(limit: Option<usize>, sort: Sort, budget: &Budget) -> Self {
+        let limit = limit.filter(|limit| *limit > 0);
+        Self { limit, sort, kept: BinaryHeap::new(), memory: budget.hold(0) }
+    }
+
+    pub(super) fn offer(&mut self, key: K, count: u64) {
+        let offered = Ranked { key, count, sort: self.sort };
+        if !self.is_full() {
+            // A heap doubles when it grows.
+            self.memory.more(2 * size_of::<Ranked<K>>() + offered.key.size());
+            self.kept.push(offered);
+            return;
+        }
+        let Some(mut last) = self.kept.peek_mut() else { return };
+        if offered < *last {
+            self.memory.more(offered.key.size().saturating_sub(last.key.size()));
+            *last = offered;
+        }
+    }
+
+    /// Whether a further one takes the place of another.
+    pub(super) fn is_full(&self) -> bool {
+        self.limit.is_some_and(|limit| self.kept.len() >= limit)
+    }
+
+    /// The last of those that are kept.
+    pub(super) fn last(&self) -> Option<&K> {
+        self.kept.peek().map(|last| &last.key)
+    }
+
+    /// In no order.
+    pub(super) fn into_pairs(self) -> Vec<(K, u64)> {
+        self.kept.into_iter().map(|ranked| (ranked.key, ranked.count)).collect()
+    }
+
+    pub(super) fn for_each_sorted(self, mut take: impl FnMut(K, u64)) {
+        let Self { kept, memory, .. } = self;
+        kept.into_sorted_vec().into_iter().for_each(|ranked| take(ranked.key, ranked.count));
+        drop(memory);
+    }
+}
+
+impl<K: Ord> Ord for Ranked<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match self.sort {
+            Sort::Most => other.count.cmp(&self.count).then_with(|| self.key.cmp(&other.key)),
+            Sort::Fewest => self.count.cmp(&other.count).then_with(|| self.key.cmp(&other.key)),
+            Sort::Ascending => self.key.cmp(&other.key),
+            Sort::Descending => other.key.cmp(&self.key),
+        }
+    }
+}
+
+impl<K: Ord> PartialOrd for Ranked<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord> PartialEq for Ranked<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<K: Ord> Eq for Ranked<K> {}

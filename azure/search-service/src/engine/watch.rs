@@ -1,0 +1,111 @@
+//! Searches of tantivy that look at the budget of their request.
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::query::{EnableScoring, Explanation, Query, QueryClone as _, Scorer, Weight};
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, Term};
+
+use crate::budget::Budget;
+
+/// A collector that only looks at the budget, at every document that others collect.
+pub struct Watch(pub Budget);
+
+impl Collector for Watch {
+    type Fruit = ();
+    type Child = Self;
+
+    fn for_segment(&self, _: SegmentOrdinal, _: &SegmentReader) -> tantivy::Result<Self> {
+        self.0.check();
+        Ok(Self(self.0.clone()))
+    }
+
+    fn requires_scoring(&self) -> bool {
+        false
+    }
+
+    fn merge_fruits(&self, _: Vec<()>) -> tantivy::Result<()> {
+        Ok(())
+    }
+}
+
+impl SegmentCollector for Watch {
+    type Fruit = ();
+
+    fn collect(&mut self, _: DocId, _: Score) {
+        self.0.check();
+    }
+
+    fn collect_block(&mut self, _: &[DocId]) {
+        self.0.check();
+    }
+
+    fn harvest(self) {}
+}
+
+/// The same query. The budget is looked at before a segment is opened: a part of a filter may read a whole column then.
+#[derive(Debug)]
+pub struct Watched {
+    query: Box<dyn Query>,
+    budget: Budget,
+}
+
+impl Watched {
+    pub fn new(query: impl Query, budget: &Budget) -> Self {
+        Self { query: Box::new(query), budget: budget.clone() }
+    }
+}
+
+impl Clone for Watched {
+    fn clone(&self) -> Self {
+        Self { query: self.query.box_clone(), budget: self.budget.clone() }
+    }
+}
+
+impl Query for Watched {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        self.budget.check();
+        Ok(Box::new(WatchedWeight { weight: self.query.weight(scoring)?, budget: self.budget.clone() }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.query.query_terms(visitor);
+    }
+}
+
+struct WatchedWeight {
+    weight: Box<dyn Weight>,
+    budget: Budget,
+}
+
+impl Weight for WatchedWeight {
+    fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.budget.check();
+        self.weight.scorer(segment, boost)
+    }
+
+    fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.weight.explain(segment, doc)
+    }
+
+    fn count(&self, segment: &SegmentReader) -> tantivy::Result<u32> {
+        self.budget.check();
+        self.weight.count(segment)
+    }
+
+    fn for_each(
+        &self,
+        segment: &SegmentReader,
+        callback: &mut dyn FnMut(DocId, Score),
+    ) -> tantivy::Result<()> {
+        self.budget.check();
+        self.weight.for_each(segment, callback)
+    }
+
+    fn for_each_no_score(
+        &self,
+        segment: &SegmentReader,
+        callback: &mut dyn FnMut(&[DocId]),
+    ) -> tantivy::Result<()> {
+        self.budget.check();
+        self.weight.for_each_no_score(segment, callback)
+    }
+}

@@ -1,0 +1,194 @@
+//! A whole service in a process of its own: with limits of the system that only it has, and an end that only it meets.
+//!
+//! The process is this test program again, which runs [`the_service_in_a_process_of_its_own`] and nothing else.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use bindpost_azure_search_service::{SearchService, ServiceOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::server::{Answer, PATIENCE, VERSION};
+
+/// The folder of the service that a process is to run.
+const FOLDER: &str = "SEARCH_SERVICE_OF_A_TEST";
+/// The most virtual memory that it may have, in bytes.
+const MEMORY: &str = "SEARCH_SERVICE_MEMORY";
+
+pub(crate) struct Child {
+    process: std::process::Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    folder: PathBuf,
+    keeps_folder: bool,
+    port: u16,
+    key: String,
+    pub(crate) query_key: String,
+    pub(crate) client: reqwest::Client,
+}
+
+/// Where a child that a test has started keeps its files.
+pub(crate) fn new_folder() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("bindpost-search-{:016x}", getrandom::u64().unwrap()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+impl Child {
+    /// `memory`: the most virtual memory of the process, in bytes.
+    pub(crate) fn start(memory: Option<u64>) -> Self {
+        let mut child = Self::start_in(&new_folder(), memory);
+        child.keeps_folder = false;
+        child
+    }
+
+    /// The same with a folder that stays when it ends.
+    pub(crate) fn start_in(folder: &Path, memory: Option<u64>) -> Self {
+        // Files that cannot grow are to be an error, not a signal that ends the process; the shell hands that on.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "child::the_service_in_a_process_of_its_own", "--nocapture"]);
+        command.env(FOLDER, folder).env("MALLOC_ARENA_MAX", "2");
+        if let Some(memory) = memory {
+            command.env(MEMORY, memory.to_string());
+        }
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdin = process.stdin.take().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let ready = said(&mut stdout, "ready ");
+        let ready: Value = serde_json::from_str(&ready).unwrap();
+        Self {
+            process,
+            stdin,
+            stdout,
+            folder: folder.to_owned(),
+            keeps_folder: true,
+            port: ready["port"].as_u64().unwrap().try_into().unwrap(),
+            key: ready["key"].as_str().unwrap().to_owned(),
+            query_key: ready["queryKey"].as_str().unwrap().to_owned(),
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+        }
+    }
+
+    pub(crate) async fn send(&self, method: &str, target: &str, body: Option<Value>) -> Answer {
+        self.try_send(&self.key, method, target, body).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The error is that of a service that has ended, as a rule.
+    pub(crate) async fn try_send(
+        &self,
+        key: &str,
+        method: &str,
+        target: &str,
+        body: Option<Value>,
+    ) -> Result<Answer, String> {
+        let separator = if target.contains('?') { '&' } else { '?' };
+        let target = format!("http://127.0.0.1:{}{target}{separator}{VERSION}", self.port);
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let request = self.client.request(method.parse().unwrap(), target).header("api-key", key).body(body);
+        let answered = tokio::time::timeout(PATIENCE * 2, async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Ok(Answer { status, headers, text: response.text().await? })
+        });
+        let answered = answered.await.map_err(|_| "no answer in time".to_owned())?;
+        answered.map_err(|error: reqwest::Error| format!("{error:?}"))
+    }
+
+    /// Uploads documents, a thousand at a time.
+    pub(crate) async fn upload(&self, index: &str, documents: &[Value]) {
+        for batch in documents.chunks(1000) {
+            let target = format!("/indexes('{index}')/docs/search.index");
+            let answer = self.send("POST", &target, Some(json!({ "value": batch }))).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    }
+
+    /// The most memory that it has had so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        1024 * line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap()
+    }
+
+    /// How long processors have worked for it.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        // The name of the program is in parentheses and may have spaces.
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Lets no file grow beyond so many bytes, or any as far as it likes.
+    pub(crate) fn limit_files(&mut self, bytes: Option<u64>) {
+        let bytes = bytes.map_or("any".to_owned(), |bytes| bytes.to_string());
+        writeln!(self.stdin, "{bytes}").unwrap();
+        said(&mut self.stdout, "limited");
+    }
+
+    /// The end of it by the system, as for want of memory.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if !self.keeps_folder {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The rest of the first line that begins so.
+fn said(stdout: &mut BufReader<ChildStdout>, start: &str) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the process ended before it said {start:?}");
+        // The test program may have written the name of its test on the same line.
+        if let Some((_, rest)) = line.split_once(start) {
+            return rest.trim().to_owned();
+        }
+    }
+}
+
+fn set_soft_limit(resource: Resource, bytes: Option<u64>) {
+    let maximum = getrlimit(resource).maximum;
+    setrlimit(resource, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
+}
+
+/// Not a test: what [`Child::start`] runs. It serves until its input ends.
+#[test]
+fn the_service_in_a_process_of_its_own() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    if let Ok(memory) = std::env::var(MEMORY) {
+        set_soft_limit(Resource::As, Some(memory.parse().unwrap()));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let service = SearchService::open(ServiceOptions::new(PathBuf::from(folder))).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let keys = service.keys().unwrap();
+        let (key, query_key) = (&keys.admin_keys()[0], &keys.query_keys()[0]);
+        let ready = json!({"port": listener.local_addr().unwrap().port(), "key": key, "queryKey": query_key});
+        writeln!(io::stdout(), "ready {ready}").unwrap();
+        let commands = tokio::task::spawn_blocking(|| {
+            for line in io::stdin().lines().map_while(Result::ok) {
+                set_soft_limit(Resource::Fsize, line.parse().ok());
+                writeln!(io::stdout(), "limited").unwrap();
+            }
+        });
+        let until = async {
+            let _ = commands.await;
+        };
+        service.serve(listener, until).await.unwrap();
+    });
+}
