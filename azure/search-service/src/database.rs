@@ -6,6 +6,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
+use crate::ApiError;
 use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransaction};
 
 pub(crate) struct Database {
@@ -89,6 +90,14 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
     })();
     let _ = std::fs::remove_file(&new);
     placed
+}
+
+/// What a client is told of an error of a database.
+pub(crate) fn refusal(doing: &'static str, error: &redb::Error) -> ApiError {
+    match error {
+        redb::Error::Io(reason) => ApiError::storage(doing, reason),
+        other => ApiError::internal(doing, other),
+    }
 }
 
 fn begin_write(file: &redb::Database) -> Result<WriteTransaction, redb::Error> {

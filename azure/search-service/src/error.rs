@@ -1,5 +1,7 @@
 //! What a client is told when something is wrong, in the shape that Azure AI Search gives it.
 
+use std::io;
+
 use http::StatusCode;
 
 /// One refusal: `{"error":{"code":…,"message":…}}` with a status.
@@ -62,9 +64,26 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
     }
 
+    /// There is no room on the disk: 507.
+    pub fn disk_full() -> Self {
+        let message = "The disk of the service is full. Free some space and send the request again.";
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message)
+    }
+
+    /// An error of a file: that of a full disk, or our own fault.
+    pub fn storage(doing: &'static str, source: &io::Error) -> Self {
+        if is_for_want_of_room(source) { Self::disk_full() } else { Self::internal(doing, source) }
+    }
+
     #[must_use]
     pub fn with_detail(mut self, code: &'static str, message: impl Into<String>) -> Self {
         self.details.push(ErrorDetail { code, message: message.into() });
         self
     }
+}
+
+/// Whether there was no room for something on the disk.
+pub(crate) fn is_for_want_of_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

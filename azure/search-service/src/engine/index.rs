@@ -15,14 +15,16 @@ mod vector_fields;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
 
 use self::change::Changes;
 use self::full_text::FullText;
 use self::vector_fields::VectorFields;
 use super::plan::Plan;
 use super::snapshot::Snapshot;
-use super::store::{DocumentStore, StoreError};
+use super::store::{DocumentStore, StoreError, StoreView};
 use crate::ApiError;
 use crate::documents::{self, Item, Outcome, check_keys, parse_batch};
 
@@ -31,6 +33,9 @@ const COMMIT_AFTER: usize = 20_000;
 
 /// When nothing was written for so long, the threads and the memory for writing are given back.
 const REST_AFTER: Duration = Duration::from_secs(30);
+
+/// After a failed commit, at least so long nobody tries another one.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const STORE_FILE: &str = "documents.redb";
 
@@ -44,6 +49,14 @@ pub struct SearchIndex {
     /// The last batch at the time of the last upkeep.
     tended: AtomicU64,
     snapshot: RwLock<Arc<Snapshot>>,
+    /// The last commit that failed, until one works again.
+    failure: Mutex<Option<Failure>>,
+}
+
+/// A commit that failed.
+struct Failure {
+    /// Nobody tries again before.
+    until: Instant,
 }
 
 /// No batch has this number.
@@ -67,14 +80,15 @@ impl SearchIndex {
     pub fn open(folder: &Path, plan: Arc<Plan>) -> Result<Self, ApiError> {
         std::fs::create_dir_all(folder).map_err(|error| ApiError::internal("opening an index", error))?;
         let store = DocumentStore::open(&folder.join(STORE_FILE))?;
-        let (writing, snapshot) = start(folder, &store, plan)?;
+        let (writing, snapshot, written) = start(folder, &store, plan)?;
         Ok(Self {
             folder: folder.to_owned(),
             store,
             writing: Mutex::new(writing),
-            written: AtomicU64::new(snapshot.batch),
-            tended: AtomicU64::new(snapshot.batch),
+            written: AtomicU64::new(written),
+            tended: AtomicU64::new(written),
             snapshot: RwLock::new(Arc::new(snapshot)),
+            failure: Mutex::new(None),
         })
     }
 
@@ -159,13 +173,62 @@ impl SearchIndex {
         Ok(Some(outcomes))
     }
 
-    /// The documents as they are now: every batch that was acknowledged before this call.
+    /// The documents as they are now: every batch that was acknowledged before this call. While nothing can be
+    /// committed, as on a full disk: those of the last commit.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
         let current = self.current();
-        if current.batch == self.written.load(Ordering::Acquire) {
+        let written = self.written.load(Ordering::Acquire);
+        if current.batch == written || (self.has_failed() && written != UNKNOWN) {
             return Ok(current);
         }
-        self.commit(&mut self.writing())
+        let started = Instant::now();
+        let committed = self.commit(&mut self.writing());
+        match committed {
+            Ok(snapshot) => {
+                if self.failure().take().is_some() {
+                    tracing::info!(folder = %self.folder.display(), "an index can be committed again");
+                }
+                Ok(snapshot)
+            }
+            Err(error) if error.status == StatusCode::NOT_FOUND => Err(error),
+            Err(error) => {
+                // What takes long to fail is tried less often.
+                let until = Instant::now() + RETRY_AFTER.max(10 * started.elapsed());
+                if self.failure().replace(Failure { until }).is_none() {
+                    tracing::error!(
+                        folder = %self.folder.display(), %error,
+                        "an index cannot be committed; searches go on with what was committed before\n  fix: make \
+                         room on the disk, or see that the folder can be written"
+                    );
+                }
+                // Of no use is only what was read from a file that has been closed since.
+                if self.written.load(Ordering::Acquire) == UNKNOWN { Err(error) } else { Ok(self.current()) }
+            }
+        }
+    }
+
+    /// The stored documents as they are now, and how they are defined. Nothing has to be committed for it.
+    pub fn documents(&self) -> Result<(Arc<Plan>, Arc<StoreView>), ApiError> {
+        let current = self.current();
+        let written = self.written.load(Ordering::Acquire);
+        if written == UNKNOWN {
+            let snapshot = self.snapshot()?;
+            return Ok((Arc::clone(&snapshot.plan), Arc::clone(&snapshot.documents)));
+        }
+        let documents = match current.batch == written {
+            true => Arc::clone(&current.documents),
+            false => Arc::new(self.store.view()?),
+        };
+        Ok((Arc::clone(&current.plan), documents))
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a commit has failed just now.
+    fn has_failed(&self) -> bool {
+        self.failure().as_ref().is_some_and(|failure| Instant::now() < failure.until)
     }
 
     /// The index is to be deleted: waits for a batch under way and takes no other. Searches of an earlier snapshot go on.
@@ -220,7 +283,8 @@ impl SearchIndex {
         let view = Arc::new(self.store.view()?);
         if let Err(error) = writing.text.commit(&writing.plan, &view, written) {
             // What keeps it from working may be in its folder; the next one who looks opens it again, or makes it again.
-            writing.behind = true;
+            // That would not help on a full disk.
+            writing.behind = error.status != StatusCode::INSUFFICIENT_STORAGE;
             return Err(error);
         }
         let snapshot = Arc::new(writing.snapshot(view, written)?);
@@ -250,11 +314,14 @@ impl SearchIndex {
     fn restart(&self, writing: &mut Writing, plan: Arc<Plan>) -> Result<Arc<Snapshot>, ApiError> {
         // The folder has one writer at a time.
         writing.text.rest();
-        let (new, snapshot) = start(&self.folder, &self.store, plan)?;
+        let (new, snapshot, written) = start(&self.folder, &self.store, plan)?;
         *writing = new;
         let snapshot = Arc::new(snapshot);
+        if snapshot.batch == written {
+            *self.failure() = None;
+        }
         self.publish(Arc::clone(&snapshot));
-        self.written.store(snapshot.batch, Ordering::Release);
+        self.written.store(written, Ordering::Release);
         Ok(snapshot)
     }
 
@@ -279,14 +346,19 @@ impl Writing {
         }
     }
 
-    fn snapshot(&self, documents: Arc<super::store::StoreView>, batch: u64) -> Result<Snapshot, ApiError> {
+    fn snapshot(&self, documents: Arc<StoreView>, batch: u64) -> Result<Snapshot, ApiError> {
         let plan = Arc::clone(&self.plan);
         Snapshot::new(plan, self.text.searcher(), documents, self.vectors.views(), batch)
     }
 }
 
-/// Brings everything that is derived from the documents up to date.
-fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writing, Snapshot), ApiError> {
+/// Brings everything that is derived from the documents up to date. The last of what it returns is the last batch of the
+/// store; the snapshot is behind it when nothing can be committed.
+fn start(
+    folder: &Path,
+    store: &DocumentStore,
+    plan: Arc<Plan>,
+) -> Result<(Writing, Snapshot, u64), ApiError> {
     store.reshape(plan.shape_number(), |json| match documents::read(json, &plan.shape) {
         Ok(document) => Ok(document.json),
         Err(error) => Err(ApiError::internal("reading a document", error)),
@@ -295,7 +367,8 @@ fn start(folder: &Path, store: &DocumentStore, plan: Arc<Plan>) -> Result<(Writi
     let written = view.last_batch()?;
     let text = FullText::open(folder, &plan, &view, written)?;
     let vectors = VectorFields::load(&plan, &view)?;
+    let committed = text.committed();
     let writing = Writing { plan, text, vectors, behind: false, closed: false };
-    let snapshot = writing.snapshot(view, written)?;
-    Ok((writing, snapshot))
+    let snapshot = writing.snapshot(view, committed)?;
+    Ok((writing, snapshot, written))
 }

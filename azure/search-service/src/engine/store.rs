@@ -5,14 +5,13 @@
 
 use std::path::Path;
 
-use http::StatusCode;
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
     TableError,
 };
 
 use crate::ApiError;
-use crate::database::Database;
+use crate::database::{self, Database};
 
 /// From the key of a document to its number.
 const KEYS: TableDefinition<&str, u64> = TableDefinition::new("keys");
@@ -49,15 +48,7 @@ from_redb!(TableError, StorageError, CommitError);
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        if let redb::Error::Io(reason) = &error.0
-            && matches!(reason.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-        {
-            tracing::error!(%reason, "the disk is full");
-            let message = "The disk of the service is full. Free some space and send the request again.";
-            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message);
-        }
-        Self::internal("using the document store", error)
+        database::refusal("using the document store", &error.0)
     }
 }
 

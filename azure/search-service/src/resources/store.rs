@@ -7,7 +7,7 @@ use redb::{ReadableTable as _, TableDefinition};
 use serde_json::json;
 
 use crate::ApiError;
-use crate::database::Database;
+use crate::database::{self, Database};
 
 use super::{Definition, Kind};
 
@@ -68,7 +68,7 @@ impl Store {
             }
             Ok(transaction.commit()?)
         };
-        write().map_err(|error| ApiError::internal("keeping a definition", error))
+        write().map_err(|error| database::refusal("keeping a definition", &error))
     }
 
     pub(super) fn remove(&self, kind: Kind, name: &str) -> Result<(), ApiError> {
@@ -79,7 +79,7 @@ impl Store {
             transaction.open_table(DEFINITIONS)?.remove((kind.collection(), name))?;
             Ok(transaction.commit()?)
         };
-        write().map_err(|error| ApiError::internal("removing a definition", error))
+        write().map_err(|error| database::refusal("removing a definition", &error))
     }
 
     fn rows(&self) -> Result<Vec<Result<Definition, StoreError>>, redb::Error> {

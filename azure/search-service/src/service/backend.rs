@@ -84,7 +84,7 @@ impl Engine {
 
     fn size(index: &SearchIndex) -> Result<Size, ApiError> {
         let (storage_bytes, vector_bytes) = index.sizes()?;
-        let documents = index.snapshot()?.documents.count()?;
+        let documents = index.documents()?.1.count()?;
         Ok(Size { documents, storage_bytes, vector_bytes })
     }
 
@@ -176,15 +176,15 @@ impl Backend for Engine {
             context.of_documents(index).map(|context| context.replace("#docs(*)", "#docs(*)/$entity"));
         let (index, key, select) = (index.to_owned(), key.to_owned(), select.map(str::to_owned));
         off_the_loop(Lane::Read, context, move |budget| {
-            let snapshot = found?.snapshot()?;
-            let schema = &snapshot.plan.definition.schema;
+            let (plan, documents) = found?.documents()?;
+            let schema = &plan.definition.schema;
             let selection = match select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
                 Some(select) => Selection::parse(select, schema)?,
                 None => Selection::all(schema),
             };
             let missing =
                 || ApiError::not_found(format!("The index '{index}' has no document with the key '{key}'."));
-            let number = snapshot.documents.number(&key)?.ok_or_else(missing)?;
+            let number = documents.number(&key)?.ok_or_else(missing)?;
             let mut answer = Text::new(budget);
             let body = &mut answer.bytes;
             body.push(b'{');
@@ -192,7 +192,7 @@ impl Backend for Engine {
                 body.extend_from_slice(format!("\"@odata.context\":{},", Value::from(context)).as_bytes());
             }
             let start = body.len();
-            let read = snapshot.documents.read(number, |json| {
+            let read = documents.read(number, |json| {
                 let _memory = budget.hold(json.len());
                 selection.write(json, body);
             });
@@ -208,7 +208,7 @@ impl Backend for Engine {
 
     fn count<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, u64> {
         let index = self.indexes.get(index);
-        off_the_loop(Lane::Read, context, move |_| Ok(index?.snapshot()?.documents.count()?))
+        off_the_loop(Lane::Read, context, move |_| Ok(index?.documents()?.1.count()?))
     }
 
     fn analyze<'a>(&'a self, context: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {

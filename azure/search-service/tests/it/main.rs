@@ -11,6 +11,8 @@ mod documents;
 mod engine;
 mod english;
 mod equivalence;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod guards;
 mod neighbours;
 mod operations;

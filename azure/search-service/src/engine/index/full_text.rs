@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::StatusCode;
+use tantivy::directory::error::OpenWriteError;
 use tantivy::schema::{Field, Term};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyError};
 
@@ -12,6 +14,7 @@ use crate::ApiError;
 use crate::documents;
 use crate::engine::plan::Plan;
 use crate::engine::store::StoreView;
+use crate::error::is_for_want_of_room;
 
 /// Memory for documents on their way into a segment.
 const WRITER_BYTES: usize = 64 << 20;
@@ -20,6 +23,7 @@ const WRITER_BYTES: usize = 64 << 20;
 const FOLDER: &str = "text-";
 
 pub(super) struct FullText {
+    folder: PathBuf,
     index: Index,
     /// The column of documents' numbers.
     number: Field,
@@ -37,7 +41,7 @@ pub(super) struct FullText {
 }
 
 impl FullText {
-    /// Opens it, with everything that the store has in it.
+    /// Opens it, with everything that the store has in it; while the disk is full, with what it had committed.
     pub(super) fn open(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Result<Self, ApiError> {
         let failed = |error: &dyn std::fmt::Display| ApiError::internal("opening the full-text index", error);
         let folders = folders(folder).map_err(|error| failed(&error))?;
@@ -50,8 +54,9 @@ impl FullText {
         }
         let next = last.map_or(0, |(number, _)| number + 1);
         let path = folder.join(format!("{FOLDER}{next}"));
-        let made =
-            create(&path, plan).and_then(|index| Self::new(index, plan, 0)).map_err(|error| failed(&error));
+        let made = create(&path, plan)
+            .and_then(|index| Self::new(&path, index, plan, 0))
+            .map_err(|error| failed(&error));
         let made = made.and_then(|mut text| {
             text.rebuild(plan, view, written)?;
             text.reload()?;
@@ -68,21 +73,28 @@ impl FullText {
     /// Goes on with what is in a folder; `None` when it cannot be used.
     fn resume(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Option<Self> {
         let (index, committed) = open(folder, plan).filter(|(_, committed)| *committed <= written)?;
-        let mut text = match Self::new(index, plan, committed) {
+        let mut text = match Self::new(folder, index, plan, committed) {
             Ok(text) => text,
             Err(error) => {
                 tracing::warn!(%error, "a full-text index is damaged and is made again from the documents");
                 return None;
             }
         };
-        // What went wrong is logged where it did.
-        text.catch_up(plan, view, written).and_then(|()| text.reload()).ok()?;
+        match text.catch_up(plan, view, written) {
+            Ok(()) => {}
+            // It would not be better when it were made again.
+            Err(error) if error.status == StatusCode::INSUFFICIENT_STORAGE => {}
+            // What went wrong is logged where it did.
+            Err(_) => return None,
+        }
+        text.reload().ok()?;
         Some(text)
     }
 
-    fn new(index: Index, plan: &Plan, committed: u64) -> tantivy::Result<Self> {
+    fn new(folder: &Path, index: Index, plan: &Plan, committed: u64) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         Ok(Self {
+            folder: folder.to_owned(),
             index,
             number: plan.columns.number,
             reader,
@@ -156,7 +168,7 @@ impl FullText {
         if self.committed == written {
             // Reading what was committed may have failed before.
         } else if self.given == written {
-            self.commit_writer(written).map_err(|error| ApiError::internal("committing documents", error))?;
+            self.commit_writer(written).map_err(|error| self.failed("committing documents", &error))?;
         } else {
             self.catch_up(plan, view, written)?;
         }
@@ -186,33 +198,36 @@ impl FullText {
         let Some(numbers) = view.changed_since(self.committed)? else {
             return self.rebuild(plan, view, written);
         };
-        let failed = |error| ApiError::internal("reading documents into the index", error);
+        let doing = "reading documents into the index";
         self.roll_back();
         for number in numbers {
             let document = view.read(number, |json| documents::read(json, &plan.shape))?;
-            let writer = self.writer().map_err(failed)?;
-            writer.delete_term(Term::from_field_u64(plan.columns.number, number));
-            if let Some(document) = document {
-                let document = document.map_err(|error| ApiError::internal("reading a document", error))?;
-                writer.add_document(plan.columns_of(number, document)).map_err(failed)?;
-            }
+            let document =
+                document.transpose().map_err(|error| ApiError::internal("reading a document", error))?;
+            let given = self.writer().and_then(|writer| {
+                writer.delete_term(Term::from_field_u64(plan.columns.number, number));
+                document.map_or(Ok(0), |document| writer.add_document(plan.columns_of(number, document)))
+            });
+            given.map_err(|error| self.failed(doing, &error))?;
         }
-        self.commit_writer(written).map_err(failed)
+        self.commit_writer(written).map_err(|error| self.failed(doing, &error))
     }
 
     /// Reads all documents from the store.
     fn rebuild(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
-        let failed = |error| ApiError::internal("making the index again", error);
+        let doing = "making the index again";
         self.roll_back();
-        self.writer().map_err(failed)?.delete_all_documents().map_err(failed)?;
+        let emptied = self.writer().and_then(|writer| writer.delete_all_documents());
+        emptied.map_err(|error| self.failed(doing, &error))?;
         view.for_each(|number, json| {
             let document = documents::read(json, &plan.shape);
             let document = document.map_err(|error| ApiError::internal("reading a document", error))?;
             let row = plan.columns_of(number, document);
-            self.writer().and_then(|writer| writer.add_document(row)).map_err(failed)?;
+            let given = self.writer().and_then(|writer| writer.add_document(row));
+            given.map_err(|error| self.failed(doing, &error))?;
             Ok::<(), ApiError>(())
         })?;
-        self.commit_writer(written).map_err(failed)
+        self.commit_writer(written).map_err(|error| self.failed(doing, &error))
     }
 
     fn writer(&mut self) -> tantivy::Result<&mut IndexWriter> {
@@ -243,9 +258,30 @@ impl FullText {
         Ok(())
     }
 
+    /// A writer whose thread has ended for want of room only says that it has ended, so the disk is asked.
+    fn failed(&self, doing: &'static str, error: &TantivyError) -> ApiError {
+        let full = match error {
+            TantivyError::IoError(reason) => is_for_want_of_room(reason),
+            TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, .. }) => {
+                is_for_want_of_room(io_error)
+            }
+            _ => false,
+        };
+        if full || !has_room(&self.folder) { ApiError::disk_full() } else { ApiError::internal(doing, error) }
+    }
+
     fn reload(&self) -> Result<(), ApiError> {
         self.reader.reload().map_err(|error| ApiError::internal("reading what was committed", error))
     }
+}
+
+/// Whether a small file has its place beside the others.
+fn has_room(folder: &Path) -> bool {
+    const SMALL: usize = 256 << 10;
+    let file = folder.join("room");
+    let written = std::fs::write(&file, vec![0; SMALL]);
+    let _ = std::fs::remove_file(&file);
+    !written.is_err_and(|error| is_for_want_of_room(&error))
 }
 
 /// The folders of full-text indexes, by their number.
