@@ -1,12 +1,16 @@
 //! A redb file that is of use again after the disk has failed.
 //!
-//! redb refuses everything after the first error of the disk, a full one included, until the file is opened again.
+//! redb refuses everything after the first error of the disk, a full one included, until the file is opened again. Some
+//! damages of a file end in a panic of it.
 
-use std::panic::catch_unwind;
+use std::ffi::OsString;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use crate::ApiError;
+use chrono::Utc;
 use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransaction};
 
 pub(crate) struct Database {
@@ -21,6 +25,57 @@ impl Database {
     pub(crate) fn open(path: &Path, cache_bytes: usize) -> Result<Self, redb::Error> {
         let file = RwLock::new(Some(open(path, cache_bytes)?));
         Ok(Self { path: path.to_owned(), cache_bytes, file })
+    }
+
+    /// Opens a file that the service can do without, and reads what it holds. When it is damaged it is put aside under
+    /// another name, and a new one takes its place. `holds` says in the log what that costs.
+    pub(crate) fn open_or_put_aside<T>(
+        path: &Path,
+        cache_bytes: usize,
+        holds: &str,
+        read: impl Fn(&Self) -> Result<T, redb::Error>,
+    ) -> Result<(Self, T), redb::Error> {
+        let open = || {
+            contained(|| {
+                let database = Self::checked(path, cache_bytes)?;
+                let read = read(&database)?;
+                Ok((database, read))
+            })
+        };
+        match open() {
+            Err(error) if is_damage(&error) => {
+                let aside = put_aside(path).map_err(redb::Error::Io)?;
+                tracing::error!(
+                    file = %path.display(), aside = %aside.display(), %error,
+                    "a damaged file was put aside, and the service starts without {holds}\n  fix: stop the service and \
+                     put a copy of the file back, or go on without it"
+                );
+                open()
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a file of which every page is as it was written.
+    fn checked(path: &Path, cache_bytes: usize) -> Result<Self, redb::Error> {
+        // Files come to their places whole; for redb this would be a new one.
+        if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            return Err(redb::Error::Corrupted("the file is empty".to_owned()));
+        }
+        let mut file = open(path, cache_bytes)?;
+        match file.check_integrity().map_err(redb::Error::from) {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(
+                file = %path.display(), "a damaged file was repaired; its last change may be lost"
+            ),
+            Err(error) if is_damage(&error) => return Err(error),
+            // Checking may need room to write, and the service is of use without it.
+            Err(_) => {
+                drop(file);
+                file = open(path, cache_bytes)?;
+            }
+        }
+        Ok(Self { path: path.to_owned(), cache_bytes, file: RwLock::new(Some(file)) })
     }
 
     pub(crate) fn read(&self) -> Result<ReadTransaction, redb::Error> {
@@ -57,19 +112,46 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
     if !path.exists() {
         create(path, cache_bytes)?;
     }
-    let open = || redb::Database::builder().set_cache_size(cache_bytes).create(path);
-    // Some damages end in a panic of redb.
-    match catch_unwind(open) {
-        Ok(opened) => {
-            let opened = opened?;
-            // Definitions hold connection strings.
-            #[cfg(unix)]
-            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-                .map_err(redb::Error::Io)?;
-            Ok(opened)
-        }
-        Err(_) => Err(redb::Error::Corrupted("the file is damaged".to_owned())),
+    let opened = contained(|| Ok(redb::Database::builder().set_cache_size(cache_bytes).create(path)?))?;
+    // Definitions hold connection strings.
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .map_err(redb::Error::Io)?;
+    Ok(opened)
+}
+
+/// Does something with a database. A panic of redb is the error of a damaged file.
+pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+    // What redb has left half done is not used again: it is a transaction that was not committed.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err(redb::Error::Corrupted("the file is damaged".to_owned())))
+}
+
+/// Whether the content of a file is to blame, and not that it cannot be used just now.
+fn is_damage(error: &redb::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error {
+        redb::Error::Io(error) => matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof),
+        redb::Error::DatabaseAlreadyOpen | redb::Error::PreviousIo | redb::Error::UpgradeRequired(_) => false,
+        _ => true,
     }
+}
+
+/// Gives a file another name, under which nothing looks for it.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    for number in 0.. {
+        let mut name = OsString::from(path);
+        name.push(format!(".damaged-{}", Utc::now().format("%Y%m%dT%H%M%SZ")));
+        if number > 0 {
+            name.push(format!("-{number}"));
+        }
+        let aside = PathBuf::from(name);
+        if !aside.exists() {
+            std::fs::rename(path, &aside)?;
+            return Ok(aside);
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::AlreadyExists))
 }
 
 /// Makes a new file beside its place and puts it there when it is whole: a program that ends in the middle of that leaves

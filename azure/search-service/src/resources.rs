@@ -91,9 +91,9 @@ type Watcher = Box<dyn Fn(&Change) + Send + Sync>;
 impl Resources {
     /// Opens `service.redb` in this folder, which is made if it is not there.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let store = Store::open(folder)?;
+        let (store, definitions) = Store::open(folder)?;
         let mut all = All::new();
-        for definition in store.read_all()? {
+        for definition in definitions {
             let of_kind = all.entry(definition.kind).or_default();
             of_kind.insert(definition.name.clone(), Arc::new(definition));
         }

@@ -5,6 +5,7 @@ mod indexes;
 mod indexing;
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +59,11 @@ pub enum ServiceError {
     Definitions(#[from] StoreError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    #[error(
+        "{}: {reason}\n  fix: put a copy of the file back, or give it another name: indexers then read everything again",
+        file.display()
+    )]
+    Indexers { file: PathBuf, reason: String },
     #[error("{0}")]
     Index(ApiError),
 }
@@ -94,8 +100,7 @@ impl SearchService {
         let indexes = Indexes::open(&data.join("indexes"), &resources, Arc::clone(&synonyms));
         let indexes = Arc::new(indexes.map_err(ServiceError::Index)?);
         resources.set_index_hook(Arc::clone(&indexes) as _);
-        let indexing = Indexing::open(&data, &options.folders, Arc::clone(&resources), Arc::clone(&indexes));
-        let indexing = indexing.map_err(ServiceError::Index)?;
+        let indexing = Indexing::open(&data, &options.folders, Arc::clone(&resources), Arc::clone(&indexes))?;
         let engine = Arc::new(Engine::new(Arc::clone(&resources), indexes, indexing, synonyms));
         engine.watch();
         let service = Service::new(resources, Arc::clone(&engine) as _, keys.clone());
@@ -145,7 +150,8 @@ impl SearchService {
                 if stop() {
                     return;
                 }
-                engine.maintain(&stop);
+                // A panic concerns what it was about, and was told when it happened.
+                let _ = catch_unwind(AssertUnwindSafe(|| engine.maintain(&stop)));
             }
         })?);
         Ok(upkeep)

@@ -5,13 +5,31 @@ use std::path::Path;
 use redb::{TableDefinition, TableError};
 
 use super::state::{BlobState, Record, StateError};
-use crate::database::Database;
+use crate::database::{self, Database};
 
 /// From indexer and blob to what was seen of it.
 const BLOBS: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("blobs");
 const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 
 const CACHE_BYTES: usize = 4 << 20;
+
+/// What the loss of the file costs.
+const HOLDS: &str = "what indexers remember; their next runs read everything again";
+
+/// Readers may open what exists only.
+fn make_tables(database: &Database) -> Result<(), redb::Error> {
+    let reading = database.read()?;
+    match reading.open_table(BLOBS).and(reading.open_table(RECORDS).map(|_| ())) {
+        Ok(()) => return Ok(()),
+        Err(TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    drop(reading);
+    let transaction = database.write()?;
+    transaction.open_table(BLOBS)?;
+    transaction.open_table(RECORDS)?;
+    Ok(transaction.commit()?)
+}
 
 /// Keeps everything in one file. Calls may block.
 pub struct RedbState {
@@ -20,20 +38,14 @@ pub struct RedbState {
 
 impl RedbState {
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        let database = Database::open(path, CACHE_BYTES).map_err(failed)?;
-        let reading = database.read().map_err(failed)?;
-        match reading.open_table(BLOBS).and(reading.open_table(RECORDS)) {
-            Ok(_) => return Ok(Self { database }),
-            Err(TableError::TableDoesNotExist(_)) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        drop(reading);
-        let transaction = database.write().map_err(failed)?;
-        // Readers may open what exists only.
-        transaction.open_table(BLOBS).map_err(failed)?;
-        transaction.open_table(RECORDS).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
+        let (database, ()) =
+            Database::open_or_put_aside(path, CACHE_BYTES, HOLDS, make_tables).map_err(failed)?;
         Ok(Self { database })
+    }
+
+    /// Does something with the file; damages that end in a panic of it are errors.
+    fn contained<T>(&self, work: impl FnOnce(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
+        database::contained(|| Ok(work(self))).map_err(failed)?
     }
 
     /// A file that the disk has failed before is opened again.
@@ -50,79 +62,93 @@ impl RedbState {
 
 impl RedbState {
     pub fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
-        let transaction = self.database.read().map_err(failed)?;
-        let blobs = transaction.open_table(BLOBS).map_err(failed)?;
-        let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
-        Ok(Some(serde_json::from_slice(found.value())?))
+        self.contained(|this| {
+            let transaction = this.database.read().map_err(failed)?;
+            let blobs = transaction.open_table(BLOBS).map_err(failed)?;
+            let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
+            Ok(Some(serde_json::from_slice(found.value())?))
+        })
     }
 
     /// Writes all changes or none; `None` removes a blob.
     pub fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
-        let transaction = self.begin_write()?;
-        {
-            let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
-            for (name, state) in &changes {
-                let place = (indexer, name.as_str());
-                match state {
-                    Some(state) => {
-                        blobs.insert(place, serde_json::to_vec(state)?.as_slice()).map_err(failed)?;
-                    }
-                    None => {
-                        blobs.remove(place).map_err(failed)?;
+        self.contained(|this| {
+            let transaction = this.begin_write()?;
+            {
+                let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
+                for (name, state) in &changes {
+                    let place = (indexer, name.as_str());
+                    match state {
+                        Some(state) => {
+                            blobs.insert(place, serde_json::to_vec(state)?.as_slice()).map_err(failed)?;
+                        }
+                        None => {
+                            blobs.remove(place).map_err(failed)?;
+                        }
                     }
                 }
             }
-        }
-        transaction.commit().map_err(failed)
+            transaction.commit().map_err(failed)
+        })
     }
 
     /// Names of all known blobs, sorted.
     pub fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
-        let transaction = self.database.read().map_err(failed)?;
-        let blobs = transaction.open_table(BLOBS).map_err(failed)?;
-        let mut names = Vec::new();
-        for entry in blobs.range((indexer, "")..).map_err(failed)? {
-            let (place, _) = entry.map_err(failed)?;
-            let (of, name) = place.value();
-            if of != indexer {
-                break;
+        self.contained(|this| {
+            let transaction = this.database.read().map_err(failed)?;
+            let blobs = transaction.open_table(BLOBS).map_err(failed)?;
+            let mut names = Vec::new();
+            for entry in blobs.range((indexer, "")..).map_err(failed)? {
+                let (place, _) = entry.map_err(failed)?;
+                let (of, name) = place.value();
+                if of != indexer {
+                    break;
+                }
+                names.push(name.to_owned());
             }
-            names.push(name.to_owned());
-        }
-        Ok(names)
+            Ok(names)
+        })
     }
 
     /// Forgets all blobs; the record stays.
     pub fn clear(&self, indexer: &str) -> Result<(), StateError> {
-        let transaction = self.begin_write()?;
-        Self::remove_blobs(&transaction, indexer)?;
-        transaction.commit().map_err(failed)
+        self.contained(|this| {
+            let transaction = this.begin_write()?;
+            Self::remove_blobs(&transaction, indexer)?;
+            transaction.commit().map_err(failed)
+        })
     }
 
     pub fn record(&self, indexer: &str) -> Result<Record, StateError> {
-        let transaction = self.database.read().map_err(failed)?;
-        let records = transaction.open_table(RECORDS).map_err(failed)?;
-        match records.get(indexer).map_err(failed)? {
-            Some(record) => Ok(serde_json::from_slice(record.value())?),
-            None => Ok(Record::default()),
-        }
+        self.contained(|this| {
+            let transaction = this.database.read().map_err(failed)?;
+            let records = transaction.open_table(RECORDS).map_err(failed)?;
+            match records.get(indexer).map_err(failed)? {
+                Some(record) => Ok(serde_json::from_slice(record.value())?),
+                None => Ok(Record::default()),
+            }
+        })
     }
 
     pub fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
-        let transaction = self.begin_write()?;
-        {
-            let mut records = transaction.open_table(RECORDS).map_err(failed)?;
-            records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(failed)?;
-        }
-        transaction.commit().map_err(failed)
+        self.contained(|this| {
+            let transaction = this.begin_write()?;
+            {
+                let mut records = transaction.open_table(RECORDS).map_err(failed)?;
+                records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(failed)?;
+            }
+            transaction.commit().map_err(failed)
+        })
     }
 
     /// The indexer was deleted.
     pub fn remove(&self, indexer: &str) -> Result<(), StateError> {
-        let transaction = self.begin_write()?;
-        Self::remove_blobs(&transaction, indexer)?;
-        transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;
-        transaction.commit().map_err(failed)
+        self.contained(|this| {
+            let transaction = this.begin_write()?;
+            Self::remove_blobs(&transaction, indexer)?;
+            transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;
+            transaction.commit().map_err(failed)
+        })
     }
 }
 

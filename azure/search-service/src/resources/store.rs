@@ -19,8 +19,11 @@ const DEFINITIONS: TableDefinition<'static, Key, Row> = TableDefinition::new("de
 
 const CACHE_BYTES: usize = 4 << 20;
 
-const FIX: &str =
-    "put a copy of the whole folder back, or start with another folder and load everything again";
+/// What the loss of the file costs.
+const HOLDS: &str =
+    "any definitions; the documents of indexes stay in their folders, and are served again with the old file";
+
+const FIX: &str = "put a copy of the file back, or give it another name to start without any definitions";
 
 /// Why the definitions cannot be read at the start.
 #[derive(Debug, thiserror::Error)]
@@ -32,26 +35,23 @@ pub struct StoreError {
 
 pub(super) struct Store {
     database: Database,
-    path: PathBuf,
 }
 
 impl Store {
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
+    /// The store with all definitions that it holds.
+    pub(super) fn open(folder: &Path) -> Result<(Self, Vec<Definition>), StoreError> {
         let path = folder.join("service.redb");
         let wrong = |reason: String| StoreError { path: path.clone(), reason };
         fs::create_dir_all(folder).map_err(|error| wrong(error.to_string()))?;
-        let database = Database::open(&path, CACHE_BYTES).map_err(|error| match error {
+        let opened = Database::open_or_put_aside(&path, CACHE_BYTES, HOLDS, rows);
+        let (database, rows) = opened.map_err(|error| match error {
             redb::Error::DatabaseAlreadyOpen => wrong(
                 "another process has it open\n  fix: stop that process, or choose another folder".to_owned(),
             ),
             other => wrong(format!("{other}\n  fix: {FIX}")),
         })?;
-        Ok(Self { database, path })
-    }
-
-    pub(super) fn read_all(&self) -> Result<Vec<Definition>, StoreError> {
-        let rows = self.rows().map_err(|error| self.wrong(format!("{error}\n  fix: {FIX}")))?;
-        rows.into_iter().collect()
+        let definitions = rows.into_iter().filter_map(|row| row.definition(&path).transpose());
+        Ok((Self { database }, definitions.collect::<Result<_, _>>()?))
     }
 
     pub(super) fn insert(&self, definition: &Definition) -> Result<(), ApiError> {
@@ -68,7 +68,7 @@ impl Store {
             }
             Ok(transaction.commit()?)
         };
-        write().map_err(|error| database::refusal("keeping a definition", &error))
+        database::contained(write).map_err(|error| database::refusal("keeping a definition", &error))
     }
 
     pub(super) fn remove(&self, kind: Kind, name: &str) -> Result<(), ApiError> {
@@ -79,44 +79,55 @@ impl Store {
             transaction.open_table(DEFINITIONS)?.remove((kind.collection(), name))?;
             Ok(transaction.commit()?)
         };
-        write().map_err(|error| database::refusal("removing a definition", &error))
+        database::contained(write).map_err(|error| database::refusal("removing a definition", &error))
     }
+}
 
-    fn rows(&self) -> Result<Vec<Result<Definition, StoreError>>, redb::Error> {
-        let transaction = self.database.read()?;
-        let table = match transaction.open_table(DEFINITIONS) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut rows = Vec::new();
-        for row in table.iter()? {
-            let (key, value) = row?;
-            let ((collection, name), (etag, json)) = (key.value(), value.value());
-            rows.push(self.definition(collection, name, etag, json));
-        }
-        Ok(rows)
+/// What the file holds: collection, name, ETag and JSON.
+struct Kept {
+    collection: String,
+    name: String,
+    etag: String,
+    json: Vec<u8>,
+}
+
+fn rows(database: &Database) -> Result<Vec<Kept>, redb::Error> {
+    let transaction = database.read()?;
+    let table = match transaction.open_table(DEFINITIONS) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut rows = Vec::new();
+    for row in table.iter()? {
+        let (key, value) = row?;
+        let ((collection, name), (etag, json)) = (key.value(), value.value());
+        let (collection, name, etag) = (collection.to_owned(), name.to_owned(), etag.to_owned());
+        rows.push(Kept { collection, name, etag, json: json.to_vec() });
     }
+    Ok(rows)
+}
 
-    fn definition(
-        &self,
-        collection: &str,
-        name: &str,
-        etag: &str,
-        json: &[u8],
-    ) -> Result<Definition, StoreError> {
+impl Kept {
+    /// `None` for a definition that cannot be read: the others are served.
+    fn definition(self, path: &Path) -> Result<Option<Definition>, StoreError> {
+        let Self { collection, name, etag, json } = self;
         let kind = Kind::ALL.into_iter().find(|kind| kind.collection() == collection).ok_or_else(|| {
-            self.wrong(format!("'{collection}' is unknown here; a newer version of the program wrote it"))
+            let reason = format!("'{collection}' is unknown here; a newer version of the program wrote it");
+            StoreError { path: path.to_owned(), reason: format!("{reason}\n  fix: use that version") }
         })?;
-        let value = match serde_json::from_slice(json) {
-            // Its name is enough to say that it cannot be used, and to delete it; the other indexes are served.
+        let value = match serde_json::from_slice(&json) {
+            Ok(value) => value,
+            // Its name is enough to say that it cannot be used, and to delete it.
             Err(_) if kind == Kind::Index => json!({"name": name}),
-            read => read.map_err(|error| self.wrong(format!("the {kind} '{name}' is damaged: {error}")))?,
+            Err(error) => {
+                tracing::error!(
+                    file = %path.display(), %error,
+                    "the {kind} '{name}' is damaged and left out\n  fix: create it again"
+                );
+                return Ok(None);
+            }
         };
-        Ok(Definition { kind, name: name.to_owned(), etag: etag.to_owned(), value })
-    }
-
-    fn wrong(&self, reason: String) -> StoreError {
-        StoreError { path: self.path.clone(), reason }
+        Ok(Some(Definition { kind, name, etag, value }))
     }
 }

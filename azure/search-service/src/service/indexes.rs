@@ -51,7 +51,10 @@ impl Indexes {
             let name = &definition.name;
             let (place, older) = folders.take(name);
             let place = place.unwrap_or_else(|| new_folder(folder, name));
-            older.iter().for_each(|older| remove(older));
+            // A crash while an index is created leaves one, and so does the loss of its definition.
+            for older in older {
+                tracing::warn!(folder = %older.display(), "an older folder of an index; remove it if it is not needed");
+            }
             let index = match open_index(&place, &definition.value) {
                 Ok(index) => Some(Arc::new(index)),
                 Err(error) => {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::Utc;
 use serde_json::{Map, Value, json};
 
+use super::ServiceError;
 use super::indexes::Indexes;
 use crate::ApiError;
 use crate::definition::Schema;
@@ -31,12 +32,13 @@ impl Indexing {
         folders: &[PathBuf],
         resources: Arc<Resources>,
         indexes: Arc<Indexes>,
-    ) -> Result<Arc<Self>, ApiError> {
+    ) -> Result<Arc<Self>, ServiceError> {
         let blobs = data.join("blobs");
         std::fs::create_dir_all(&blobs)
-            .map_err(|error| ApiError::internal("making the folder of blobs", error))?;
-        let state = RedbState::open(&data.join("indexers.redb"));
-        let state = state.map_err(|error| ApiError::internal("opening the state of indexers", error))?;
+            .map_err(|source| ServiceError::Folder { folder: blobs.clone(), source })?;
+        let file = data.join("indexers.redb");
+        let state = RedbState::open(&file);
+        let state = state.map_err(|error| ServiceError::Indexers { file, reason: error.to_string() })?;
         let places = Places { blobs, allowed: folders.to_vec() };
         let mut defined = BTreeMap::new();
         for indexer in resources.list(Kind::Indexer) {

@@ -6,6 +6,7 @@
 mod budgets;
 #[cfg(target_os = "linux")]
 mod child;
+mod damage;
 mod definitions;
 mod documents;
 mod engine;
