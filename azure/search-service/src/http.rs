@@ -16,5 +16,5 @@ pub mod statistics;
 
 pub use self::answer::Reply;
 pub use self::backend::{Answering, Backend, Context, SearchCall, Via};
-pub use self::listener::{Limits, serve};
+pub use self::listener::{Limits, bind, serve};
 pub use self::service::Service;

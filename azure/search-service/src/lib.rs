@@ -4,8 +4,7 @@
 //! `service.rs` is where to start reading, `docs/search-service.md` says what the service can do.
 //!
 //! ```no_run
-//! use bindpost_azure_search_service::{SearchService, ServiceOptions};
-//! use tokio::net::TcpListener;
+//! use bindpost_azure_search_service::{SearchService, ServiceOptions, bind};
 //! use tokio::sync::oneshot;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +12,7 @@
 //! let key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned();
 //! // Scheduled indexers and large sets of vectors want it; it ends when it is dropped.
 //! let _upkeep = service.start_upkeep()?;
-//! let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! let listener = bind("127.0.0.1", 0).await?;
 //! let url = format!("http://{}", listener.local_addr()?);
 //! let (stop, stopped) = oneshot::channel::<()>();
 //! let serving = tokio::spawn(async move {
@@ -55,4 +54,5 @@ pub mod vectors;
 
 pub use budget::RequestLimits;
 pub use error::{ApiError, ErrorDetail};
+pub use http::bind;
 pub use service::{SearchService, ServiceError, ServiceOptions, Upkeep};

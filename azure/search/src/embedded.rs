@@ -4,10 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bindpost_azure_search_service::{SearchService, ServiceError, ServiceOptions, Upkeep};
+use bindpost_azure_search_service::{SearchService, ServiceError, ServiceOptions, Upkeep, bind};
 use bindpost_mcp_openapi::{Credential, Secret, Upstream, UpstreamError, UpstreamLimits};
 use http::HeaderName;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -66,7 +65,7 @@ impl Embedded {
         let port = options.port;
         let taken = |source| EmbeddedError::Port { port, source };
         // Bound before anything is opened: a port that is taken shows at once.
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(taken)?;
+        let listener = bind("127.0.0.1", port).await.map_err(taken)?;
         let url = format!("http://{}", listener.local_addr().map_err(taken)?);
         let data = options.data;
         let service = {

@@ -73,7 +73,7 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
 }
 
 async fn bind(host: &str, port: u16) -> anyhow::Result<TcpListener> {
-    TcpListener::bind((host, port)).await.map_err(|error| {
+    bindpost_azure_search_service::bind(host, port).await.map_err(|error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => {
                 "choose another port with --port N, or --port 0 for any"

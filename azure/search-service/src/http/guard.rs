@@ -2,13 +2,35 @@
 
 use std::net::IpAddr;
 
-use http::{Method, StatusCode, Uri};
+use http::header::HOST;
+use http::request::Parts;
+use http::{Method, StatusCode, Uri, Version};
 
 use crate::ApiError;
 use crate::keys::{Keys, Role};
 
 use super::request::{Headers, Options};
 use super::route::{OnIndex, Route};
+
+/// Refuses a request that says twice, differently or not at all which host it is for: a proxy on the way may have read
+/// it otherwise.
+pub(super) fn check_host(parts: &Parts) -> Result<(), ApiError> {
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let clear = match (hosts.next(), hosts.next(), parts.uri.authority()) {
+        (_, Some(_), _) => false,
+        (None, None, _) => parts.version < Version::HTTP_11,
+        (Some(host), None, Some(asked)) => host.as_bytes().eq_ignore_ascii_case(asked.as_str().as_bytes()),
+        (Some(_), None, None) => true,
+    };
+    if clear {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "InvalidHost",
+        "The request must have one header 'Host', and no other host in its target.",
+    ))
+}
 
 /// Refuses a request whose key does not open this route.
 pub(super) fn check_key(

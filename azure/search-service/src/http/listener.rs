@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -61,6 +61,31 @@ const SMALLEST_BUFFER: usize = 8 * 1024;
 const SWEEP: Duration = Duration::from_secs(1);
 /// The wait after a failed accept, such as for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections that the system holds until they are accepted; it may have a smaller limit of its own. Those of a burst
+/// beyond it wait for seconds, or fail.
+const BACKLOG: u32 = 1024;
+
+/// Listens on the first address of the host that can be had.
+pub async fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+    let mut failed = None;
+    for address in lookup_host((host, port)).await? {
+        match listen(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable)))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A port is free again as soon as its owner has ended. On Windows this would be to take it from another program.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves every client of `listener` until `stop` is done; then the socket is closed, requests under way may
 /// finish, and what is left after [`Limits::drain`] is cut.

@@ -99,6 +99,7 @@ impl Service {
         B: Body<Data = Bytes>,
         B::Error: Display,
     {
+        guard::check_host(parts)?;
         let (route, methods) = route::find(parts.uri.path())?;
         let options = Options::parse(parts.uri.query())?;
         let headers = Headers(&parts.headers);

@@ -1,5 +1,7 @@
 //! What one request may take: memory and time. Each attack here comes with a query key.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -107,4 +109,110 @@ async fn many_values_of_one_field_are_one_look() {
         assert_eq!(answer.json()["@odata.count"], expected, "{}", answer.status);
         assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     }
+}
+
+/// Everything that a query key can ask for at length. Each is answered, and costs no more than a request may take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_query_takes_more_than_its_share() {
+    let mut child = with_documents(Some(1536 * MIB), 3_000).await;
+    let before = child.peak_memory();
+    let values = |count: usize| (0..count).map(|at| format!("v{at}")).collect::<Vec<_>>().join(",");
+    let order = vec!["name", "number desc", "price", "id desc"].repeat(8).join(",");
+    let clauses = |clause: &str, count: usize, with: &str| vec![clause; count].join(with);
+    let deep = format!("{}number ge 0{}", "not (".repeat(99), ")".repeat(99));
+    let attacks = [
+        ("a set of values", json!({"filter": format!("search.in(name, '{}')", values(200_000))})),
+        ("a set that is too large", json!({"filter": format!("search.in(name, '{}')", values(1_000_000))})),
+        ("many clauses", json!({"filter": clauses("number ge 0", 3_000, " and "), "top": 0, "count": true})),
+        ("more clauses than there may be", json!({"filter": clauses("number ge 0", 3_001, " or ")})),
+        ("deep clauses", json!({"filter": deep, "top": 0})),
+        (
+            "deeper clauses",
+            json!({"filter": format!("{}number ge 0{}", "(".repeat(50_000), ")".repeat(50_000))}),
+        ),
+        ("a long order", json!({"orderby": order, "skip": 100_000, "top": 1_000})),
+        ("an order beyond its length", json!({"orderby": clauses("name", 33, ",")})),
+        ("all that can be skipped", json!({"skip": 100_000, "top": i64::MAX, "count": true})),
+        ("more than can be skipped", json!({"skip": i64::MAX})),
+        ("a long list of fields", json!({"select": clauses("name", 300_000, ","), "top": 1_000})),
+        ("many wildcards", json!({"search": clauses("n*", 1_000, " "), "queryType": "full", "top": 0})),
+        ("wide patterns", json!({"search": clauses("/.*a.*/", 60, " "), "queryType": "full", "count": true})),
+        ("many fuzzy words", json!({"search": clauses("number~2", 160, " "), "queryType": "full"})),
+        ("a long text", json!({"search": "name ".repeat(19_000)})),
+        (
+            "the same word",
+            json!({"search": clauses("number", 1_024, " "), "highlight": "name", "top": 1_000}),
+        ),
+        (
+            "a long phrase",
+            json!({"search": format!("\"{}\"", clauses("number", 1_000, " ")), "highlight": "name"}),
+        ),
+        (
+            "long tags",
+            json!({"search": "name", "highlight": "name", "highlightPreTag": "x".repeat(1 << 20),
+                             "highlightPostTag": "y".repeat(1 << 20), "top": 1_000}),
+        ),
+        (
+            "many ranges",
+            json!({"facets": [format!("number,values:{}", (0..1_001).map(|at| at.to_string()).collect::<Vec<_>>().join("|"))]}),
+        ),
+        ("many facets", json!({"facets": vec!["name"; 101]})),
+        (
+            "many vectors",
+            json!({"vectorQueries": vec![json!({"kind": "vector", "fields": "v", "vector": [0.0]}); 1_000]}),
+        ),
+        ("numbers without end", json!({"vectorQueries": vec![0; 2_000_000]})),
+        ("lists within lists", json!({"facets": vec![json!([]); 1_000_000]})),
+    ];
+    for (name, body) in attacks {
+        let answer = search(&child, body).await;
+        assert!(!child.has_ended(), "{name}: the process has ended");
+        let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(
+            matches!(answer.status, 200 | 400 | 413 | 503),
+            "{name}: {} {:.300}",
+            answer.status,
+            answer.text
+        );
+        let taken = child.peak_memory() - before;
+        assert!(taken < 600 * MIB, "{name}: {} MiB", taken / MIB);
+    }
+    assert_eq!(search(&child, json!({"search": "name", "top": 1})).await.unwrap().status, 200);
+}
+
+/// Requests that each take all they may, at the same time: together they take no more than all of them may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_large_queries_at_once_share_what_there_is() {
+    let mut child = with_documents(Some(2048 * MIB), 3_000).await;
+    let before = child.peak_memory();
+    let filter = format!("search.in(name, '{}')", "some value,".repeat(200_000));
+    let facets = vec!["tags,count:0"; 100];
+    let body = json!({"filter": filter, "facets": facets});
+    let all: Vec<_> = (0..40).map(|_| search(&child, body.clone())).collect();
+    let answers = join_all(all).await;
+    assert!(!child.has_ended(), "the process has ended");
+    for answer in answers {
+        let answer = answer.unwrap();
+        assert!(matches!(answer.status, 200 | 400 | 503), "{} {:.300}", answer.status, answer.text);
+    }
+    let taken = child.peak_memory() - before;
+    assert!(taken < 1_200 * MIB, "{} MiB", taken / MIB);
+    assert_eq!(search(&child, json!({"search": "name", "top": 1})).await.unwrap().status, 200);
+}
+
+async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(result) = future.as_mut().poll(context)
+            {
+                *done = Some(result);
+            }
+        }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }

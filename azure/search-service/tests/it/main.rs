@@ -21,5 +21,6 @@ mod recorded;
 mod refusals;
 mod relevance;
 mod server;
+mod smuggling;
 mod text_limits;
 mod transport;
