@@ -35,6 +35,8 @@ pub struct Limits {
     pub header_read: Duration,
     /// For a connection on which nothing happens. 120 s.
     pub idle: Duration,
+    /// For a client that takes nothing of its answer. 30 s.
+    pub blocked_write: Duration,
     /// The largest head of a request; long filters of GET are in it. 64 KiB.
     pub header_bytes: usize,
     /// For requests under way when the listener stops. 10 s.
@@ -47,6 +49,7 @@ impl Default for Limits {
             connections: 1024,
             header_read: Duration::from_secs(10),
             idle: Duration::from_secs(120),
+            blocked_write: Duration::from_secs(30),
             header_bytes: 64 * 1024,
             drain: Duration::from_secs(10),
         }
@@ -203,7 +206,8 @@ impl Connection {
         let mut http1 = http1::Builder::new();
         http1.max_buf_size(self.limits.header_bytes.max(SMALLEST_BUFFER));
         let mut connection = pin!(http1.serve_connection(io, answer));
-        let mut sweep = interval(SWEEP.min(self.limits.header_read).min(self.limits.idle));
+        let Limits { header_read, idle, blocked_write, .. } = self.limits;
+        let mut sweep = interval(SWEEP.min(header_read).min(idle).min(blocked_write));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut told = false;
         loop {
@@ -216,7 +220,7 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                 }
                 _ = sweep.tick() => {
-                    if pulse.is_overdue(self.limits.header_read, self.limits.idle) {
+                    if pulse.is_overdue(header_read, idle, blocked_write) {
                         return Err("nothing came in time".to_owned());
                     }
                 }

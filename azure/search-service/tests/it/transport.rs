@@ -47,6 +47,26 @@ async fn slow_heads_are_cut() {
 }
 
 #[tokio::test]
+async fn clients_that_do_not_read_are_cut() {
+    let limits = Limits { blocked_write: Duration::from_millis(200), ..Limits::default() };
+    let setup = Setup { limits, most_body_bytes: 32 << 20, ..Setup::default() };
+    let server = Server::with(setup).await.with_index().await;
+    let mut deaf = connect(&server).await;
+    // The engine of these tests says again what it was asked: an answer that no buffer of the system holds.
+    let body = serde_json::json!({"search": "x".repeat(12 << 20)}).to_string();
+    let target = format!("/indexes('hotels')/docs/search.post.search?{VERSION}");
+    let length = body.len();
+    let head = format!("POST {target} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+    deaf.write_all(head.as_bytes()).await.unwrap();
+    deaf.write_all(body.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // What was under way comes, and then the end instead of the rest.
+    let mut received = Vec::new();
+    let _ = timeout(PATIENCE, deaf.read_to_end(&mut received)).await.unwrap();
+    assert!(received.len() < 12 << 20, "{}", received.len());
+}
+
+#[tokio::test]
 async fn idle_connections_are_cut() {
     let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;

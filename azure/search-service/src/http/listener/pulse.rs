@@ -18,6 +18,8 @@ pub(super) struct Pulse {
     head_since: AtomicU64,
     /// When something was sent or a request ended.
     active: AtomicU64,
+    /// Since when the client has taken nothing of what waits to be sent; 0 if nothing waits.
+    blocked_since: AtomicU64,
 }
 
 impl Pulse {
@@ -27,6 +29,7 @@ impl Pulse {
             busy: AtomicBool::new(false),
             head_since: AtomicU64::new(0),
             active: AtomicU64::new(1),
+            blocked_since: AtomicU64::new(0),
         }
     }
 
@@ -38,11 +41,15 @@ impl Pulse {
     }
 
     /// Whether a client lets the connection wait too long. While a request is answered, its service decides.
-    pub(super) fn is_overdue(&self, head: Duration, idle: Duration) -> bool {
+    pub(super) fn is_overdue(&self, head: Duration, idle: Duration, blocked: Duration) -> bool {
+        let since = |note: u64| Duration::from_millis(self.now().saturating_sub(note));
+        match self.blocked_since.load(Ordering::Relaxed) {
+            0 => {}
+            start => return since(start) > blocked,
+        }
         if self.busy.load(Ordering::Relaxed) {
             return false;
         }
-        let since = |note: u64| Duration::from_millis(self.now().saturating_sub(note));
         match self.head_since.load(Ordering::Relaxed) {
             0 => since(self.active.load(Ordering::Relaxed)) > idle,
             start => since(start) > head,
@@ -57,6 +64,16 @@ impl Pulse {
 
     fn sent(&self) {
         self.active.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Notes whether the client takes what is sent to it.
+    fn written(&self, taken: bool) {
+        if taken {
+            self.sent();
+            self.blocked_since.store(0, Ordering::Relaxed);
+        } else if self.blocked_since.load(Ordering::Relaxed) == 0 {
+            self.blocked_since.store(self.now(), Ordering::Relaxed);
+        }
     }
 
     fn now(&self) -> u64 {
@@ -108,9 +125,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if written.is_ready() {
-            self.pulse.sent();
-        }
+        self.pulse.written(written.is_ready());
         written
     }
 
@@ -128,9 +143,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        if written.is_ready() {
-            self.pulse.sent();
-        }
+        self.pulse.written(written.is_ready());
         written
     }
 
