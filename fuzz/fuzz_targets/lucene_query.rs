@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use bindpost_azure_search_service::budget::Budget;
 use bindpost_azure_search_service::definition::IndexDefinition;
 use bindpost_azure_search_service::engine::plan::Plan;
 use bindpost_azure_search_service::engine::text::{SearchField, TextSearch};
@@ -74,9 +75,11 @@ fuzz_target!(|text: &str| {
         };
         let others = |name: &str| field(name);
         let mut found = Vec::new();
+        let budget = Budget::unlimited();
         for all in [false, true] {
             let fields = ["title", "body"].into_iter().filter_map(field).collect();
-            let built = match (TextSearch { node: &node, fields, others: &others, all }).build() {
+            let search = TextSearch { node: &node, fields, others: &others, all, budget: &budget };
+            let built = match search.build() {
                 Ok(built) => built,
                 Err(error) => {
                     assert!(error.status == 400 && !error.message.is_empty(), "{error:?}");

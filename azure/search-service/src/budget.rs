@@ -135,7 +135,7 @@ impl Budget {
         Budgets::new(limits).request()
     }
 
-    /// Ends the work if nobody waits for it any more. Costs as much as reading a variable.
+    /// Ends the work if its client is gone or its time is over. Costs as much as reading a variable.
     #[inline]
     pub fn check(&self) {
         if self.0.stopped.load(Ordering::Relaxed) != RUNNING {

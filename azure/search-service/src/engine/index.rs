@@ -34,7 +34,7 @@ const COMMIT_AFTER: usize = 20_000;
 /// When nothing was written for so long, the threads and the memory for writing are given back.
 const REST_AFTER: Duration = Duration::from_secs(30);
 
-/// After a failed commit, at least so long nobody tries another one.
+/// The shortest time between a failed commit and the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const STORE_FILE: &str = "documents.redb";
@@ -55,7 +55,7 @@ pub struct SearchIndex {
 
 /// A commit that failed.
 struct Failure {
-    /// Nobody tries again before.
+    /// When the next attempt may be made.
     until: Instant,
 }
 

@@ -75,10 +75,11 @@ async fn work_ends_when_its_client_is_gone() {
     assert!(asked.is_err(), "the search was to take longer");
     // The connection was closed with the request. Nothing else is asked, so the process has nothing to do.
     let mut last = child.processor_time();
-    for _ in 0..6 {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let now = child.processor_time();
-        if now - last < Duration::from_millis(300) {
+        // Work that goes on gets more than this, however many others share the processors.
+        if now - last < Duration::from_millis(50) {
             return;
         }
         last = now;
@@ -121,7 +122,7 @@ async fn no_query_takes_more_than_its_share() {
     let mut child = with_documents(Some(1536 * MIB), 3_000).await;
     let before = child.peak_memory();
     let values = |count: usize| (0..count).map(|at| format!("v{at}")).collect::<Vec<_>>().join(",");
-    let order = vec!["name", "number desc", "price", "id desc"].repeat(8).join(",");
+    let order = ["name", "number desc", "price", "id desc"].repeat(8).join(",");
     let clauses = |clause: &str, count: usize, with: &str| vec![clause; count].join(with);
     let deep = format!("{}number ge 0{}", "not (".repeat(48), ")".repeat(48));
     let attacks = [

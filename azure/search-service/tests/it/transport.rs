@@ -119,7 +119,7 @@ async fn six_hundred_clients_at_once_find_a_place() {
     let listener = bindpost_azure_search_service::bind("127.0.0.1", 0).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut waiting = Vec::new();
-    // Nobody accepts: all of them wait in the backlog.
+    // None is accepted: all of them wait in the backlog.
     for number in 0..600 {
         let connecting = timeout(Duration::from_secs(20), TcpStream::connect(("127.0.0.1", port)));
         let connected = connecting.await.unwrap_or_else(|_| panic!("client {number} finds no place"));
