@@ -32,11 +32,13 @@ pub(crate) fn result(
     let Incoming { status, headers, body, .. } = incoming;
     let status = *status;
     if !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
-        return Failure::of(status, headers, body).into_result();
+        return Failure::of(status, headers, body).masked(incoming).into_result();
     }
     let answer = match Answer::read(headers, body, expected(offered, status)) {
         Ok(answer) => answer,
-        Err(message) => return Failure::unreadable(message, status, headers).into_result(),
+        Err(message) => {
+            return Failure::unreadable(message, status, headers).masked(incoming).into_result();
+        }
     };
     let too_large = |bytes: usize, beyond: Option<String>| {
         let message = format!(

@@ -173,10 +173,11 @@ async fn read(
         return Err(unknown());
     }
     if !status.is_success() {
-        return Err(Failure::of(status, headers, body).into_refusal().into());
+        return Err(Failure::of(status, headers, body).masked(&incoming).into_refusal().into());
     }
     let answer = Answer::read(headers, body, reply::expected(offered, status));
-    let answer = answer.map_err(|message| Failure::unreadable(message, status, headers).into_refusal())?;
+    let answer = answer
+        .map_err(|message| Failure::unreadable(message, status, headers).masked(&incoming).into_refusal())?;
     let contents = match answer {
         Answer::Empty => ResourceContents::text(uri, ""),
         Answer::Json(mut value) => {

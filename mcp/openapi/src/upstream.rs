@@ -21,6 +21,7 @@ pub(crate) use address::is_dots;
 pub use credential::{Credential, CredentialSource, Secret};
 pub use failure::UpstreamError;
 use failure::{Broken, causes};
+use mask::Mask;
 pub(crate) use retry::retry_after;
 
 /// How many redirects of one try are followed.
@@ -47,6 +48,8 @@ pub struct Upstream {
     client: Client,
     base: Base,
     credential: Credential,
+    /// Finds a credential that is always the same.
+    mask: Mask,
     limits: UpstreamLimits,
     allow_plain: bool,
 }
@@ -96,7 +99,8 @@ pub struct Outgoing {
     pub repeatable: bool,
 }
 
-/// What the service answered, whatever the status.
+/// What the service answered, whatever the status. Where it repeated our credential, in whatever spelling, it has
+/// `(secret)` instead.
 #[derive(Clone, Debug)]
 pub struct Incoming {
     /// The status.
@@ -107,6 +111,15 @@ pub struct Incoming {
     pub body: Bytes,
     /// How long the service asks us to wait before the next request.
     pub retry_after: Option<Duration>,
+    mask: Mask,
+}
+
+impl Incoming {
+    /// A text made of the answer, once more without our credential: taking something out, such as markup, may have put
+    /// it together.
+    pub(crate) fn masked(&self, text: String) -> String {
+        self.mask.text(text)
+    }
 }
 
 /// An [`Upstream`] being described.
@@ -154,7 +167,8 @@ impl UpstreamBuilder {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| UpstreamError::Address(causes(error)))?;
-        Ok(Upstream { client, base, credential, limits, allow_plain })
+        let mask = Mask::new(&credential.written(None));
+        Ok(Upstream { client, base, credential, mask, limits, allow_plain })
     }
 }
 
@@ -244,16 +258,20 @@ impl Upstream {
     /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
     async fn send_signed(&self, request: &Outgoing, url: &Url) -> Result<Incoming, Broken> {
         let Credential::Source(source) = &self.credential else {
-            return self.send_masked(request, url, None).await;
+            return self.send_masked(request, url, None, self.mask.clone()).await;
         };
         let first = credential::ask(source.as_ref()).await?;
-        let answer = self.send_masked(request, url, Some(&first)).await?;
+        let mut secrets = self.credential.written(Some(&first));
+        let answer = self.send_masked(request, url, Some(&first), Mask::new(&secrets)).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         source.refused(&first);
         match credential::ask(source.as_ref()).await {
-            Ok(second) if second != first => self.send_masked(request, url, Some(&second)).await,
+            Ok(second) if second != first => {
+                secrets.extend(self.credential.written(Some(&second)));
+                self.send_masked(request, url, Some(&second), Mask::new(&secrets)).await
+            }
             _ => Ok(answer),
         }
     }
@@ -264,9 +282,11 @@ impl Upstream {
         request: &Outgoing,
         url: &Url,
         authorization: Option<&Secret>,
+        mask: Mask,
     ) -> Result<Incoming, Broken> {
         let mut answer = self.send_redirected(request, url, authorization).await?;
-        mask::mask(&mut answer, &self.credential.written(authorization));
+        mask.answer(&mut answer.headers, &mut answer.body);
+        answer.mask = mask;
         Ok(answer)
     }
 
@@ -344,6 +364,6 @@ impl Upstream {
         }
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
         let retry_after = retry::retry_after(&headers);
-        Ok(Incoming { status, headers, body: body.into(), retry_after })
+        Ok(Incoming { status, headers, body: body.into(), retry_after, mask: Mask::default() })
     }
 }

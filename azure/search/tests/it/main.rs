@@ -16,6 +16,7 @@ mod identity;
 mod index_change;
 mod index_change_rules;
 mod indexer_runs;
+mod masking;
 mod operations;
 mod operations_asked;
 mod operations_called;

@@ -71,18 +71,26 @@ pub(crate) fn shown(text: &str) -> String {
 fn visible(character: char) -> Option<char> {
     match character {
         character if character.is_control() => Some(' '),
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}' => None,
+        character if is_shapeless(character) => None,
         character => Some(character),
     }
+}
+
+/// Whether a character is not seen.
+pub(crate) fn is_shapeless(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// Text without HTML: tags, comments, and what is between tags that nobody reads.

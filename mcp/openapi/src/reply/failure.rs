@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::body::{self, decode, page_text};
 use super::without_nulls;
 use crate::bridge::text::{plain, sentences};
-use crate::upstream::retry_after;
+use crate::upstream::{Incoming, retry_after};
 
 /// The longest message that is passed on, in characters.
 const LONGEST: usize = 1000;
@@ -120,6 +120,16 @@ impl Failure {
             request_id: REQUEST_IDS.iter().find_map(|name| text(headers, name)).or_else(in_body),
             retry_after: retry_after(headers).map(|wait| wait.as_secs()),
             next_cursor: None,
+        }
+    }
+
+    /// The same without our credential, which making texts plain may have put together.
+    pub(crate) fn masked(self, incoming: &Incoming) -> Failure {
+        Failure {
+            code: self.code.map(|code| incoming.masked(code)),
+            message: incoming.masked(self.message),
+            request_id: self.request_id.map(|id| incoming.masked(id)),
+            ..self
         }
     }
 

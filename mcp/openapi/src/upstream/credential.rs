@@ -110,11 +110,11 @@ impl Credential {
         match self {
             Credential::None => Vec::new(),
             Credential::Header(_, secret) | Credential::Query(_, secret) | Credential::Bearer(secret) => {
-                vec![secret.reveal().trim_end().to_owned()]
+                vec![secret.reveal().trim().to_owned()]
             }
             Credential::Basic(user, secret) => {
                 let pair = STANDARD.encode(format!("{user}:{}", secret.reveal()));
-                vec![secret.reveal().to_owned(), pair]
+                vec![secret.reveal().trim().to_owned(), pair.trim_end_matches('=').to_owned()]
             }
             Credential::Source(_) => {
                 let text = authorization.map(Secret::reveal).unwrap_or_default().trim();

@@ -1,79 +1,164 @@
 //! Our own secrets, taken out of what a service answers.
+//!
+//! Services repeat what they were sent, and the libraries below them write it in many ways: escaped in JSON, encoded in
+//! addresses and HTML, in base64. An answer is masked once, where it arrives, as it is decoded; see [`spelling`] for the
+//! ways that are known. This is no protection from a service that wants to give the secret away: it can write it
+//! backwards.
 
-use http::HeaderValue;
-use reqwest::Url;
+mod spelling;
 
-use super::Incoming;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value};
+
+use spelling::Spelling;
 
 /// What stands where a secret was.
-const MASK: &[u8] = b"(secret)";
+const MASK: &str = "(secret)";
 
 /// Shorter ones are words and numbers that mean something else most of the time.
 const SHORTEST: usize = 6;
 
-/// Replaces secrets in the body and the headers of an answer, as they are and as addresses, JSON and HTML write them.
-pub(super) fn mask(answer: &mut Incoming, secrets: &[String]) {
-    let secrets = secrets.iter().filter(|secret| secret.len() >= SHORTEST);
-    let mut forms: Vec<String> = secrets.flat_map(|secret| forms(secret)).collect();
-    // One may be a part of another.
-    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    forms.dedup();
-    for form in forms.iter().map(String::as_bytes) {
-        if let Some(masked) = without(&answer.body, form) {
-            answer.body = masked.into();
+/// Finds secrets in what a service answers. Clones share what was prepared.
+#[derive(Clone, Default)]
+pub(crate) struct Mask(Arc<Vec<Spelling>>);
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+impl Mask {
+    /// Masks these secrets. Those shorter than six bytes are left alone.
+    pub(super) fn new(secrets: &[String]) -> Mask {
+        let mut spellings = Vec::new();
+        for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
+            spellings.push(Spelling::new(secret));
+            spellings.extend((0..3).map(|before| in_base64(secret, before)));
         }
-        for value in answer.headers.values_mut() {
-            if let Some(masked) = without(value.as_bytes(), form) {
-                *value = HeaderValue::from_bytes(&masked).unwrap_or(HeaderValue::from_static("(secret)"));
+        // One may be a part of another.
+        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+        Mask(Arc::new(spellings))
+    }
+
+    /// Takes the secrets out of the headers and the body of an answer.
+    pub(super) fn answer(&self, headers: &mut HeaderMap, body: &mut Bytes) {
+        if self.0.is_empty() {
+            return;
+        }
+        for value in headers.values_mut() {
+            if let Some(masked) = self.bytes(value.as_bytes()) {
+                *value = HeaderValue::from_bytes(&masked).unwrap_or(HeaderValue::from_static(MASK));
+            }
+        }
+        if let Some(masked) = self.body(body) {
+            *body = masked;
+        }
+    }
+
+    /// A text without the secrets.
+    pub(crate) fn text(&self, text: String) -> String {
+        match self.bytes(text.as_bytes()) {
+            // What is found begins and ends with whole characters.
+            Some(masked) => String::from_utf8(masked).unwrap_or_else(|_| MASK.to_owned()),
+            None => text,
+        }
+    }
+
+    /// A body without the secrets; `None` if it has none, so that it stays as it was written.
+    ///
+    /// JSON is masked as what it says. Without a backslash that is what stands there.
+    fn body(&self, body: &[u8]) -> Option<Bytes> {
+        let masked = self.bytes(body);
+        if masked.is_none() && !body.contains(&b'\\') {
+            return None;
+        }
+        let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        match serde_json::from_slice::<Value>(text) {
+            Ok(mut value) => (self.value(&mut value) || masked.is_some()).then(|| value.to_string().into()),
+            Err(_) => masked.map(Bytes::from),
+        }
+    }
+
+    /// Takes the secrets out of all texts, names and numbers; whether there were any.
+    fn value(&self, value: &mut Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            Value::Number(number) => {
+                let found = self.bytes(number.to_string().as_bytes()).is_some();
+                if found {
+                    *value = MASK.into();
+                }
+                found
+            }
+            Value::String(text) => match self.bytes(text.as_bytes()) {
+                Some(masked) => {
+                    *text = String::from_utf8(masked).unwrap_or_else(|_| MASK.to_owned());
+                    true
+                }
+                None => false,
+            },
+            Value::Array(items) => items.iter_mut().fold(false, |found, item| self.value(item) | found),
+            Value::Object(members) => {
+                let found = members.values_mut().fold(false, |found, member| self.value(member) | found);
+                let named = members.keys().any(|name| self.bytes(name.as_bytes()).is_some());
+                if named {
+                    let old = std::mem::take(members);
+                    *members =
+                        old.into_iter().map(|(name, value)| (self.text(name), value)).collect::<Map<_, _>>();
+                }
+                found | named
             }
         }
     }
-}
 
-/// A secret as it is, in a query, in a path, in JSON and in HTML.
-fn forms(secret: &str) -> Vec<String> {
-    let mut forms = vec![secret.to_owned()];
-    if let Ok(mut url) = Url::parse("http://localhost/") {
-        url.query_pairs_mut().append_pair("", secret);
-        forms.extend(url.query().and_then(|query| query.strip_prefix('=')).map(str::to_owned));
-    }
-    forms.push(percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string());
-    let json = serde_json::Value::from(secret).to_string();
-    forms.extend(json.get(1..json.len().saturating_sub(1)).map(str::to_owned));
-    forms.push(secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"));
-    forms
-}
-
-/// The text with every occurrence replaced; `None` if there is none, so that nothing is copied.
-fn without(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
-    let mut at = find(text, secret)?;
-    let mut masked = Vec::with_capacity(text.len());
-    let mut rest = text;
-    loop {
-        let (before, found) = rest.split_at(at);
-        masked.extend_from_slice(before);
-        masked.extend_from_slice(MASK);
-        rest = found.get(secret.len()..).unwrap_or_default();
-        match find(rest, secret) {
-            Some(next) => at = next,
-            None => break,
+    /// The text with every secret replaced; `None` if there is none, so that nothing is copied.
+    fn bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut found = self.next(text, 0)?;
+        let mut masked = Vec::with_capacity(text.len());
+        let mut from = 0;
+        loop {
+            masked.extend_from_slice(text.get(from..found.start).unwrap_or_default());
+            masked.extend_from_slice(MASK.as_bytes());
+            from = found.end;
+            match self.next(text, from) {
+                Some(next) => found = next,
+                None => break,
+            }
         }
+        masked.extend_from_slice(text.get(from..).unwrap_or_default());
+        Some(masked)
     }
-    masked.extend_from_slice(rest);
-    Some(masked)
+
+    /// Where the next secret is, at or behind this place.
+    fn next(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
+        (from..text.len()).find_map(|at| {
+            let (spelling, end) =
+                self.0.iter().find_map(|spelling| Some((spelling, spelling.end_at(text, from, at)?)))?;
+            Some(spelling.start(text, from, at)..end)
+        })
+    }
 }
 
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    let first = *wanted.first()?;
-    let mut from = 0;
-    while let Some(rest) = text.get(from..) {
-        let at = from + rest.iter().position(|byte| *byte == first)?;
-        if text.get(at..)?.starts_with(wanted) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
-    None
+/// What base64 always makes of a secret that so many bytes stand before, modulo three. The letters at both ends depend on
+/// what is beside it.
+fn in_base64(secret: &str, before: usize) -> Spelling {
+    let bytes = [&[0; 2][..before.min(2)], secret.as_bytes()].concat();
+    let encoded = STANDARD_NO_PAD.encode(&bytes);
+    let start = match before {
+        0 => 0,
+        1 => 2,
+        _ => 3,
+    };
+    let end = encoded.len() - usize::from(bytes.len() % 3 != 0);
+    let beside = (start > 0, end < encoded.len());
+    Spelling::in_base64(encoded.get(start..end).unwrap_or_default(), beside)
 }
 
 #[cfg(test)]
@@ -82,10 +167,25 @@ mod tests {
 
     #[test]
     fn every_occurrence_goes_and_nothing_is_copied_without_one() {
-        let masked =
-            |text: &str| without(text.as_bytes(), b"aabaab").map(|it| String::from_utf8(it).unwrap());
+        let mask = Mask::new(&["aabaab".to_owned()]);
+        let masked = |text: &str| mask.bytes(text.as_bytes()).map(|it| String::from_utf8(it).unwrap());
         assert_eq!(masked("aabaabx aaabaab\u{0}aabaab").unwrap(), "(secret)x a(secret)\u{0}(secret)");
         assert_eq!(masked("aabaaabaa"), None);
         assert_eq!(masked(""), None);
+        assert_eq!(
+            Mask::new(&["aabaa".to_owned()]).text("aabaa".to_owned()),
+            "aabaa",
+            "short ones are words"
+        );
+    }
+
+    #[test]
+    fn text_that_is_made_to_take_long_does_not() {
+        let begun = std::time::Instant::now();
+        let mask = Mask::new(&["\\\\\\\\%%%%&&&&aaaaaaaaab".to_owned(), "a+a/a+a/a+a".to_owned()]);
+        for piece in ["\\", "%25", "%", "&amp;", "&#0000", "a", "\\u00", "a\u{0}", "\\\\%%&&aaa", "YSth"] {
+            mask.text(piece.repeat((1 << 16) / piece.len()));
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     }
 }

@@ -1,0 +1,370 @@
+//! A text in every way that software writes it: each letter as it is, escaped as in JSON and JavaScript, encoded as in
+//! addresses, as an entity of HTML and XML; some letters this way and others that way, and each way within another.
+//!
+//! Nothing is decoded to find it. A letter is looked for at all places that the letters before it may end at, so the
+//! time is that of the text, whatever it is.
+
+use std::cell::RefCell;
+
+/// How many times over something may be encoded: `%25252f`, `&amp;amp;#47;`.
+const MOST_LAYERS: usize = 4;
+/// How many backslashes one letter may have: four layers of JSON, each of which doubles them.
+const MOST_BACKSLASHES: usize = 16;
+/// How many digits a number may have: with zeros in front.
+const MOST_DIGITS: usize = 8;
+
+/// A text to be recognised.
+pub(super) struct Spelling {
+    letters: Vec<char>,
+    /// Whether it is base64, in either of its alphabets.
+    is_base64: bool,
+    /// Whether the letters before and behind it have some of its bits, as in base64.
+    beside: (bool, bool),
+    begins_with_backslash: bool,
+    /// The bytes that it may begin with, and those that may follow a first letter that stands as it is.
+    starts: [bool; 256],
+    seconds: [bool; 256],
+}
+
+impl Spelling {
+    pub(super) fn new(text: &str) -> Spelling {
+        Spelling::of(text, false, (false, false))
+    }
+
+    pub(super) fn in_base64(text: &str, beside: (bool, bool)) -> Spelling {
+        Spelling::of(text, true, beside)
+    }
+
+    fn of(text: &str, is_base64: bool, beside: (bool, bool)) -> Spelling {
+        let letters: Vec<char> = text.chars().collect();
+        let beginnings = |letter: Option<&char>| {
+            let mut table = [false; 256];
+            let Some(letter) = letter else { return table };
+            let mut set = |byte: u8| {
+                if let Some(place) = table.get_mut(usize::from(byte)) {
+                    *place = true;
+                }
+            };
+            b"%\\&".iter().copied().for_each(&mut set);
+            if *letter == ' ' {
+                set(b'+');
+            }
+            for letter in alike(*letter, is_base64) {
+                set(letter.encode_utf8(&mut [0; 4]).as_bytes().first().copied().unwrap_or_default());
+            }
+            table
+        };
+        let starts = beginnings(letters.first());
+        let mut seconds = beginnings(letters.get(1));
+        for (byte, place) in seconds.iter_mut().enumerate() {
+            // A sign without a shape may stand in between.
+            *place |= byte < 0x20 || byte >= 0x7f;
+        }
+        let begins_with_backslash = letters.first() == Some(&'\\');
+        Spelling { letters, is_base64, beside, begins_with_backslash, starts, seconds }
+    }
+
+    /// How many letters it has.
+    pub(super) fn len(&self) -> usize {
+        self.letters.len()
+    }
+
+    /// Where it ends, if it begins here; `from` is where the search began.
+    pub(super) fn end_at(&self, text: &[u8], from: usize, at: usize) -> Option<usize> {
+        thread_local! {
+            static PLACES: RefCell<(Vec<usize>, Vec<usize>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+        }
+        let has = |table: &[bool; 256], at: usize| {
+            text.get(at).is_some_and(|byte| table.get(usize::from(*byte)).copied().unwrap_or_default())
+        };
+        if !has(&self.starts, at) {
+            return None;
+        }
+        // Whatever begins within a run of backslashes begins with the run, too; if it is long, at its end.
+        let in_run = |at: usize| text.get(at) == Some(&b'\\');
+        let is_inside = in_run(at) && at > from && at.checked_sub(1).is_some_and(in_run);
+        if is_inside
+            && (in_run(at + MOST_BACKSLASHES) || backslashes(text, at) < MOST_BACKSLASHES)
+            && !self.begins_with_backslash
+        {
+            return None;
+        }
+        let is_plain = text.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if is_plain && !has(&self.seconds, at + 1) {
+            return None;
+        }
+        PLACES.with_borrow_mut(|(places, next)| {
+            places.clear();
+            places.push(at);
+            for (index, letter) in self.letters.iter().enumerate() {
+                next.clear();
+                for place in places.iter().copied() {
+                    self.letter_at(text, place, *letter, next);
+                    let visible = if index > 0 { behind_shapeless(text, place) } else { place };
+                    if visible != place {
+                        self.letter_at(text, visible, *letter, next);
+                    }
+                }
+                if next.is_empty() {
+                    return None;
+                }
+                next.sort_unstable();
+                next.dedup();
+                std::mem::swap(places, next);
+            }
+            let end = places.last().copied()?;
+            Some(if self.is_base64 { self.end_in_base64(text, end) } else { end })
+        })
+    }
+
+    /// Adds all places where this letter may end.
+    fn letter_at(&self, text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+        for letter in alike(letter, self.is_base64) {
+            spelled(text, at, letter, ends);
+        }
+    }
+
+    /// Where what is found here begins, not before `from`.
+    pub(super) fn start(&self, text: &[u8], from: usize, at: usize) -> usize {
+        let before = at.checked_sub(1).filter(|before| self.beside.0 && *before >= from);
+        before.filter(|before| is_base64(text, *before)).unwrap_or(at)
+    }
+
+    /// The end with the letter that has bits of what follows, and with the padding.
+    fn end_in_base64(&self, text: &[u8], end: usize) -> usize {
+        let mut end = end + usize::from(self.beside.1 && is_base64(text, end));
+        while text.get(end) == Some(&b'=') {
+            end += 1;
+        }
+        end
+    }
+}
+
+fn is_base64(text: &[u8], at: usize) -> bool {
+    text.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte))
+}
+
+/// The letter, and what stands for it in the other alphabet of base64.
+fn alike(letter: char, is_base64: bool) -> impl Iterator<Item = char> {
+    let other = match letter {
+        '+' => Some('-'),
+        '/' => Some('_'),
+        _ => None,
+    };
+    std::iter::once(letter).chain(other.filter(|_| is_base64))
+}
+
+/// Adds all places where a letter ends that is written here in some way.
+fn spelled(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+    let mut buffer = [0; 4];
+    let bytes = letter.encode_utf8(&mut buffer).as_bytes();
+    let Some(rest) = text.get(at..) else { return };
+    if rest.starts_with(bytes) {
+        ends.push(at + bytes.len());
+    }
+    match rest.first() {
+        Some(b'+') if letter == ' ' => ends.push(at + 1),
+        Some(b'%') => in_percent(text, at, bytes, letter, ends),
+        Some(b'\\') => escaped(text, at, bytes, letter, ends),
+        Some(b'&') => as_entity(text, at, letter, ends),
+        _ => {}
+    }
+}
+
+/// `%2B`, `%2b`, `%252B`; `%u002B` as old JavaScript writes it.
+fn in_percent(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
+    let Some((first, others)) = bytes.split_first() else { return ends.push(at) };
+    if text.get(at) != Some(&b'%') {
+        return;
+    }
+    let mut digits = at + 1;
+    for _ in 0..=MOST_LAYERS {
+        if hexadecimal(text, digits, 2) == Some(u32::from(*first)) {
+            match others {
+                [] => ends.push(digits + 2),
+                _ => in_percent(text, digits + 2, others, letter, ends),
+            }
+        }
+        let unit = text.get(digits).filter(|byte| byte.eq_ignore_ascii_case(&b'u'));
+        if unit.is_some() && hexadecimal(text, digits + 1, 4) == Some(u32::from(letter)) {
+            ends.push(digits + 5);
+        }
+        match text.get(digits..digits + 2) {
+            Some(b"25") => digits += 2,
+            _ => break,
+        }
+    }
+}
+
+/// `\u002B`, `\x2b`, `\/`, `\n`; with more backslashes in JSON within JSON.
+fn escaped(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
+    let run = backslashes(text, at);
+    if letter == '\\' {
+        ends.extend([2, 4, 8, 16].into_iter().filter(|count| *count <= run).map(|count| at + count));
+    }
+    let behind = at + run;
+    let Some(kind) = text.get(behind) else { return };
+    if text.get(behind..).is_some_and(|rest| rest.starts_with(bytes)) {
+        ends.push(behind + bytes.len());
+    }
+    let stands_for = match kind {
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'0' => '\0',
+        b'x' if hexadecimal(text, behind + 1, 2) == Some(u32::from(letter)) => return ends.push(behind + 3),
+        b'u' | b'U' => return by_number(text, behind + 1, letter, ends),
+        _ => return,
+    };
+    if stands_for == letter {
+        ends.push(behind + 1);
+    }
+}
+
+/// `002B`, `{2B}`; two of them for what UTF-16 writes as a pair.
+fn by_number(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+    if text.get(at) == Some(&b'{') {
+        if let Some((number, end)) = number(text, at + 1, 16)
+            && number == u32::from(letter)
+            && text.get(end) == Some(&b'}')
+        {
+            ends.push(end + 1);
+        }
+        return;
+    }
+    let mut units = [0; 2];
+    let mut at = at;
+    for (index, unit) in letter.encode_utf16(&mut units).iter().enumerate() {
+        if index > 0 {
+            let run = backslashes(text, at);
+            match text.get(at + run) {
+                Some(b'u' | b'U') if run > 0 => at += run + 1,
+                _ => return,
+            }
+        }
+        if hexadecimal(text, at, 4) != Some(u32::from(*unit)) {
+            return;
+        }
+        at += 4;
+    }
+    ends.push(at);
+}
+
+/// `&#43;`, `&#x2b;`, `&plus;`, `&amp;#43;`. The semicolon is left out at times.
+fn as_entity(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+    let mut at = at + 1;
+    for _ in 0..=MOST_LAYERS {
+        let Some(rest) = text.get(at..) else { return };
+        let mut with_semicolon = |end: usize| {
+            ends.push(end + usize::from(text.get(end) == Some(&b';')));
+        };
+        if let Some(b'#') = rest.first() {
+            let is_hexadecimal = rest.get(1).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'x'));
+            let read = if is_hexadecimal { number(text, at + 2, 16) } else { number(text, at + 1, 10) };
+            if let Some((_, end)) = read.filter(|(number, _)| *number == u32::from(letter)) {
+                with_semicolon(end);
+            }
+        }
+        for name in names(letter).iter().filter(|name| rest.starts_with(name.as_bytes())) {
+            with_semicolon(at + name.len());
+        }
+        match rest.starts_with(b"amp;") {
+            true => at += 4,
+            false => return,
+        }
+    }
+}
+
+/// The names that HTML has for a letter of ASCII.
+fn names(letter: char) -> &'static [&'static str] {
+    match letter {
+        '\t' => &["Tab"],
+        '\n' => &["NewLine"],
+        ' ' => &["nbsp"],
+        '!' => &["excl"],
+        '"' => &["quot", "QUOT"],
+        '#' => &["num"],
+        '$' => &["dollar"],
+        '%' => &["percnt"],
+        '&' => &["amp", "AMP"],
+        '\'' => &["apos"],
+        '(' => &["lpar"],
+        ')' => &["rpar"],
+        '*' => &["ast", "midast"],
+        '+' => &["plus"],
+        ',' => &["comma"],
+        '.' => &["period"],
+        '/' => &["sol"],
+        ':' => &["colon"],
+        ';' => &["semi"],
+        '<' => &["lt", "LT"],
+        '=' => &["equals"],
+        '>' => &["gt", "GT"],
+        '?' => &["quest"],
+        '@' => &["commat"],
+        '[' => &["lsqb", "lbrack"],
+        '\\' => &["bsol"],
+        ']' => &["rsqb", "rbrack"],
+        '^' => &["Hat"],
+        '_' => &["lowbar", "UnderBar"],
+        '`' => &["grave"],
+        '{' => &["lcub", "lbrace"],
+        '|' => &["vert", "verbar", "VerticalLine"],
+        '}' => &["rcub", "rbrace"],
+        _ => &[],
+    }
+}
+
+/// How many backslashes stand here.
+fn backslashes(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default().iter();
+    rest.take(MOST_BACKSLASHES).take_while(|byte| **byte == b'\\').count()
+}
+
+/// A number of exactly so many hexadecimal digits.
+fn hexadecimal(text: &[u8], at: usize, digits: usize) -> Option<u32> {
+    let digits = text.get(at..at + digits)?.iter();
+    digits
+        .map(|digit| char::from(*digit).to_digit(16))
+        .try_fold(0, |number, digit| Some(number * 16 + digit?))
+}
+
+/// A number, and where it ends.
+fn number(text: &[u8], at: usize, radix: u32) -> Option<(u32, usize)> {
+    let digits = text.get(at..)?.iter().map_while(|digit| char::from(*digit).to_digit(radix));
+    let (mut number, mut end) = (0_u32, at);
+    for digit in digits.take(MOST_DIGITS) {
+        number = number.checked_mul(radix)?.checked_add(digit)?;
+        end += 1;
+    }
+    (end > at).then_some((number, end))
+}
+
+/// The next place that is no control character, and nothing that is not seen.
+fn behind_shapeless(text: &[u8], at: usize) -> usize {
+    let mut at = at;
+    while let Some(rest) = text.get(at..) {
+        let length = match rest {
+            [0..=0x1f | 0x7f, ..] => 1,
+            [first @ 0xc2..=0xf4, ..] => {
+                let length = if *first < 0xe0 {
+                    2
+                } else if *first < 0xf0 {
+                    3
+                } else {
+                    4
+                };
+                let letter = rest.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                match letter.and_then(|letter| letter.chars().next()) {
+                    Some(letter) if crate::bridge::text::is_shapeless(letter) => length,
+                    _ => break,
+                }
+            }
+            _ => break,
+        };
+        at += length;
+    }
+    at
+}
