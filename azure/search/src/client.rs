@@ -136,8 +136,17 @@ impl Call<'_> {
             }
             None => None,
         };
-        let incoming = client.upstream.send(Outgoing { method, path, headers, body, repeatable }).await?;
-        Answer::read(incoming)
+        let (verb, place) = (method.clone(), place_of(&path).to_owned());
+        let redirects = |method: &Method, to: &str| match *method == verb && place_of(to) == place {
+            true => Ok(to.to_owned()),
+            false => Err(
+                "a call of the search service stays at its path; if the service has moved, the operator has \
+                          to change its endpoint"
+                    .to_owned(),
+            ),
+        };
+        let request = Outgoing { method, path, headers, body, repeatable };
+        Answer::read(client.upstream.send_within(request, &redirects).await?)
     }
 }
 
@@ -176,6 +185,11 @@ impl Answer {
         let member = || self.body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
         text_of(&self.headers, "etag").or_else(member)
     }
+}
+
+/// The path of an address without its query, and without a slash at its end.
+fn place_of(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default().trim_end_matches('/')
 }
 
 /// A name as a key of a path: `('name')`, encoded so that it cannot leave its place.

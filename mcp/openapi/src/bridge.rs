@@ -5,6 +5,7 @@ mod call;
 mod headers;
 mod names;
 pub(crate) mod offered;
+mod redirect;
 pub(crate) mod text;
 
 use std::collections::{BTreeSet, HashMap};

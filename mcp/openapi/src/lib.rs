@@ -31,8 +31,8 @@ pub use request::{RequestError, body_argument, outgoing};
 pub use schema::{Purpose, Subtype};
 pub use selection::Selection;
 pub use upstream::{
-    Credential, CredentialSource, Incoming, Outgoing, Secret, Upstream, UpstreamBuilder, UpstreamError,
-    UpstreamLimits,
+    Credential, CredentialSource, Incoming, Outgoing, Redirects, Secret, Upstream, UpstreamBuilder,
+    UpstreamError, UpstreamLimits,
 };
 
 /// The code in `docs/openapi.md` is compiled with the examples.

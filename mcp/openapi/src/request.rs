@@ -70,6 +70,13 @@ pub fn body_argument(operation: &Operation) -> &'static str {
     ["body", "requestBody"].iter().find(free).copied().unwrap_or("bodyOfRequest")
 }
 
+/// The query of these arguments, those of the parameters that stand there.
+pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> String {
+    let parameters = operation.parameters.iter().filter(|parameter| parameter.place == Place::Query);
+    let given = parameters.filter_map(|parameter| Some((parameter, arguments.get(&parameter.argument)?)));
+    given.flat_map(|(parameter, value)| pairs(parameter, value)).collect::<Vec<_>>().join("&")
+}
+
 /// The request of a call with these arguments.
 ///
 /// Arguments that are `null` count as not given. Values are not checked against schemas here.

@@ -143,13 +143,20 @@ pub(crate) struct PathPattern {
 
 impl PathPattern {
     pub(crate) fn new(path: &str) -> PathPattern {
+        PathPattern::filled(path, |_| None)
+    }
+
+    /// The paths where these variables have these values.
+    pub(crate) fn filled(path: &str, value: impl Fn(&str) -> Option<String>) -> PathPattern {
         let segment = |segment: &str| {
             let mut out = String::new();
             let mut rest = segment;
             while let Some((before, after)) = rest.split_once('{') {
+                let (name, after) = after.split_once('}').unwrap_or((after, ""));
                 out.push_str(before);
-                out.push('*');
-                rest = after.split_once('}').map_or("", |(_, after)| after);
+                // A value with a star would be a pattern of its own.
+                out.push_str(value(name).filter(|value| !value.contains('*')).as_deref().unwrap_or("*"));
+                rest = after;
             }
             out + rest
         };

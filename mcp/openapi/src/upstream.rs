@@ -17,7 +17,7 @@ use reqwest::{Client, Response, Url, redirect};
 use tokio::time::Instant;
 
 use address::Base;
-pub(crate) use address::is_dots;
+pub(crate) use address::{climbs, is_dots};
 pub use credential::{Credential, CredentialSource, Secret};
 pub use failure::UpstreamError;
 use failure::{Broken, causes};
@@ -122,6 +122,10 @@ impl Incoming {
     }
 }
 
+/// Decides on a redirect by the verb and the path, with its query, that it leads to below the base address. Gives the
+/// path to ask for, or why the redirect is not followed and who can change that.
+pub type Redirects<'a> = &'a (dyn Fn(&Method, &str) -> Result<String, String> + Send + Sync);
+
 /// An [`Upstream`] being described.
 #[derive(Clone, Debug)]
 pub struct UpstreamBuilder {
@@ -206,23 +210,34 @@ impl Upstream {
             Credential::Query(name, _) => address::without_parameter(url, name),
             _ => url,
         };
-        self.base.path_below(&url).ok_or(UpstreamError::Redirected)
+        self.base.path_named(&url).ok_or(UpstreamError::Redirected)
     }
 
     /// Sends a request and reads the whole answer.
     ///
     /// Failures that may pass are tried again: 429, 502, 503, 504 and broken connections, if the request is repeatable
-    /// or was surely not processed. The last answer is given as it came, whatever its status.
+    /// or was surely not processed. The last answer is given as it came, whatever its status. Redirects are followed to
+    /// every path below the base address; see [`Upstream::send_within`] for fewer.
     pub async fn send(&self, request: Outgoing) -> Result<Incoming, UpstreamError> {
+        self.send_within(request, &|_, path| Ok(path.to_owned())).await
+    }
+
+    /// The same, following only the redirects that this decides for, of those to paths below the base address.
+    pub async fn send_within(
+        &self,
+        request: Outgoing,
+        redirects: Redirects<'_>,
+    ) -> Result<Incoming, UpstreamError> {
         let total = self.limits.total;
         let until = Instant::now() + total;
-        let work = self.send_with_tries(request, until);
+        let work = self.send_with_tries(request, redirects, until);
         tokio::time::timeout_at(until, work).await.unwrap_or(Err(UpstreamError::TimedOut(total)))
     }
 
     async fn send_with_tries(
         &self,
         mut request: Outgoing,
+        redirects: Redirects<'_>,
         until: Instant,
     ) -> Result<Incoming, UpstreamError> {
         let url = self.base.join(&request.path)?;
@@ -235,7 +250,7 @@ impl Upstream {
         }
         let mut made = 1;
         loop {
-            let result = self.send_signed(&request, &url).await;
+            let result = self.send_signed(&request, &url, redirects).await;
             let asked = match &result {
                 Ok(answer) => answer.retry_after,
                 Err(_) => None,
@@ -256,13 +271,18 @@ impl Upstream {
     }
 
     /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
-    async fn send_signed(&self, request: &Outgoing, url: &Url) -> Result<Incoming, Broken> {
+    async fn send_signed(
+        &self,
+        request: &Outgoing,
+        url: &Url,
+        redirects: Redirects<'_>,
+    ) -> Result<Incoming, Broken> {
         let Credential::Source(source) = &self.credential else {
-            return self.send_masked(request, url, None, self.mask.clone()).await;
+            return self.send_masked(request, url, redirects, None, self.mask.clone()).await;
         };
         let first = credential::ask(source.as_ref()).await?;
         let mut secrets = self.credential.written(Some(&first));
-        let answer = self.send_masked(request, url, Some(&first), Mask::new(&secrets)).await?;
+        let answer = self.send_masked(request, url, redirects, Some(&first), Mask::new(&secrets)).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
@@ -270,7 +290,7 @@ impl Upstream {
         match credential::ask(source.as_ref()).await {
             Ok(second) if second != first => {
                 secrets.extend(self.credential.written(Some(&second)));
-                self.send_masked(request, url, Some(&second), Mask::new(&secrets)).await
+                self.send_masked(request, url, redirects, Some(&second), Mask::new(&secrets)).await
             }
             _ => Ok(answer),
         }
@@ -281,21 +301,24 @@ impl Upstream {
         &self,
         request: &Outgoing,
         url: &Url,
+        redirects: Redirects<'_>,
         authorization: Option<&Secret>,
         mask: Mask,
     ) -> Result<Incoming, Broken> {
-        let mut answer = self.send_redirected(request, url, authorization).await?;
+        let mut answer = self.send_redirected(request, url, redirects, authorization, &mask).await?;
         mask.answer(&mut answer.headers, &mut answer.body);
         answer.mask = mask;
         Ok(answer)
     }
 
-    /// Sends a request and follows redirects within the origin.
+    /// Sends a request and follows redirects below the base address.
     async fn send_redirected(
         &self,
         request: &Outgoing,
         url: &Url,
+        redirects: Redirects<'_>,
         authorization: Option<&Secret>,
+        mask: &Mask,
     ) -> Result<Incoming, Broken> {
         let (mut method, mut url) = (request.method.clone(), url.clone());
         let mut body = request.body.clone();
@@ -315,9 +338,24 @@ impl Upstream {
                 // Whether it may be sent again, and with which verb, is for the caller to say.
                 _ => return Ok(answer),
             }
-            url = target;
+            url = self.redirected(&method, &target, redirects).map_err(|reason| {
+                let path: String = mask.text(target.path().to_owned()).chars().take(200).collect();
+                let to = format!("{method} {path}");
+                tracing::warn!(to, reason, "a redirect is not followed");
+                Broken::Final(UpstreamError::RedirectRefused { to, reason })
+            })?;
         }
         Err(Broken::Final(UpstreamError::RedirectLoop))
+    }
+
+    /// The address that a redirect leads to, or why it is not followed.
+    fn redirected(&self, method: &Method, target: &Url, redirects: Redirects<'_>) -> Result<Url, String> {
+        let path = self.base.path_named(target).ok_or(
+            "it is not below the path of the base address; if the service has moved, the operator has to change the \
+             base address",
+        )?;
+        let path = redirects(method, &path)?;
+        self.base.join(&path).map_err(|error| error.to_string())
     }
 
     async fn send_once(

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bindpost_azure_search::SearchServer;
 use bindpost_mcp_openapi::UpstreamLimits;
 use serde_json::{Map, Value, json};
 
@@ -255,5 +256,46 @@ async fn answers_made_to_break_parsers_are_errors() {
             let told = talk.call(tool, arguments).await.unwrap_err();
             assert_eq!(told["error"], "server_error", "{tool}: {told}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_leads_nowhere_else() {
+    for to in [
+        "/indexes('b')",
+        "/servicestats",
+        "/indexes",
+        "/indexes('a')/docs",
+        "/indexes('a')%2F..%2F..%2Fx",
+        "/x",
+    ] {
+        for status in [302, 303, 307] {
+            let target = to.to_owned();
+            let service = Service::start(move |_, _| answer(status, &[("location", &target)], "")).await;
+            let limits = UpstreamLimits { tries: 1, ..UpstreamLimits::default() };
+            let server = server(shared(&service.address(), Some(KEY), limits));
+            let mut talk = Talk::start(&server, Era::Session).await;
+            let told = talk.call("getIndex", json!({"indexName": "a"})).await.unwrap_err();
+            assert!(told["message"].as_str().unwrap().contains("is not followed"), "{to}: {told}");
+            assert_eq!(service.count(), 1, "{to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_of_a_called_operation_stays_within_what_is_served() {
+    for (to, followed) in [("/indexes('b')", true), ("/datasources('b')", false), ("/unknown", false)] {
+        let service = Service::start(move |_, before| match before {
+            0 => answer(302, &[("location", to)], ""),
+            _ => answer(200, &[("content-type", "application/json")], "{}"),
+        })
+        .await;
+        let limits = UpstreamLimits { tries: 1, ..UpstreamLimits::default() };
+        let server =
+            SearchServer::builder(shared(&service.address(), Some(KEY), limits).client).build().unwrap();
+        let mut talk = Talk::start(server.server(), Era::Session).await;
+        let arguments = json!({"operation": "Indexes_Get", "arguments": {"indexName": "a"}});
+        let told = talk.call("callOperation", arguments).await;
+        assert_eq!((told.is_ok(), service.count()), (followed, 1 + usize::from(followed)), "{to}: {told:?}");
     }
 }

@@ -55,7 +55,7 @@ impl Shared {
             confirm(context, &question(offered, &sent)).await?;
         }
         let path = sent.path.clone();
-        match self.upstream.send(sent).await {
+        match self.send(offered, sent, context).await {
             Ok(incoming) => Ok(reply::result(self, offered, &next, &path, &incoming, context.caller().id())),
             Err(error) => Ok(self.no_answer(offered, &error).into_result()),
         }
@@ -70,7 +70,20 @@ impl Shared {
     ) -> Result<Incoming, Failure> {
         let next = Next { arguments, ..Next::default() };
         let sent = self.prepare(offered, &next, context)?;
-        self.upstream.send(sent).await.map_err(|error| self.no_answer(offered, &error))
+        self.send(offered, sent, context).await.map_err(|error| self.no_answer(offered, &error))
+    }
+
+    /// Sends a request. Redirects lead to operations that this caller may call, and nowhere else.
+    async fn send(
+        &self,
+        offered: &Offered,
+        sent: Outgoing,
+        context: &Context,
+    ) -> Result<Incoming, UpstreamError> {
+        let path = sent.path.clone();
+        let redirects =
+            |method: &Method, to: &str| self.redirected(offered, &path, context.caller(), method, to);
+        self.upstream.send_within(sent, &redirects).await
     }
 
     /// The request, if this caller may send it.

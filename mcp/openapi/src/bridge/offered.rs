@@ -74,7 +74,16 @@ impl Offered {
         let is_list = hints.read_only && paging::is_list(document, &operation);
         let may_be_cut = is_list || hints.read_only && paging::may_be_cut(document, &operation);
         let pages = operation.parameters.iter().any(paging::is_place);
-        let path = PathPattern::new(&operation.path);
+        let fixed_path = |name: &str| {
+            let parameters = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+            let parameter = parameters.into_iter().find(|parameter| parameter.name == name)?;
+            match given.get(&parameter.argument)? {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            }
+        };
+        let path = PathPattern::filled(&operation.path, fixed_path);
         Offered {
             operation,
             name,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::RequestError;
 use super::value::{Encoding, written};
 use crate::operation::{Operation, Parameter, Place};
-use crate::upstream::is_dots;
+use crate::upstream::{climbs, is_dots};
 
 /// What cannot stand in a path. Percent signs can: documents write paths encoded already.
 const LITERAL: &AsciiSet = &CONTROLS
@@ -110,25 +110,6 @@ fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
         }),
         _ => Ok(()),
     }
-}
-
-/// Whether a text, read as a path, goes up.
-fn climbs(text: &str) -> bool {
-    // Some services leave away parameters of segments before they look at dots: `..;x/` goes up, too.
-    let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
-    let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
-    let mut text = text.to_owned();
-    for _ in 0..3 {
-        if goes_up(&text) {
-            return true;
-        }
-        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
-        if decoded == text {
-            return false;
-        }
-        text = decoded;
-    }
-    goes_up(&text)
 }
 
 fn unusable(parameter: &Parameter) -> RequestError {

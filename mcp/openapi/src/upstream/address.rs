@@ -94,6 +94,16 @@ impl Base {
             None => below.to_owned(),
         })
     }
+
+    /// The same of an address that a service named: what the URL parser leaves alone, a service may decode, so it does
+    /// not go up in any spelling either.
+    pub(super) fn path_named(&self, url: &Url) -> Option<String> {
+        self.path_below(url).filter(|path| {
+            let path = path.split('?').next().unwrap_or_default();
+            let decoded = percent_decode_str(path).decode_utf8_lossy();
+            !climbs(path) && !decoded.chars().any(char::is_control)
+        })
+    }
 }
 
 /// Whether a segment of a path means this folder or the one above, written plainly or encoded.
@@ -111,6 +121,25 @@ pub(crate) fn is_dots(segment: &str) -> bool {
         segment = decoded;
     }
     matches!(segment.as_str(), "." | "..")
+}
+
+/// Whether a text, read as a path, goes up.
+pub(crate) fn climbs(text: &str) -> bool {
+    // Some services leave away parameters of segments before they look at dots: `..;x/` goes up, too.
+    let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
+    let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
+    let mut text = text.to_owned();
+    for _ in 0..3 {
+        if goes_up(&text) {
+            return true;
+        }
+        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    goes_up(&text)
 }
 
 /// Where an answer redirects to, if it does.

@@ -26,6 +26,10 @@ pub enum UpstreamError {
          change its base address"
     )]
     Redirected,
+    /// The service sent us to something that may not be asked for.
+    #[error("the service redirects to {to}, which is not followed: {reason}")]
+    #[allow(missing_docs, reason = "the message says it")]
+    RedirectRefused { to: String, reason: String },
     /// The service sent us around.
     #[error("the service redirects again and again, and gives no answer")]
     RedirectLoop,

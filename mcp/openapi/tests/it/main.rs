@@ -19,6 +19,7 @@ mod masking;
 mod packages;
 mod published;
 mod published_pets;
+mod redirects;
 mod requests;
 mod schemas;
 mod upstream;
