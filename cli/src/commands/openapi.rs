@@ -40,8 +40,12 @@ pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
     check_plain(&flags, &base, &credential)?;
     let upstream = Upstream::builder(&base).credential(credential);
     let upstream = if flags.allow_plain { upstream.allow_plain() } else { upstream };
+    let upstream = if flags.base_url.is_none() { upstream.named_by_document() } else { upstream };
     let upstream = upstream.build().map_err(|error| {
-        anyhow!("{base}: {error}\n  fix: give --base-url an address such as https://api.example.com")
+        anyhow!(
+            "{}: {error}\n  fix: give --base-url an address such as https://api.example.com",
+            shown(&base)
+        )
     })?;
     let (title, version) = (document.title.clone(), document.version.clone());
     let mut builder = Bridge::builder(document, upstream)

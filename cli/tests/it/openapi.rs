@@ -261,3 +261,20 @@ fn mistakes_are_told_with_their_fix() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains("there-is-no-such.json"), "{stderr}");
 }
+
+#[test]
+fn a_document_does_not_lead_to_metadata_services() {
+    for (at, server) in
+        ["http://169.254.169.254", "http://0xA9FEA9FE/latest", "http://metadata.google.internal"]
+            .into_iter()
+            .enumerate()
+    {
+        let spec = Spec::write(&format!("reserved-{at}"), Some(server));
+        let refused = bindpost(&["openapi", spec.path(), "--port", "0"]).output().expect("bindpost runs");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("metadata service"), "{said}");
+        assert!(said.contains("fix: give --base-url"), "{said}");
+        let allowed = Serving::start_with(&["openapi", spec.path(), "--base-url", server], &[]);
+        assert_eq!(allowed.1["operations"], 2);
+    }
+}

@@ -7,6 +7,7 @@ mod address;
 mod credential;
 mod failure;
 mod mask;
+mod reserved;
 mod retry;
 
 use std::time::Duration;
@@ -133,6 +134,7 @@ pub struct UpstreamBuilder {
     credential: Credential,
     limits: UpstreamLimits,
     allow_plain: bool,
+    is_documented: bool,
 }
 
 impl UpstreamBuilder {
@@ -154,10 +156,20 @@ impl UpstreamBuilder {
         self
     }
 
+    /// The address is the document's word, not the operator's. Link-local addresses and those of metadata services, which
+    /// give credentials to whoever asks from this machine, are refused then: here, and when a name is found to lead there.
+    pub fn named_by_document(mut self) -> Self {
+        self.is_documented = true;
+        self
+    }
+
     /// The service, or what is wrong with its address. Nothing is sent yet.
     pub fn build(self) -> Result<Upstream, UpstreamError> {
-        let UpstreamBuilder { base, credential, limits, allow_plain } = self;
+        let UpstreamBuilder { base, credential, limits, allow_plain, is_documented } = self;
         let base = Base::parse(&base)?;
+        if is_documented && base.is_reserved() {
+            return Err(UpstreamError::reserved());
+        }
         if base.is_exposed() && !allow_plain && !matches!(credential, Credential::None) {
             return Err(UpstreamError::exposed());
         }
@@ -169,6 +181,9 @@ impl UpstreamBuilder {
         // No proxy can reach a service on this machine, and none should see what is sent to it.
         if base.is_loopback() {
             client = client.no_proxy();
+        }
+        if is_documented {
+            client = client.dns_resolver(std::sync::Arc::new(reserved::Unreserved));
         }
         let client = client.build().map_err(|error| UpstreamError::Address(causes(error)))?;
         let mask = Mask::new(&credential.written(None));
@@ -193,6 +208,7 @@ impl Upstream {
             credential: Credential::None,
             limits: UpstreamLimits::default(),
             allow_plain: false,
+            is_documented: false,
         }
     }
 

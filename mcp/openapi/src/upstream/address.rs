@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::UpstreamError;
+use super::reserved::is_reserved;
 
 /// The address that all paths of requests go below.
 #[derive(Clone, Debug)]
@@ -49,6 +50,11 @@ impl Base {
         let Some(host) = self.0.host_str() else { return false };
         let address = host.trim_start_matches('[').trim_end_matches(']');
         host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether it is one that a document may not name.
+    pub(super) fn is_reserved(&self) -> bool {
+        is_reserved(&self.0)
     }
 
     pub(super) fn is_same_origin(&self, url: &Url) -> bool {

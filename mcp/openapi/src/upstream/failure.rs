@@ -4,6 +4,8 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
+use super::reserved::Reserved;
+
 /// Why there is no answer. The texts are for the model: they name no address and no secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +41,14 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    pub(super) fn reserved() -> UpstreamError {
+        UpstreamError::Address(
+            "it is a link-local address or one of a metadata service, which gives credentials to programs on this \
+             machine, and a document may not lead there; if it is meant, the operator has to give it as the base address"
+                .to_owned(),
+        )
+    }
+
     pub(super) fn exposed() -> UpstreamError {
         UpstreamError::Address(
             "credentials are not sent over plain http to another machine; write https, or allow it"
@@ -63,6 +73,9 @@ impl Broken {
     pub(super) fn of(error: reqwest::Error, connect: Duration) -> Broken {
         let (connecting, late, decoding) = (error.is_connect(), error.is_timeout(), error.is_decode());
         let unusable = error.is_builder();
+        if has_cause::<Reserved>(&error) {
+            return Broken::Final(UpstreamError::reserved());
+        }
         let kind = io_kind(&error);
         let causes = causes(error);
         tracing::debug!(%causes, "no answer from the service");
@@ -111,6 +124,18 @@ pub(super) fn causes(error: reqwest::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Whether an error was caused by one of this type.
+fn has_cause<E: std::error::Error + 'static>(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<E>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
 }
 
 /// What the operating system, or the unpacking, said.

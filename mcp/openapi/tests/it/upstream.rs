@@ -125,6 +125,34 @@ async fn secrets_do_not_go_over_plain_http_to_other_machines() {
 }
 
 #[tokio::test]
+async fn a_document_does_not_lead_to_credentials_of_this_machine() {
+    for address in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://2852039166/",
+        "http://0xa9.0xfe.0xa9.0xfe",
+        "http://[::ffff:169.254.169.254]",
+        "http://[fe80::1]:8080",
+        "http://[fd00:ec2::254]",
+        "http://METADATA.google.internal.",
+        "http://100.100.100.200",
+        "https://168.63.129.16",
+    ] {
+        let error = Upstream::builder(address).named_by_document().build().unwrap_err().to_string();
+        assert!(error.contains("link-local") && error.contains("base address"), "{address}: {error}");
+        Upstream::builder(address).build().unwrap();
+    }
+    for address in ["http://10.1.2.3", "http://127.0.0.1:1", "http://0.0.0.0:8000", "https://api.example.com"]
+    {
+        Upstream::builder(address).named_by_document().build().unwrap();
+    }
+    // Names are still found, for each connection.
+    let service = Service::start(|_, _| answer(200, &[], "here")).await;
+    let address = format!("http://localhost:{}", service.port());
+    let upstream = Upstream::builder(address).named_by_document().limits(quick()).build().unwrap();
+    assert_eq!(upstream.send(get("/")).await.unwrap().body, "here");
+}
+
+#[tokio::test]
 async fn a_service_that_is_busy_for_a_moment_is_asked_again() {
     for status in [429, 502, 503, 504] {
         let service =
