@@ -1,5 +1,7 @@
 //! Argument schemas: derive, compile once, validate, explain.
 
+mod pattern;
+
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
@@ -7,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::nearest::nearest;
+use pattern::CostlyPatterns;
 
 /// The largest schema that is compiled, and how many of its violations are named in one answer.
 const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
@@ -231,6 +234,8 @@ fn drop_null(schema: &mut Value) {
 pub struct Schema {
     validator: Validator,
     source: Value,
+    /// Patterns that need a budget; `None` for nearly all schemas.
+    costly: Option<CostlyPatterns>,
 }
 
 impl Schema {
@@ -240,7 +245,8 @@ impl Schema {
     }
 
     /// Compiles a schema: 2020-12 unless it names another dialect. References outside it are refused,
-    /// never fetched.
+    /// never fetched. Patterns are matched in one pass over the text. Those that look around or back take more, and have a
+    /// budget of steps for each check; a value that needs more is refused.
     pub fn compile(schema: &Value) -> Result<Schema, String> {
         Schema::compile_as(schema, false)
     }
@@ -260,24 +266,33 @@ impl Schema {
                 other => return Err(format!("unknown JSON Schema dialect {other:?}")),
             },
         };
-        jsonschema::options()
-            .with_draft(draft)
-            .offline()
-            .should_validate_formats(checks_formats)
-            // A pattern must not take exponential time on an argument made for it.
-            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(10_000))
+        let options =
+            || jsonschema::options().with_draft(draft).offline().should_validate_formats(checks_formats);
+        // The engine that matches in one pass takes nearly all patterns; what it does not take fails here.
+        if let Ok(validator) = options().with_pattern_options(PatternOptions::regex()).build(schema) {
+            return Ok(Schema { validator, source: schema.clone(), costly: None });
+        }
+        let costly = CostlyPatterns::of(schema);
+        let tries = PatternOptions::fancy_regex().backtrack_limit(pattern::MOST_TRIES);
+        let options = options().with_pattern_options(tries);
+        let options = match &costly {
+            Some(costly) => options.with_keyword("pattern", costly.keyword()),
+            None => options,
+        };
+        options
             .build(schema)
-            .map(|validator| Schema { validator, source: schema.clone() })
+            .map(|validator| Schema { validator, source: schema.clone(), costly })
             .map_err(|error| format!("{}: {error}", error.instance_path()))
     }
 
     /// Every violation with its path, one line each; `Ok` if there is none.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        if self.validator.is_valid(value) {
+        if self.within_budget(value, || self.validator.is_valid(value))? {
             return Ok(());
         }
         let mut lines = Vec::new();
-        let errors: Vec<ValidationError<'_>> = self.validator.iter_errors(value).collect();
+        let errors: Vec<ValidationError<'_>> =
+            self.within_budget(value, || self.validator.iter_errors(value).collect())?;
         let is_choice = |error: &ValidationError<'_>| {
             let kind = error.kind();
             matches!(kind, ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. })
@@ -298,6 +313,22 @@ impl Schema {
             lines.push(format!("- and {more} more"));
         }
         Err(lines.join("\n"))
+    }
+
+    /// Does something with the validator, unless that would take too many steps for some pattern.
+    fn within_budget<T>(&self, value: &Value, run: impl FnOnce() -> T) -> Result<T, String> {
+        let Some(costly) = &self.costly else { return Ok(run()) };
+        let refused = |exhausted: pattern::Exhausted| {
+            let (place, text) = exhausted.explain(value);
+            let place = if place.is_empty() { place } else { format!("{place}: ") };
+            Err(format!("- {place}{text}"))
+        };
+        costly.begin(value);
+        if let Some(exhausted) = costly.exhausted() {
+            return refused(exhausted);
+        }
+        let done = run();
+        costly.exhausted().map_or(Ok(done), refused)
     }
 
     /// Where, what is wrong, and what would be right.

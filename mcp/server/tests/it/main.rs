@@ -6,6 +6,7 @@ mod callers;
 mod conversations;
 mod fixture;
 mod narrowed;
+mod patterns;
 mod replaced;
 mod stdio;
 mod suggestions;

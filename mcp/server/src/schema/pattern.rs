@@ -1,0 +1,361 @@
+//! Patterns that only an engine that goes back and tries again can match: those with look-around or back-references.
+//!
+//! Most patterns are matched in one pass over the text, and are no business of this file. The others can take a time
+//! that grows with the square of the text, or worse, so they get a budget for each check of a value. It is counted in
+//! steps that are estimated from above: how often the engine may go back, times the length of the text. What cannot be
+//! decided within the budget is refused.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::paths::Location;
+use jsonschema::{Draft, Keyword, PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value, json};
+
+/// The steps that one check of a value may take for all such patterns together. A step is about a nanosecond.
+const BUDGET: u64 = 64_000_000;
+
+/// How often the engine may go back: few times at first, because most texts need no more.
+const LIMITS: [usize; 5] = [4, 32, 256, 2_048, MOST_TRIES];
+
+/// How often the engine may go back at all.
+pub(super) const MOST_TRIES: usize = 8_192;
+
+/// What every match costs besides.
+const OVERHEAD: u64 = 64;
+
+/// The patterns of one schema that need a budget.
+#[derive(Debug, Default)]
+pub(super) struct CostlyPatterns {
+    /// By what they say. Those of others are `None`.
+    known: Arc<BTreeMap<String, Option<CostlyPattern>>>,
+    /// Those that names of members are matched against.
+    names: Vec<String>,
+}
+
+#[derive(Debug)]
+struct CostlyPattern {
+    pattern: String,
+    /// How deep repetitions stand within each other that have something in them that needs to look around.
+    nesting: u32,
+    /// The pattern with each of the limits.
+    tries: [OnceLock<Option<Validator>>; LIMITS.len()],
+}
+
+/// What one check of a value has left.
+struct Budget {
+    left: u64,
+    exhausted: Option<Exhausted>,
+}
+
+/// A text that could not be decided.
+pub(super) struct Exhausted {
+    pub(super) pattern: String,
+    /// Where its bytes are: what finds it in the value.
+    address: usize,
+    text: String,
+}
+
+thread_local! {
+    static BUDGET_LEFT: RefCell<Budget> = const { RefCell::new(Budget { left: 0, exhausted: None }) };
+}
+
+impl CostlyPatterns {
+    /// The patterns of a schema that the engine of one pass does not take; `None` if there are none.
+    pub(super) fn of(schema: &Value) -> Option<CostlyPatterns> {
+        let (mut patterns, mut names) = (Vec::new(), Vec::new());
+        collect(schema, &mut patterns, &mut names);
+        let all = patterns.into_iter().chain(names.iter().cloned());
+        let known: BTreeMap<_, _> =
+            all.map(|pattern| (pattern.clone(), CostlyPattern::of(&pattern))).collect();
+        names.retain(|name| matches!(known.get(name), Some(Some(_))));
+        let any = known.values().any(Option::is_some);
+        any.then(|| CostlyPatterns { known: Arc::new(known), names })
+    }
+
+    /// Makes the keyword `pattern` of a schema with such patterns.
+    #[allow(clippy::type_complexity, reason = "the shape of a factory is the validator's")]
+    pub(super) fn keyword(
+        &self,
+    ) -> impl for<'a> Fn(
+        &'a Map<String, Value>,
+        &'a Value,
+        Location,
+    ) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>
+    + Send
+    + Sync
+    + 'static {
+        let known = Arc::clone(&self.known);
+        move |_, value, _| {
+            let pattern =
+                value.as_str().ok_or_else(|| ValidationError::custom("a pattern has to be a string"))?;
+            let linear = match known.get(pattern) {
+                Some(Some(_)) => None,
+                _ => {
+                    let linear = alone(pattern, PatternOptions::regex());
+                    Some(linear.ok_or_else(|| ValidationError::custom("it is no regular expression"))?)
+                }
+            };
+            Ok(Box::new(PatternKeyword { known: Arc::clone(&known), pattern: pattern.to_owned(), linear }))
+        }
+    }
+
+    /// Starts a check of a value: there is a whole budget again. Names of members are matched here and now, because the
+    /// validator matches them by itself later, and would go on without a word where it cannot decide.
+    pub(super) fn begin(&self, value: &Value) {
+        BUDGET_LEFT.set(Budget { left: BUDGET, exhausted: None });
+        let names: Vec<&CostlyPattern> =
+            self.names.iter().filter_map(|name| self.known.get(name)?.as_ref()).collect();
+        if !names.is_empty() {
+            match_names(value, &names);
+        }
+    }
+
+    /// The text that could not be decided, if there is one.
+    pub(super) fn exhausted(&self) -> Option<Exhausted> {
+        BUDGET_LEFT.with_borrow_mut(|budget| budget.exhausted.take())
+    }
+}
+
+impl Exhausted {
+    /// What to say of it.
+    pub(super) fn explain(&self, value: &Value) -> (String, String) {
+        let place = find(value, self.address, &mut String::new()).unwrap_or_default();
+        let text = format!(
+            "{} takes too many steps to match \"{}\"; give a shorter or simpler value",
+            Value::from(super::shorten(&self.text)),
+            self.pattern
+        );
+        (place, text)
+    }
+}
+
+impl CostlyPattern {
+    /// `None` for a pattern that is matched in one pass, and for what is no pattern.
+    fn of(pattern: &str) -> Option<CostlyPattern> {
+        let is_costly = alone(pattern, PatternOptions::regex()).is_none();
+        let pattern = Some(pattern).filter(|_| is_costly)?;
+        let first = alone(pattern, PatternOptions::fancy_regex().backtrack_limit(LIMITS[0]))?;
+        let tries: [OnceLock<Option<Validator>>; LIMITS.len()] = Default::default();
+        if let Some(place) = tries.first() {
+            let _ = place.set(Some(first));
+        }
+        Some(CostlyPattern { pattern: pattern.to_owned(), nesting: nesting(pattern), tries })
+    }
+
+    /// Whether a text, a JSON string, matches. One that cannot be decided within the budget does not, and is kept.
+    fn is_match(&self, value: &Value) -> bool {
+        let Value::String(text) = value else { return true };
+        let length = text.len() as u64;
+        for (limit, tried) in LIMITS.into_iter().zip(&self.tries) {
+            // Within a repetition each step may look around once more over the whole text.
+            let steps = length.saturating_pow(self.nesting).saturating_mul(u64::from(self.nesting > 0));
+            let cost = (limit as u64).saturating_add(steps).saturating_mul(length + OVERHEAD);
+            if !spend(cost) {
+                break;
+            }
+            let options = || PatternOptions::fancy_regex().backtrack_limit(limit);
+            let Some(validator) = tried.get_or_init(|| alone(&self.pattern, options())) else { return false };
+            match validator.validate(value) {
+                Ok(()) => return true,
+                Err(error) => match error.kind() {
+                    ValidationErrorKind::BacktrackLimitExceeded { .. } => {}
+                    _ => return false,
+                },
+            }
+        }
+        exhaust(&self.pattern, text);
+        false
+    }
+}
+
+/// Takes steps from the budget, if it has so many. Nothing is left once a text could not be decided.
+fn spend(steps: u64) -> bool {
+    BUDGET_LEFT.with_borrow_mut(|budget| match budget.left.checked_sub(steps) {
+        Some(left) if budget.exhausted.is_none() => {
+            budget.left = left;
+            true
+        }
+        _ => false,
+    })
+}
+
+fn exhaust(pattern: &str, text: &str) {
+    BUDGET_LEFT.with_borrow_mut(|budget| {
+        budget.exhausted.get_or_insert_with(|| Exhausted {
+            pattern: pattern.to_owned(),
+            address: text.as_ptr().addr(),
+            text: text.chars().take(100).collect(),
+        });
+    });
+}
+
+/// `pattern` in a schema that has a costly one somewhere.
+struct PatternKeyword {
+    known: Arc<BTreeMap<String, Option<CostlyPattern>>>,
+    pattern: String,
+    /// What matches it, if it is not costly itself.
+    linear: Option<Validator>,
+}
+
+impl<'i> Keyword<'i> for PatternKeyword {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        match &self.linear {
+            Some(linear) => linear.validate(instance),
+            None if self.is_valid(instance) => Ok(()),
+            None => Err(ValidationError::custom(format!("{instance} does not match \"{}\"", self.pattern))),
+        }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        match (&self.linear, self.known.get(&self.pattern)) {
+            (Some(linear), _) => linear.is_valid(instance),
+            (None, Some(Some(costly))) => costly.is_match(instance),
+            (None, _) => false,
+        }
+    }
+}
+
+/// A validator of one pattern and nothing else.
+fn alone<E>(pattern: &str, options: PatternOptions<E>) -> Option<Validator> {
+    let schema = json!({"pattern": pattern});
+    let validator = jsonschema::options().with_draft(Draft::Draft202012).offline();
+    validator.with_pattern_options(options).build(&schema).ok()
+}
+
+/// Everything that may be a pattern, for texts and for names. What is none does no harm.
+fn collect(schema: &Value, patterns: &mut Vec<String>, names: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (keyword, value) in members {
+                match (keyword.as_str(), value) {
+                    ("pattern", Value::String(pattern)) => patterns.push(pattern.clone()),
+                    ("patternProperties", Value::Object(members)) => names.extend(members.keys().cloned()),
+                    _ => {}
+                }
+                collect(value, patterns, names);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, patterns, names)),
+        _ => {}
+    }
+}
+
+/// Matches the names of all members, at any depth.
+fn match_names(value: &Value, patterns: &[&CostlyPattern]) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let name = Value::from(name.as_str());
+                for pattern in patterns {
+                    let _ = pattern.is_match(&name);
+                }
+                match_names(value, patterns);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| match_names(item, patterns)),
+        _ => {}
+    }
+}
+
+/// The place of the text whose bytes are at this address.
+fn find(value: &Value, address: usize, place: &mut String) -> Option<String> {
+    let length = place.len();
+    let mut found = None;
+    match value {
+        Value::String(text) if text.as_ptr().addr() == address && !text.is_empty() => {
+            return Some(place.clone());
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                place.push_str(&format!("/{index}"));
+                found = find(item, address, place);
+                place.truncate(length);
+                if found.is_some() {
+                    break;
+                }
+            }
+        }
+        Value::Object(members) => {
+            for (name, item) in members {
+                place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+                found = find(item, address, place);
+                place.truncate(length);
+                if found.is_some() {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// How deep repeated groups stand within each other that have look-around, an atomic group or a back-reference in them.
+fn nesting(pattern: &str) -> u32 {
+    // For each open group: how deep the repetitions in it are, and whether it needs to look around.
+    let mut groups = vec![(0_u32, false)];
+    let (mut deepest, mut in_class) = (0, false);
+    let bytes = pattern.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let rest = bytes.get(at..).unwrap_or_default();
+        match byte {
+            b'\\' => {
+                let is_reference = rest.get(1).is_some_and(|kind| matches!(kind, b'1'..=b'9' | b'k'));
+                if let Some(group) = groups.last_mut().filter(|_| is_reference && !in_class) {
+                    group.1 = true;
+                }
+                at += 1;
+            }
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'(' if !in_class => {
+                let looks = ["(?=", "(?!", "(?<=", "(?<!", "(?>"]
+                    .iter()
+                    .any(|begin| rest.starts_with(begin.as_bytes()));
+                groups.push((0, looks));
+            }
+            b')' if !in_class => {
+                let (mut depth, looks) =
+                    if groups.len() > 1 { groups.pop().unwrap_or_default() } else { (0, false) };
+                let is_repeated = rest.get(1).is_some_and(|quantifier| b"*+{".contains(quantifier));
+                if is_repeated && looks {
+                    depth += 1;
+                }
+                deepest = deepest.max(depth);
+                if let Some(outer) = groups.last_mut() {
+                    outer.0 = outer.0.max(depth);
+                    outer.1 |= looks;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_that_look_around_are_counted() {
+        for (pattern, expected) in [
+            ("^(?!a)b*$", 0),
+            ("(?=a)(a|aa)*b$", 0),
+            ("^(?:(?!foo).)*$", 1),
+            ("^((?:(?!foo).)*b)+$", 2),
+            ("(a+)\\1", 0),
+            ("(?:(a+)\\1)+", 1),
+            ("[(?=]*\\((?!a)\\)*", 0),
+            ("(?:(?=(?:(?!a).)*)b){1,9}", 2),
+            (")))((", 0),
+        ] {
+            assert_eq!(nesting(pattern), expected, "{pattern}");
+        }
+    }
+}
