@@ -29,7 +29,8 @@ use self::turns::Turns;
 /// What requests may take, one by one and together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// For the work on a search, suggestion, completion, look-up, count or analysis, its wait for a turn included.
+    /// For the work on a search, suggestion, completion, look-up, count or analysis, its wait for a turn included and the
+    /// commit of documents that came before it aside.
     /// Beyond it: 503. 10 s. Batches and definitions wait so long for their turn, and are then finished.
     pub time: Duration,
     /// The memory that one request may take, its answer included. Beyond it: 400. 128 MiB.

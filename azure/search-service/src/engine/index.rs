@@ -176,10 +176,8 @@ impl SearchIndex {
     /// The documents as they are now: every batch that was acknowledged before this call. While nothing can be
     /// committed, as on a full disk: those of the last commit.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
-        let current = self.current();
-        let written = self.written.load(Ordering::Acquire);
-        if current.batch == written || (self.has_failed() && written != UNKNOWN) {
-            return Ok(current);
+        if let Some(ready) = self.ready() {
+            return Ok(ready);
         }
         let started = Instant::now();
         let committed = self.commit(&mut self.writing());
@@ -205,6 +203,13 @@ impl SearchIndex {
                 if self.written.load(Ordering::Acquire) == UNKNOWN { Err(error) } else { Ok(self.current()) }
             }
         }
+    }
+
+    /// The same, if nothing has to be committed for it.
+    pub fn ready(&self) -> Option<Arc<Snapshot>> {
+        let current = self.current();
+        let written = self.written.load(Ordering::Acquire);
+        (current.batch == written || (self.has_failed() && written != UNKNOWN)).then_some(current)
     }
 
     /// The stored documents as they are now, and how they are defined. Nothing has to be committed for it.

@@ -13,6 +13,7 @@ use crate::analysis;
 use crate::budget::{Budget, Lane, Text};
 use crate::documents::{self, Selection};
 use crate::engine::index::SearchIndex;
+use crate::engine::snapshot::Snapshot;
 use crate::http::statistics::{self, Size};
 use crate::http::{Answering, Backend, Context, Reply, SearchCall};
 use crate::knowledge;
@@ -112,6 +113,23 @@ fn off_the_loop<'a, T: Send + 'static>(
     })
 }
 
+/// Searches an index as it is when the request comes. What has to be committed first is committed for all, and is not
+/// charged to the time of the request that happens to wait for it.
+fn on_snapshot<'a, T: Send + 'static>(
+    context: &'a Context,
+    index: Result<Arc<SearchIndex>, ApiError>,
+    work: impl FnOnce(&Snapshot, &Budget) -> Result<T, ApiError> + Send + 'static,
+) -> Answering<'a, T> {
+    Box::pin(async move {
+        let index = index?;
+        let snapshot = match index.ready() {
+            Some(snapshot) => snapshot,
+            None => off_the_loop(Lane::Write, context, move |_| index.snapshot()).await?,
+        };
+        off_the_loop(Lane::Search, context, move |budget| work(&snapshot, budget)).await
+    })
+}
+
 /// What a batch takes while it is read and written, for each byte of it.
 const BATCH_BYTES: usize = 2;
 
@@ -133,14 +151,13 @@ impl Backend for Engine {
     fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let index = self.indexes.get(&call.index);
         let (synonyms, given) = (Arc::clone(&self.synonyms), context.clone());
-        off_the_loop(Lane::Search, context, move |budget| {
+        on_snapshot(context, index, move |snapshot, budget| {
             let SearchCall { index: name, parameters, via } = call;
             let request = SearchRequest::parse(Value::Object(parameters))?;
-            let snapshot = index?.snapshot()?;
-            let found = run::run(&request, &snapshot, &synonyms, budget)?;
+            let found = run::run(&request, snapshot, &synonyms, budget)?;
             let next = |next: &Map<String, Value>| given.next_link(&name, via, next);
             let context = given.of_documents(&name);
-            let answer = answer::write(&request, &found, &snapshot, context.as_deref(), &next, budget)?;
+            let answer = answer::write(&request, &found, snapshot, context.as_deref(), &next, budget)?;
             let status = if answer.partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
             Ok(Reply::raw(status, answer.body))
         })
@@ -148,18 +165,16 @@ impl Backend for Engine {
 
     fn suggest<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
-        off_the_loop(Lane::Search, context, move |budget| {
-            let snapshot = index?.snapshot()?;
-            let body = typing::suggest(&Value::Object(call.parameters), &snapshot, &synonyms, budget)?;
+        on_snapshot(context, index, move |snapshot, budget| {
+            let body = typing::suggest(&Value::Object(call.parameters), snapshot, &synonyms, budget)?;
             Ok(Reply::raw(StatusCode::OK, body))
         })
     }
 
     fn autocomplete<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
-        off_the_loop(Lane::Search, context, move |budget| {
-            let snapshot = index?.snapshot()?;
-            let body = typing::complete(&Value::Object(call.parameters), &snapshot, &synonyms, budget)?;
+        on_snapshot(context, index, move |snapshot, budget| {
+            let body = typing::complete(&Value::Object(call.parameters), snapshot, &synonyms, budget)?;
             Ok(Reply::raw(StatusCode::OK, body))
         })
     }
