@@ -15,6 +15,7 @@ mod documents;
 mod documents_bad;
 mod hostile_answers;
 mod hostile_documents;
+mod hostile_wire;
 mod masking;
 mod packages;
 mod published;

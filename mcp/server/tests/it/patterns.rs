@@ -31,13 +31,11 @@ fn a_pattern_that_looks_around_ends_soon_on_a_long_text() {
         "^(a+)+(?=b)$",
         "(?<=a)(a|aa)*b$",
     ] {
-        for length in [3_000, 200_000] {
-            let text = "a".repeat(length);
-            let refused = check(&json!({"properties": {"x": {"pattern": pattern}}}), &json!({"x": text}));
-            let refused = refused.unwrap_err();
-            assert!(refused.starts_with("- /x: ") && refused.contains(pattern), "{pattern}: {refused}");
-            assert!(refused.len() < 1_000, "{refused}");
-        }
+        let text = "a".repeat(200_000);
+        let refused = check(&json!({"properties": {"x": {"pattern": pattern}}}), &json!({"x": text}));
+        let refused = refused.unwrap_err();
+        assert!(refused.starts_with("- /x: ") && refused.contains(pattern), "{pattern}: {refused}");
+        assert!(refused.len() < 1_000, "{refused}");
     }
 }
 

@@ -58,7 +58,7 @@ impl Spelling {
         let mut seconds = beginnings(letters.get(1));
         for (byte, place) in seconds.iter_mut().enumerate() {
             // A sign without a shape may stand in between.
-            *place |= byte < 0x20 || byte >= 0x7f;
+            *place |= !(0x20..0x7f).contains(&byte);
         }
         let begins_with_backslash = letters.first() == Some(&'\\');
         Spelling { letters, is_base64, beside, begins_with_backslash, starts, seconds }
