@@ -141,7 +141,7 @@ impl Face {
     pub(crate) fn settings(&self, door: &Door, auth: Option<Auth>, drain: Duration) -> Settings {
         let mut allowed_hosts = door.allowed_hosts.clone();
         if auth.is_some() && allowed_hosts.is_empty() {
-            // Whoever knows the key may call by any name.
+            // A caller that knows the key may use any name of this host.
             allowed_hosts.push("*".to_owned());
         }
         Settings {

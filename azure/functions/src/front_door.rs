@@ -79,14 +79,22 @@ impl<C: Condition> FrontDoor<C> {
         self.endpoint.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What serves a request on a connection that knew this endpoint when it was opened: mostly that one, and then no
+    /// lock is taken.
+    pub(crate) fn endpoint_after(&self, known: &Arc<Endpoint>) -> Arc<Endpoint> {
+        if known.is_closed() { self.endpoint() } else { known.clone() }
+    }
+
     /// Lets every request from now on go to another endpoint; gives back the one before, which is to be closed.
     pub(crate) fn replace(&self, endpoint: Arc<Endpoint>) -> Arc<Endpoint> {
         let mut current = self.endpoint.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, endpoint)
     }
 
+    /// Answers a request; those for MCP by this endpoint.
     pub(crate) async fn answer(
         self: Arc<Self>,
+        endpoint: Arc<Endpoint>,
         mut request: Request<Incoming>,
         client: Client,
     ) -> Result<Reply, Infallible> {
@@ -95,7 +103,7 @@ impl<C: Condition> FrontDoor<C> {
                 if let Some(uri) = under(request.uri(), path) {
                     *request.uri_mut() = uri;
                 }
-                return self.endpoint().handle_from(request, client).await;
+                return endpoint.handle_from(request, client).await;
             }
             Way::Nowhere => {
                 let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");

@@ -185,8 +185,10 @@ impl Host {
             })
         };
         let make = |client: Client| {
-            let front_door = front_door.clone();
-            service_fn(move |request| front_door.clone().answer(request, client.clone()))
+            let (front_door, known) = (front_door.clone(), front_door.endpoint());
+            service_fn(move |request| {
+                front_door.clone().answer(front_door.endpoint_after(&known), request, client.clone())
+            })
         };
         let ended = drain.ended();
         let served = bound.serve_behind(&endpoint, make, drain).await;

@@ -125,6 +125,11 @@ impl Endpoint {
         self.drain();
     }
 
+    /// Whether another endpoint serves in its place. One atomic load, so it may be asked for every request.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn route(&self, parts: &Parts) -> Route {
         let path = parts.uri.path();
         let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
@@ -222,7 +227,7 @@ impl Endpoint {
         body: Bytes,
         context: &mut Context<'_>,
     ) -> Taken {
-        if self.closed.load(Ordering::Relaxed) {
+        if self.is_closed() {
             return Taken::Reply(replaced());
         }
         let decoded = jsonrpc::decode(body);

@@ -62,7 +62,7 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Puts a locked file into the folder. It gets its name when it is locked: nobody may find it before.
+/// Puts a locked file into the folder. It gets its name when it is locked: no sweep may find it before.
 fn claim(folder: &Path) -> Option<File> {
     let unclaimed = folder.join(UNCLAIMED);
     let file = OpenOptions::new().write(true).create_new(true).open(&unclaimed).ok()?;
@@ -98,7 +98,7 @@ fn is_name(name: &str) -> bool {
     digits.len() == DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether it is a folder, no link to one, which this user made and nobody else can open.
+/// Whether it is a folder, no link to one, which this user made and no other can open.
 fn is_private(path: &Path) -> bool {
     let Ok(metadata) = path.symlink_metadata() else { return false };
     #[cfg(unix)]

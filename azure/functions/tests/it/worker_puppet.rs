@@ -135,7 +135,7 @@ impl Stage {
     }
 }
 
-/// A call that somebody waits for.
+/// A call that is waited for.
 pub(crate) struct Calling {
     pub(crate) id: String,
     pub(crate) answer:

@@ -1,6 +1,7 @@
 //! A `host.json` that changes while its app is served counts whole: who may come in, and what clients are told.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -37,6 +38,30 @@ fn status(client: &Client, path: &str, headers: &[(&str, &str)]) -> u16 {
     client.post(path, headers, &call("pid", json!({}))).expect("an answer").status
 }
 
+/// The status of a call on a connection that stays open.
+fn call_on(socket: &mut TcpStream, client: &Client) -> u16 {
+    let body = call("pid", json!({})).to_string();
+    write!(
+        socket,
+        "POST {MCP} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, \
+         text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        client.address,
+        body.len()
+    )
+    .expect("it reads");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).expect("an answer");
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).expect("text");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    let mut body = vec![0; length.parse().expect("a number")];
+    socket.read_exact(&mut body).expect("the rest");
+    head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
 fn initialize() -> Value {
     let client = json!({"name": "c", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
@@ -58,7 +83,7 @@ fn open_pipe(client: &Client) -> (Events, String) {
 }
 
 #[test]
-fn a_level_that_becomes_system_asks_everybody_for_a_key() {
+fn a_level_that_becomes_system_asks_every_caller_for_a_key() {
     let app = App::node().tool("pid", PID).with("host.json", &level("Anonymous"));
     let host = serve(&app);
     assert_eq!(host.ready["requiresKey"], false);
@@ -71,9 +96,14 @@ fn a_level_that_becomes_system_asks_everybody_for_a_key() {
     assert_eq!(status(&host, &endpoint, &[]), 202);
     pipe.next().expect("the answer");
 
+    // A connection that is kept open, and has been answered without a key.
+    let mut kept = host.connect().expect("connects");
+    assert_eq!(call_on(&mut kept, &host), 200);
+
     app.write("host.json", &level("System"));
     host.wait_until_it_says("host.json changed");
     host.wait_until_it_says("webhookAuthorizationLevel");
+    assert_eq!(call_on(&mut kept, &host), 401);
     assert_eq!(status(&host, MCP, &[]), 401);
     assert_eq!(status(&host, "/mcp", &[]), 401);
     assert_eq!(status(&host, MCP, &[("x-functions-key", "wrong")]), 401);

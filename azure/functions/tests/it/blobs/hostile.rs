@@ -125,7 +125,7 @@ async fn a_part_is_not_taken_for_the_whole() {
     assert!(error.to_string().contains("206"), "{error}");
 }
 
-/// What comes behind a body is nobody's answer.
+/// What comes behind a body answers no request.
 #[tokio::test]
 async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     let planted = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted";
