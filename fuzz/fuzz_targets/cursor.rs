@@ -2,14 +2,15 @@
 //!
 //! No fuzzer guesses a checksum, so the same bytes also stand for changes to a cursor of ours.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bindpost_mcp_server::{Cursor, Kind};
-use libfuzzer_sys::fuzz_target;
 
 const KINDS: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
 
-fuzz_target!(|data: &[u8]| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         only_our_own(text);
     }
@@ -31,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 fn only_our_own(text: &str) {
     for kind in KINDS {

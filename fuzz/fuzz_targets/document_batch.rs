@@ -1,12 +1,11 @@
 //! A body → a batch of documents: what is accepted is canonical, so that reading it again changes nothing.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::LazyLock;
 
 use bindpost_azure_search_service::definition::IndexDefinition;
 use bindpost_azure_search_service::documents::{Action, Shape, merge, parse_batch, read};
-use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
 static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
@@ -33,7 +32,9 @@ static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     Shape::new(&IndexDefinition::parse(&definition).expect("a good definition").schema)
 });
 
-fuzz_target!(|body: &[u8]| {
+bindpost_fuzz::target!(run);
+
+fn run(body: &[u8]) {
     let items = match parse_batch(body, &SHAPE) {
         Ok(items) => items,
         Err(error) => {
@@ -66,4 +67,4 @@ fuzz_target!(|body: &[u8]| {
             Err(reason) => assert!(!reason.is_empty()),
         }
     }
-});
+}

@@ -1,7 +1,7 @@
 //! Text → a search in the simple and in the full syntax, built over several fields and run: a refusal that says
 //! something, or documents.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,6 @@ use bindpost_azure_search_service::engine::plan::Plan;
 use bindpost_azure_search_service::engine::text::{SearchField, TextSearch};
 use bindpost_azure_search_service::syntax::synonyms::{CompiledSynonyms, Synonyms};
 use bindpost_azure_search_service::syntax::{parse_full, parse_simple};
-use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use tantivy::collector::Count;
 use tantivy::schema::TantivyDocument;
@@ -56,7 +55,10 @@ static TEXTS_INDEX: LazyLock<Texts> = LazyLock::new(|| {
     Texts { plan, searcher, synonyms }
 });
 
-fuzz_target!(|text: &str| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
+    let text = bindpost_fuzz::text(data);
     let Texts { plan, searcher, synonyms } = &*TEXTS_INDEX;
     let field = |name: &str| -> Option<SearchField<'_>> {
         let (path, analyzer) = FIELDS.into_iter().find(|(path, _)| *path == name)?;
@@ -91,4 +93,4 @@ fuzz_target!(|text: &str| {
         }
         assert!(found.iter().all(|count| *count <= TEXTS.len()));
     }
-});
+}

@@ -1,15 +1,17 @@
 //! Text → `Document`: a refusal that says what to do, or operations whose schemas are whole, fit for a validator, and
 //! short where they should be.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::HashSet;
 
 use bindpost_mcp_openapi::{Document, DocumentError, Purpose};
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-fuzz_target!(|text: &str| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
+    let text = bindpost_fuzz::text(data);
     let document = match Document::parse(text, "fuzz.yaml") {
         Ok(document) => document,
         Err(DocumentError::Invalid { place, problem, fix }) => {
@@ -36,7 +38,7 @@ fuzz_target!(|text: &str| {
         compile(&document.definition(name).expect("it is there"));
         document.subtypes(name);
     }
-});
+}
 
 fn check(document: &Document, schema: &Value) {
     for purpose in [Purpose::Input, Purpose::Output] {

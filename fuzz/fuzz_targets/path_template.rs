@@ -1,16 +1,18 @@
 //! A path and, on the next line, arguments → `PathTemplate`: whatever the arguments are, the container is the
 //! template's, and a place that was found is one.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bindpost_azure_functions::bindings::arguments::Arguments;
 use bindpost_azure_functions::bindings::binding_data::BindingData;
 use bindpost_azure_functions::bindings::context::{Request, Subject};
 use bindpost_azure_functions::bindings::template::PathTemplate;
 use bindpost_azure_functions::blobs::BlobPath;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
+    let text = bindpost_fuzz::text(data);
     let (path, arguments) = text.split_once('\n').unwrap_or((text, "{}"));
     // A client's arguments have passed the decoder.
     if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_err() {
@@ -33,7 +35,7 @@ fuzz_target!(|text: &str| {
         assert_eq!((place.container(), place.name()), (container.as_str(), name.as_str()));
         assert!(name.split('/').all(|segment| segment != "." && segment != ".."), "{name:?} goes up");
     }
-});
+}
 
 fn resolve(template: &PathTemplate, arguments: &str) -> Option<(String, String)> {
     let request = Request {

@@ -1,11 +1,12 @@
 //! Message → [`encode_event`] → a reader of event streams: one event, the same data, no other field.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bindpost_mcp_http::encode_event;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|message: &[u8]| {
+bindpost_fuzz::target!(run);
+
+fn run(message: &[u8]) {
     let encoded = encode_event(message);
     // A line break outside a string is white space to JSON, and inside one it is not allowed: any will do.
     let data: Vec<u8> = message.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect();
@@ -15,7 +16,7 @@ fuzz_target!(|message: &[u8]| {
     // Events follow each other, and one that was cut is none.
     assert_eq!(read(&[&encoded[..], &encoded[..]].concat()), [expected.clone(), expected]);
     assert_eq!(read(&encoded[..encoded.len() - 1]), []);
-});
+}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Event {

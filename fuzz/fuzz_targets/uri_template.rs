@@ -1,12 +1,14 @@
 //! A template and, on the next line, a URI → [`UriTemplate`]: what it finds is what the URI holds, and a
 //! segment is one segment.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bindpost_mcp_server::UriTemplate;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
+    let text = bindpost_fuzz::text(data);
     let (source, uri) = text.split_once('\n').unwrap_or((text, ""));
     let Ok(template) = UriTemplate::parse(source) else { return };
     let parts = parts(source);
@@ -17,7 +19,7 @@ fuzz_target!(|text: &str| {
         check(&parts, uri, &found);
     }
     covers_what_it_describes(&template, &parts);
-});
+}
 
 /// A template, taken apart a second time.
 enum Part<'a> {

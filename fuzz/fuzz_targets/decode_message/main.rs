@@ -1,18 +1,19 @@
 //! Bytes → [`decode`]: its verdict and all that a message tells, compared with `serde_json`.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 mod reference;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST, PARSE_ERROR};
 use bindpost_mcp_protocol::{DecodeError, ErrorObject, Incoming, Message, Params, RequestId, decode};
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
 use reference::{Kind, Node, Text};
 
-fuzz_target!(|data: &[u8]| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
     let decoded = decode(Bytes::copy_from_slice(data));
     if let Err(refusal) = &decoded {
         check_refusal(refusal);
@@ -51,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
         (_, Err(refusal)) => check_message(&text.root, Err(refusal)),
         (_, Ok(Incoming::Batch(_))) => panic!("a batch is an array"),
     }
-});
+}
 
 fn says(refusal: &DecodeError, start: &str) -> bool {
     refusal.error.message.starts_with(start)

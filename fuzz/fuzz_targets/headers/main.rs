@@ -3,7 +3,7 @@
 //! The input looks like HTTP: `METHOD /path`, a line for each header, an empty line, the body. Lines end
 //! with a line feed.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 mod exchange;
 
@@ -13,13 +13,14 @@ use bindpost_mcp_protocol::header::{
 };
 use bindpost_mcp_server::HeaderValues as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 /// As many headers as are looked at; hyper refuses a request with more than a hundred.
 const MAX_HEADERS: usize = 40;
 
-fuzz_target!(|data: &[u8]| {
+bindpost_fuzz::target!(run);
+
+fn run(data: &[u8]) {
     let input = Input::read(data);
     check_map(&input.headers);
     let values: Vec<&str> = input.headers.values().filter_map(|value| value.to_str().ok()).collect();
@@ -43,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     exchange::check(&input);
-});
+}
 
 pub struct Input<'a> {
     pub first_line: &'a [u8],

@@ -1,0 +1,84 @@
+//! What all targets share: an entry point for libFuzzer, and an ordinary `main` that replays files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// One input takes milliseconds; on a busy machine and without optimization, still less than this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes a program of `fn run(data: &[u8])`: a fuzzer when cargo-fuzz builds it, otherwise [`replay`].
+#[macro_export]
+macro_rules! target {
+    ($run:ident) => {
+        #[cfg(fuzzing)]
+        ::libfuzzer_sys::fuzz_target!(|data: &[u8]| $run(data));
+
+        #[cfg(not(fuzzing))]
+        fn main() -> ::std::process::ExitCode {
+            $crate::replay($run)
+        }
+    };
+}
+
+/// The longest start of an input that is text.
+pub fn text(data: &[u8]) -> &str {
+    data.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}
+
+/// Runs the files and folders that the command line names, and fails if one of them fails.
+pub fn replay(run: fn(&[u8])) -> ExitCode {
+    let mut files = Vec::new();
+    for path in std::env::args_os().skip(1) {
+        if let Err(error) = collect(Path::new(&path), &mut files) {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    if files.is_empty() {
+        eprintln!("nothing to replay: name files, or folders of files");
+        return ExitCode::FAILURE;
+    }
+    let mut failed = 0;
+    for file in &files {
+        if let Err(reason) = replay_file(file, run) {
+            eprintln!("FAILED: {}: {reason}", file.display());
+            failed += 1;
+        }
+    }
+    println!("{} inputs, {failed} failed", files.len());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All files below a path, in the order of their names.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries: Result<Vec<_>, _> =
+        fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut entries = entries?;
+    entries.sort();
+    entries.iter().try_for_each(|entry| collect(entry, files))
+}
+
+/// Each file has a thread of its own, named after it: a panic and an overflow of the stack say which file it was.
+/// The stack is as large as that of a server's threads.
+fn replay_file(file: &Path, run: fn(&[u8])) -> Result<(), String> {
+    let data = fs::read(file).map_err(|error| error.to_string())?;
+    let (done, end) = mpsc::channel();
+    let thread = thread::Builder::new().name(file.display().to_string()).spawn(move || {
+        run(&data);
+        let _ = done.send(());
+    });
+    thread.map_err(|error| error.to_string())?;
+    match end.recv_timeout(PATIENCE) {
+        Ok(()) => Ok(()),
+        Err(mpsc::RecvTimeoutError::Disconnected) => Err("panicked".to_owned()),
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("not done after {} s", PATIENCE.as_secs())),
+    }
+}
