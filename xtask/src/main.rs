@@ -5,6 +5,7 @@ mod bench;
 mod compare;
 mod conformance;
 mod cost;
+mod fuzz;
 mod interop;
 mod search_tour;
 mod test;
@@ -21,6 +22,11 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 
 const COMMANDS: &[(&str, &str, Run)] = &[
     ("test", "everything CI runs, in order  [--only STEP,…] [--skip STEP,…]", test::run),
+    (
+        "fuzz",
+        "libFuzzer on the parsers, findings kept as tests  (--minutes N [--jobs K] | --replay) [--only TARGET,…]",
+        fuzz::run,
+    ),
     ("tidy", "rules about this repository that no compiler checks", tidy::run),
     ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "real clients, each from its package, against ours", |_| interop::run()),

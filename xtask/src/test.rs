@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace::{cargo, run as start};
-use crate::{compare, conformance, interop, search_tour, table, tidy};
+use crate::{compare, conformance, fuzz, interop, search_tour, table, tidy};
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
 
@@ -15,6 +15,7 @@ const STEPS: &[Step] = &[
         start(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
     ("test", "cargo test --workspace", || start(&mut cargo(&["test", "--workspace"]))),
+    ("fuzz-replay", "cargo xtask fuzz --replay", || fuzz::run(&["--replay".to_owned()])),
     ("doc", "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps", || {
         start(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     }),
@@ -83,10 +84,10 @@ mod tests {
 
     #[test]
     fn chooses_steps_in_their_own_order() {
-        assert_eq!(names("").unwrap().len(), 9);
+        assert_eq!(names("").unwrap().len(), 10);
         assert_eq!(names("--only tidy,fmt").unwrap(), ["fmt", "tidy"]);
         assert_eq!(
-            names("--skip interop --skip search-tour,compare,conformance,doc").unwrap(),
+            names("--skip interop --skip search-tour,compare,conformance,doc,fuzz-replay").unwrap(),
             ["fmt", "clippy", "test", "tidy"]
         );
     }

@@ -5,6 +5,7 @@
 mod crates;
 mod documents;
 mod files;
+mod lock;
 mod manifest;
 
 use std::fs;
@@ -30,6 +31,8 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo xtask compare --measure",
     "cargo xtask compare openapi",
     "cargo xtask conformance --scenario server-stateless",
+    "cargo xtask fuzz --minutes 10",
+    "cargo xtask fuzz --replay",
     "cargo xtask test",
     "cargo xtask test --only fmt,clippy,test",
 ];
@@ -52,6 +55,7 @@ const CHECKS: &[fn(&Repository) -> Vec<Finding>] = &[
     files::no_machine_paths,
     files::no_registry_hosts,
     files::long_files,
+    lock::fuzz_is_in_step,
     documents::commands,
     documents::dependency_table,
 ];
