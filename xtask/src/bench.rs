@@ -11,6 +11,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+pub(crate) use self::functions::median;
 use crate::workspace::{self, cargo};
 
 /// The limit, the two quickest peers, and us: enough for a verdict.

@@ -7,12 +7,15 @@ mod conformance;
 mod cost;
 mod fuzz;
 mod interop;
+mod neighbours;
 mod search_tour;
+mod soak;
 mod test;
 mod tidy;
 
 mod node;
 mod packages;
+mod servers;
 mod table;
 mod workspace;
 
@@ -43,6 +46,16 @@ const COMMANDS: &[(&str, &str, Run)] = &[
         "bench",
         "against the limit and the peers  [functions|search] [--all] [--verdict] [-- run.py arguments]",
         bench::run,
+    ),
+    (
+        "soak",
+        "mixed load against all servers: no answer lost, memory flat  [--minutes 15] [--dev]",
+        soak::run,
+    ),
+    (
+        "neighbours",
+        "what 63 clients feel of one that misbehaves  [--rounds 3] [--seconds 6] [--dev]",
+        neighbours::run,
     ),
 ];
 

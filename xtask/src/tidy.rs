@@ -33,6 +33,8 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo xtask conformance --scenario server-stateless",
     "cargo xtask fuzz --minutes 10",
     "cargo xtask fuzz --replay",
+    "cargo xtask neighbours",
+    "cargo xtask soak",
     "cargo xtask test",
     "cargo xtask test --only fmt,clippy,test",
 ];

@@ -1,0 +1,151 @@
+//! Servers as processes that a chore starts, watches and ends.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::workspace::{self, cargo};
+
+/// Until a server says where it listens; a function app starts its workers first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the servers are compiled: as users get them, or quickly, to try a chore.
+#[derive(Clone, Copy)]
+pub(crate) enum BuildProfile {
+    Release,
+    Dev,
+}
+
+impl BuildProfile {
+    /// Builds packages of the product, and returns the folder of their programs.
+    pub(crate) fn build(self, packages: &[&str]) -> Result<PathBuf> {
+        let mut command = cargo(&["build"]);
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        let folder = match self {
+            Self::Release => {
+                command.arg("--release");
+                "release"
+            }
+            Self::Dev => "debug",
+        };
+        workspace::run(&mut command)?;
+        Ok(workspace::target().join(folder))
+    }
+}
+
+/// A server; it ends when this value goes away.
+pub(crate) struct ServerProcess {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+    port: String,
+    path: String,
+}
+
+impl ServerProcess {
+    /// Starts a server and waits until it says where it listens: by a line with `http://…` on either of its outputs.
+    /// What it says goes to a log in the folder.
+    pub(crate) fn start(name: &'static str, mut command: Command, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let log = folder.join(format!("{name}.log"));
+        command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("could not start the server {name}"))?;
+        let (said, listening) = mpsc::channel();
+        let copy = File::create(&log)?;
+        if let Some(output) = child.stdout.take() {
+            follow(output, copy.try_clone()?, said.clone());
+        }
+        if let Some(output) = child.stderr.take() {
+            follow(output, copy, said);
+        }
+        let mut server = Self { name, child, log, port: String::new(), path: String::new() };
+        let address = listening.recv_timeout(PATIENCE).ok();
+        (server.port, server.path) = address.with_context(|| {
+            let said = fs::read_to_string(&server.log).unwrap_or_default();
+            format!("the server {name} does not say where it listens; it says:\n{}", said.trim_end())
+        })?;
+        Ok(server)
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn port(&self) -> &str {
+        &self.port
+    }
+
+    /// The path of its endpoint.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Ends it; a complaint if it had ended by itself.
+    pub(crate) fn stop(mut self) -> Option<String> {
+        let ended = self.child.try_wait().ok().flatten()?;
+        Some(format!("the server {} ended by itself ({ended}); see {}", self.name, self.log.display()))
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // A function host takes its workers along only if it is asked to end.
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        if !told.is_ok_and(|status| status.success()) {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Copies an output to the log until its end, because a full pipe would stop the server.
+fn follow(output: impl std::io::Read + Send + 'static, mut log: File, said: mpsc::Sender<(String, String)>) {
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let _ = writeln!(log, "{line}");
+            if let Some(address) = address(&line) {
+                let _ = said.send(address);
+            }
+        }
+    });
+}
+
+/// The port and the path that a line names: `listening on http://127.0.0.1:3000/mcp`, or the JSON of `bindpost`.
+fn address(line: &str) -> Option<(String, String)> {
+    let url = match serde_json::from_str::<Value>(line) {
+        Ok(said) => said["mcp"].as_str().or(said["url"].as_str())?.to_owned(),
+        Err(_) => format!("http://{}", line.split_once("listening on http://")?.1),
+    };
+    let rest = url.strip_prefix("http://127.0.0.1:")?;
+    let (port, path) = rest.split_once('/').unwrap_or((rest, ""));
+    Some((port.to_owned(), format!("/{}", path.split_whitespace().next().unwrap_or_default())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn reads_where_a_server_listens() {
+        let found = |port: &str, path: &str| Some((port.to_owned(), path.to_owned()));
+        assert_eq!(address("listening on http://127.0.0.1:3000/mcp"), found("3000", "/mcp"));
+        assert_eq!(address(r#"{"url":"http://127.0.0.1:8181"}"#), found("8181", "/"));
+        let line = r#"{"mcp":"http://127.0.0.1:7071/runtime/webhooks/mcp","url":"http://127.0.0.1:7071"}"#;
+        assert_eq!(address(line), found("7071", "/runtime/webhooks/mcp"));
+        assert_eq!(address("starting"), None);
+    }
+}
