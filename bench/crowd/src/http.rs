@@ -155,10 +155,10 @@ impl Connection {
                 break at + 4;
             }
             if !self.fill().await? {
-                return trouble!(
-                    "the server closed the connection without an answer: {}",
-                    text(&self.buffer)
-                );
+                return match text(&self.buffer) {
+                    came if came.is_empty() => trouble!("the server closed the connection without an answer"),
+                    came => trouble!("the server closed the connection within the head of an answer: {came}"),
+                };
             }
         };
         let bytes: Vec<u8> = self.buffer.drain(..end).collect();

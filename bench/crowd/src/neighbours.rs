@@ -178,7 +178,10 @@ impl GoodClient {
         let counts = connected.is_some();
         let (connection, session) = match connected {
             Some(connected) => connected,
-            None => self.connect().await?,
+            None => self
+                .connect()
+                .await
+                .map_err(|trouble| Trouble(format!("while it connects again: {trouble}")))?,
         };
         let params = call("echo", json!({"text": text}));
         let request = match &session {
@@ -190,10 +193,12 @@ impl GoodClient {
             drop(connection);
             record.connections.set(record.connections.get() + 1);
             (self.caller.connect().await?, "on a new connection")
-        } else if counts && begin - self.last_call < RECENTLY {
+        } else if !counts {
+            (connection, "on one that was opened after a failure")
+        } else if begin - self.last_call < RECENTLY {
             (connection, "on one that was used a moment ago")
         } else {
-            (connection, "on one that was idle, or opened for a session")
+            (connection, "on one that was idle")
         };
         let reply = connection.exchange(self.caller.port, &request).await;
         let took = begin.elapsed();
