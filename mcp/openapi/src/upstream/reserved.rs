@@ -42,7 +42,7 @@ fn is_reserved_address(address: IpAddr) -> bool {
 }
 
 fn is_reserved_v4(address: Ipv4Addr) -> bool {
-    // Alibaba Cloud, Azure's platform, Oracle Cloud; the others are link-local.
+    // Those of clouds whose metadata services are not link-local.
     const METADATA: [Ipv4Addr; 3] =
         [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
     address.is_link_local() || address.is_multicast() || address.is_broadcast() || METADATA.contains(&address)
