@@ -18,6 +18,9 @@ const STEP: usize = 16;
 /// For how long nothing is looked for after there was nothing left to drop.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// For how long a client whose connection was cut has its messages kept, whatever else there is no room for.
+const PARKED: Duration = Duration::from_secs(30);
+
 /// How many bytes a server keeps for its clients, all together.
 #[derive(Debug)]
 pub struct ByteBudget {
@@ -79,7 +82,7 @@ impl ByteBudget {
             let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
         };
-        take() || self.drop_pasts(bytes) && take()
+        take() || self.drop_pasts(bytes, most) && take()
     }
 
     fn pasts(&self) -> MutexGuard<'_, Pasts> {
@@ -95,10 +98,10 @@ impl ByteBudget {
         pasts.streams.push(Arc::downgrade(stream));
     }
 
-    /// Drops the oldest pasts until this many bytes are free: first what was delivered, then what waits for clients
-    /// that do not read. `false` if there was nothing to drop.
+    /// Drops the oldest pasts until this many bytes more may be taken: first what was delivered, then what has waited
+    /// long for clients that do not read. Nothing is dropped if all of it would not do. `false` if nothing was.
     #[cold]
-    fn drop_pasts(&self, bytes: usize) -> bool {
+    fn drop_pasts(&self, bytes: usize, most: usize) -> bool {
         let mut streams: Vec<Arc<Stream>> = {
             let pasts = self.pasts();
             if pasts.look_again.is_some_and(|at| Instant::now() < at) {
@@ -106,19 +109,25 @@ impl ByteBudget {
             }
             pasts.streams.iter().filter_map(Weak::upgrade).collect()
         };
-        streams.sort_by_cached_key(|stream| stream.last_touched());
-        let goal = bytes.max(self.most / STEP);
-        let mut freed = 0;
-        for drop_part in [Stream::drop_delivered, Stream::drop_parked] {
-            for stream in &streams {
-                if freed >= goal {
-                    break;
-                }
-                freed += drop_part(stream);
-            }
-        }
-        if freed < bytes {
+        let needed = self.used().saturating_add(bytes).saturating_sub(most);
+        let droppable: usize = streams.iter().map(|stream| stream.droppable(PARKED)).sum();
+        if droppable < needed || droppable == 0 {
             self.pasts().look_again = Some(Instant::now() + PAUSE);
+            return false;
+        }
+        streams.sort_by_cached_key(|stream| stream.last_touched());
+        let mut freed = 0;
+        for stream in &streams {
+            if freed >= needed.max(self.most / STEP) {
+                break;
+            }
+            freed += stream.drop_delivered();
+        }
+        for stream in &streams {
+            if freed >= needed {
+                break;
+            }
+            freed += stream.drop_parked(PARKED);
         }
         tracing::debug!(freed, used = self.used(), "dropped the oldest pasts of streams");
         freed > 0

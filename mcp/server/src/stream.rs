@@ -399,17 +399,29 @@ impl Stream {
         self.lock().touched
     }
 
+    /// The bytes that dropping what was delivered, and what has been parked for this long, would free.
+    pub(crate) fn droppable(&self, parked_for: Duration) -> usize {
+        let state = self.lock();
+        let delivered = (state.next - state.first) as usize;
+        let most = if self.is_parked(&state, parked_for) { state.messages.len() } else { delivered };
+        state.messages.iter().take(most).map(cost).sum()
+    }
+
     /// Forgets what was delivered; the bytes that are free then.
     pub(crate) fn drop_delivered(&self) -> usize {
         let mut state = self.lock();
         self.drop_while(&mut state, |state| state.first < state.next)
     }
 
-    /// Forgets what waits for a reader that is gone; the bytes that are free then.
-    pub(crate) fn drop_parked(&self) -> usize {
+    /// Forgets what waits for a reader that has been gone for this long; the bytes that are free then.
+    pub(crate) fn drop_parked(&self, parked_for: Duration) -> usize {
         let mut state = self.lock();
-        let parked = self.shelf.is_some() && !state.attached && state.reader > 0;
+        let parked = self.is_parked(&state, parked_for);
         self.drop_while(&mut state, |_| parked)
+    }
+
+    fn is_parked(&self, state: &State, for_: Duration) -> bool {
+        self.shelf.is_some() && !state.attached && state.reader > 0 && state.touched.elapsed() >= for_
     }
 
     fn drop_while(&self, state: &mut State, more: impl Fn(&State) -> bool) -> usize {
@@ -549,6 +561,22 @@ mod tests {
         assert!(budget.used() <= 9_000, "{}", budget.used());
         assert_eq!(old.attach(Some(1)), None, "the older past is still there");
         assert!(new.attach(Some(1)).is_some(), "the newer past was dropped first");
+    }
+
+    #[tokio::test]
+    async fn no_past_is_dropped_for_what_would_not_fit_anyway() {
+        let budget = ByteBudget::new(12_000);
+        let stream = Stream::keeping(StreamLimits::default(), budget.clone(), Arc::default());
+        let reader = stream.attach(None).unwrap();
+        assert!(stream.send(Bytes::from(vec![b'x'; 936])).await);
+        pop(&stream, reader).await;
+        // A client whose connection was cut a moment ago comes back for what it has not read.
+        stream.detach(reader);
+        assert!(stream.send(Bytes::from(vec![b'y'; 936])).await);
+        assert!(budget.reserve(20_000).is_none());
+        let _others = budget.reserve_anyway(10_500);
+        assert!(budget.reserve(1_500).is_none(), "what waits for a client was dropped");
+        assert!(stream.attach(Some(0)).is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -122,10 +122,13 @@ pub(super) enum GivesWay {
     SlowBody,
     /// No request is under way. Its client may open it again any time.
     Idle,
-    /// A body is coming.
-    Body,
+    /// A head or a body has just begun to come.
+    JustBegun,
 }
 
+/// For how many ticks a connection without a request is taken for one whose request is on its way: the last tick may
+/// have been a moment ago.
+const ON_ITS_WAY: u32 = 2;
 /// For how many ticks a body is taken for an honest client's.
 const HONEST_BODY: u32 = 5;
 
@@ -211,24 +214,27 @@ impl Connection {
     /// or one has just ended.
     pub(super) fn gives_way(&self) -> Option<(GivesWay, u32)> {
         let now = self.clock.now();
+        let rank = |kind: GivesWay, since: u32, honest: u32| {
+            let has_just_begun = now.wrapping_sub(since) < honest;
+            Some((if has_just_begun { GivesWay::JustBegun } else { kind }, since))
+        };
         let head = self.head.load(Ordering::Relaxed);
-        let under_way = Arc::strong_count(&self.requests) - 1;
         if !self.begun.load(Ordering::Relaxed) {
-            return Some((GivesWay::NeverWhole, head));
+            return rank(GivesWay::NeverWhole, head, ON_ITS_WAY);
+        }
+        let under_way = Arc::strong_count(&self.requests) - 1;
+        if under_way == 0 && head != 0 {
+            return rank(GivesWay::HalfHead, head, ON_ITS_WAY);
         }
         if under_way == 0 {
             let idle_since = self.active.load(Ordering::Relaxed);
-            return match head {
-                0 => (idle_since != now).then_some((GivesWay::Idle, idle_since)),
-                head => Some((GivesWay::HalfHead, head)),
-            };
+            let is_idle = now.wrapping_sub(idle_since) >= ON_ITS_WAY;
+            return is_idle.then_some((GivesWay::Idle, idle_since));
         }
         if self.receiving.load(Ordering::Relaxed) < under_way {
             return None;
         }
-        let since = self.receiving_since.load(Ordering::Relaxed);
-        let is_slow = now.wrapping_sub(since) > HONEST_BODY;
-        Some((if is_slow { GivesWay::SlowBody } else { GivesWay::Body }, since))
+        rank(GivesWay::SlowBody, self.receiving_since.load(Ordering::Relaxed), HONEST_BODY)
     }
 
     /// Takes it out of what the caps count; `false` if it was out already.

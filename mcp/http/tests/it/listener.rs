@@ -435,14 +435,36 @@ async fn half_a_second_head_keeps_no_new_client_out() {
 }
 
 #[tokio::test]
+async fn a_new_connection_does_not_give_way_to_the_next_one() {
+    // Ticks are rare, so that everything here has just begun.
+    for limits in capped(4).map(|limits| Limits { sweep: Duration::from_secs(600), ..limits }) {
+        let server = Server::start(limits).await;
+        let mut half = Vec::new();
+        for _ in 0..4 {
+            let mut client = server.connect().await;
+            client.send("GET / HT").await;
+            half.push(client);
+        }
+        // Until the server has read them.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut new = [server.connect().await, server.connect().await, server.connect().await];
+        for client in &mut new {
+            assert_eq!(client.get("/").await.status, 200);
+            // A connection that was just in use is not idle either.
+            assert_eq!(client.get("/").await.status, 200);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_idle_connection_gives_way_to_a_new_client() {
     for limits in capped(2) {
         let server = Server::start(limits).await;
         let mut idle = [server.connect().await, server.connect().await];
         for client in &mut idle {
             assert_eq!(client.get("/").await.status, 200);
-            // Longer than a tick, so that there is an order.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            // Longer than a few ticks, so that it is idle, and that there is an order.
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
         assert_eq!(server.connect().await.get("/").await.status, 200);
         let [mut first, mut second] = idle;
