@@ -69,6 +69,10 @@ fn check(parts: &[Part<'_>], uri: &str, found: &[(String, String)]) {
                 let mut segments = value.split(['/', '\\']);
                 assert!(segments.all(|segment| segment != "." && segment != ".."), "{value:?} goes up");
                 assert!(!value.contains('\0'), "{value:?} holds a NUL");
+                // Behind a scheme a path is whole; behind any other slash it is below it.
+                let before = &uri.as_bytes()[..uri.len() - rest.len()];
+                let below = before.ends_with(b"/") && !before.ends_with(b"://");
+                assert!(!(below && value.starts_with(['/', '\\'])), "{value:?} starts at the root");
                 rest = skip(rest, value);
             }
             Part::Query(names) => {

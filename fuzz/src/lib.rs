@@ -19,7 +19,7 @@ macro_rules! target {
 
         #[cfg(not(fuzzing))]
         fn main() -> ::std::process::ExitCode {
-            $crate::replay($run)
+            $crate::replay(env!("CARGO_BIN_NAME"), $run)
         }
     };
 }
@@ -30,7 +30,7 @@ pub fn text(data: &[u8]) -> &str {
 }
 
 /// Runs the files and folders that the command line names, and fails if one of them fails.
-pub fn replay(run: fn(&[u8])) -> ExitCode {
+pub fn replay(target: &str, run: fn(&[u8])) -> ExitCode {
     let mut files = Vec::new();
     for path in std::env::args_os().skip(1) {
         if let Err(error) = collect(Path::new(&path), &mut files) {
@@ -39,7 +39,7 @@ pub fn replay(run: fn(&[u8])) -> ExitCode {
         }
     }
     if files.is_empty() {
-        eprintln!("nothing to replay: name files, or folders of files");
+        eprintln!("{target} has nothing to replay: name files, or folders of files");
         return ExitCode::FAILURE;
     }
     let mut failed = 0;
@@ -49,7 +49,7 @@ pub fn replay(run: fn(&[u8])) -> ExitCode {
             failed += 1;
         }
     }
-    println!("{} inputs, {failed} failed", files.len());
+    println!("{target}: {} inputs, {failed} failed", files.len());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

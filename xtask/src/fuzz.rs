@@ -50,16 +50,15 @@ fn replay(targets: &[&str]) -> Result<()> {
     workspace::run(cargo.env("CARGO_TARGET_DIR", &built))?;
     let mut failed = Vec::new();
     for target in targets {
-        let seeds = folder("seeds", target);
-        ensure!(
-            seeds.is_dir(),
-            "{target} has nothing to start from: put an input or two into fuzz/seeds/{target}/"
-        );
-        print!("{target}: ");
+        // Relative to the root: that is how a failure names them.
+        let inputs = ["seeds", "findings"].map(|kind| format!("fuzz/{kind}/{target}"));
+        let inputs = inputs.iter().filter(|folder| workspace::root().join(folder).is_dir());
         let mut program = Command::new(built.join("debug").join(target));
-        program.current_dir(workspace::root()).arg(seeds);
-        program.args(Some(folder("findings", target)).filter(|findings| findings.is_dir()));
-        let status = program.status().with_context(|| format!("could not start {target}"))?;
+        let status = program
+            .current_dir(workspace::root())
+            .args(inputs)
+            .status()
+            .with_context(|| format!("could not start {target}"))?;
         if !status.success() {
             failed.push(*target);
         }

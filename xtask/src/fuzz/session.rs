@@ -148,8 +148,11 @@ fn place(output: &str) -> Option<&str> {
 fn failure(log: &str) -> String {
     let begins = |line: &&str| line.contains(" panicked at ") || line.contains("ERROR: libFuzzer:");
     let lines = log.lines().skip_while(|line| !begins(line));
-    let ends = |line: &&str| !line.starts_with("note: ") && !line.trim_start().starts_with("#0 ");
-    lines.take_while(ends).take(MOST_LINES).map(|line| format!("    {line}\n")).collect()
+    let ends = |line: &str| {
+        let line = line.trim_start();
+        ["note: ", "stack backtrace:", "#0 "].iter().any(|end| line.starts_with(end))
+    };
+    lines.take_while(|line| !ends(line)).take(MOST_LINES).map(|line| format!("    {line}\n")).collect()
 }
 
 #[cfg(test)]
