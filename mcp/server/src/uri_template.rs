@@ -114,10 +114,11 @@ impl UriTemplate {
         if uri.len() > MAX_LENGTH {
             return None;
         }
-        let (mut rest, query) = match uri.split_once('?') {
+        let (path, query) = match uri.split_once('?') {
             Some((path, query)) if !self.query.is_empty() => (path, Some(query)),
             _ => (uri, None),
         };
+        let mut rest = path;
         let mut variables = Vec::new();
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
@@ -135,7 +136,7 @@ impl UriTemplate {
                     }
                     let value = decode(value)?;
                     // Behind a slash, a path that starts with one is not below it. Behind a scheme it is whole.
-                    let before = &uri[..uri.len() - rest.len()];
+                    let before = path.strip_suffix(rest).unwrap_or(path);
                     let below = before.ends_with('/') && !before.ends_with("://");
                     let fits = if one_segment {
                         is_one_segment(&value)
@@ -220,6 +221,17 @@ mod tests {
     fn variables(template: &str, uri: &str) -> Option<String> {
         let found = UriTemplate::parse(template).unwrap().matches(uri)?;
         Some(found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_query_changes_nothing_for_the_path_before_it() {
+        let template = "file:///root/{+path}{?q}";
+        assert_eq!(variables(template, "file:///root/a/b?q=1").as_deref(), Some("path=a/b q=1"));
+        assert_eq!(variables(template, "file:///root//etc/passwd?q=1"), None);
+        assert_eq!(variables(template, "file:///root//etc/passwd?q=11111111111111111111111111111111111"), None);
+        // Where the path is cut does not fall into a character.
+        assert_eq!(variables("{a}/x{?q}", "ü/x?q=1").as_deref(), Some("a=ü q=1"));
+        assert_eq!(variables("{a}/ü{b}{?q}", "x/üy?q=1").as_deref(), Some("a=x b=y q=1"));
     }
 
     #[test]
