@@ -228,7 +228,10 @@ mod tests {
         let template = "file:///root/{+path}{?q}";
         assert_eq!(variables(template, "file:///root/a/b?q=1").as_deref(), Some("path=a/b q=1"));
         assert_eq!(variables(template, "file:///root//etc/passwd?q=1"), None);
-        assert_eq!(variables(template, "file:///root//etc/passwd?q=11111111111111111111111111111111111"), None);
+        assert_eq!(
+            variables(template, "file:///root//etc/passwd?q=11111111111111111111111111111111111"),
+            None
+        );
         // Where the path is cut does not fall into a character.
         assert_eq!(variables("{a}/x{?q}", "ü/x?q=1").as_deref(), Some("a=ü q=1"));
         assert_eq!(variables("{a}/ü{b}{?q}", "x/üy?q=1").as_deref(), Some("a=x b=y q=1"));
