@@ -6,6 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use bindpost_azure_search_service::ApiError;
+use bindpost_azure_search_service::budget::Budget;
 use bindpost_azure_search_service::definition::IndexDefinition;
 use bindpost_azure_search_service::engine::index::SearchIndex;
 use bindpost_azure_search_service::engine::plan::Plan;
@@ -86,20 +87,22 @@ fn run(data: &[u8]) {
         return;
     }
     let (_, snapshot) = &*INDEX;
-    for typed in [typing::suggest(&body, snapshot, &SYNONYMS), typing::complete(&body, snapshot, &SYNONYMS)] {
+    let budget = &Budget::unlimited();
+    let suggested = typing::suggest(&body, snapshot, &SYNONYMS, budget);
+    for typed in [suggested, typing::complete(&body, snapshot, &SYNONYMS, budget)] {
         if let Some(answer) = unless_refused(typed) {
-            serde_json::from_slice::<Value>(&answer).expect("the answer is JSON");
+            serde_json::from_slice::<Value>(&answer.bytes).expect("the answer is JSON");
         }
     }
     let Some(request) = unless_refused(SearchRequest::parse(body)) else { return };
-    let Some(found) = unless_refused(searching::run(&request, snapshot, &SYNONYMS)) else { return };
+    let Some(found) = unless_refused(searching::run(&request, snapshot, &SYNONYMS, budget)) else { return };
     assert!(found.documents.len() <= request.page().min(DOCUMENTS));
     assert!(found.count.is_none_or(|count| count as usize <= DOCUMENTS));
     let next = |_: &_| "http://localhost/next".to_owned();
-    let Some(written) = unless_refused(answer::write(&request, &found, snapshot, None, &next)) else {
+    let Some(written) = unless_refused(answer::write(&request, &found, snapshot, None, &next, budget)) else {
         return;
     };
-    let answer: Value = serde_json::from_slice(&written.body).expect("the answer is JSON");
+    let answer: Value = serde_json::from_slice(&written.body.bytes).expect("the answer is JSON");
     assert_eq!(answer["value"].as_array().map(Vec::len), Some(found.documents.len()));
 }
 

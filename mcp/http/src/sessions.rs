@@ -124,7 +124,7 @@ impl Sessions {
         if evicted.is_some() || entries.len() < self.limits.total {
             return Ok(evicted);
         }
-        evict(entries, |_| true).map(Some)
+        self.evict(entries, self.limits.total, |_| true).map(Some)
     }
 
     /// Takes out a session of this caller if it is at its cap.
@@ -136,7 +136,29 @@ impl Sessions {
         if entries.len() < most || entries.values().filter(|entry| is_own(entry)).count() < most {
             return Ok(None);
         }
-        evict(entries, is_own).map(Some)
+        self.evict(entries, most, is_own).map(Some)
+    }
+
+    /// Takes out the session that gives way first: one that only sent `initialize` before one that was used, and
+    /// then the one that was idle longest. A session in use never gives way. One that was opened a moment ago counts
+    /// as used, because its client is about to: only a quarter of `most` others are opened before it no longer does.
+    fn evict(
+        &self,
+        entries: &mut Entries,
+        most: usize,
+        may_go: impl Fn(&Entry) -> bool,
+    ) -> Result<Arc<Entry>, Full> {
+        let oldest_new = self.opened.load(Ordering::Relaxed).saturating_sub((most / 4) as u64);
+        let rank = |entry: &&Arc<Entry>| {
+            let used = entry.used.load(Ordering::Relaxed);
+            (entry.established.load(Ordering::Relaxed) || used > oldest_new, used)
+        };
+        let candidates = || entries.values().filter(|entry| may_go(entry));
+        // Whether a session is in use takes its locks, so it is asked of all only when the first one is.
+        let first = candidates().min_by_key(rank).filter(|entry| !entry.is_in_use());
+        let chosen = first.or_else(|| candidates().filter(|entry| !entry.is_in_use()).min_by_key(rank));
+        let key = chosen.ok_or(Full)?.key;
+        entries.remove(&key).ok_or(Full)
     }
 
     /// The session with this id, if it is this caller's, or becomes it.
@@ -215,19 +237,6 @@ impl Sessions {
             entry.end_streams();
         }
     }
-}
-
-/// Takes out the session that gives way first: one that only sent `initialize` before one that was used, and
-/// then the one that was idle longest. A session in use never gives way.
-fn evict(entries: &mut Entries, may_go: impl Fn(&Entry) -> bool) -> Result<Arc<Entry>, Full> {
-    let rank =
-        |entry: &&Arc<Entry>| (entry.established.load(Ordering::Relaxed), entry.used.load(Ordering::Relaxed));
-    let candidates = || entries.values().filter(|entry| may_go(entry));
-    // Whether a session is in use takes its locks, so it is asked of all only when the first one is.
-    let first = candidates().min_by_key(rank).filter(|entry| !entry.is_in_use());
-    let chosen = first.or_else(|| candidates().filter(|entry| !entry.is_in_use()).min_by_key(rank));
-    let key = chosen.ok_or(Full)?.key;
-    entries.remove(&key).ok_or(Full)
 }
 
 /// A new id that cannot be guessed, and how clients spell it. `None` without randomness.

@@ -331,6 +331,22 @@ async fn a_session_that_only_sent_initialize_is_evicted_first() {
 }
 
 #[tokio::test]
+async fn a_session_has_time_for_its_second_message() {
+    let limits = SessionLimits { anonymous: 8, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let oldest = server.session(LATEST).await;
+    for _ in 0..6 {
+        server.session(LATEST).await;
+    }
+    // Two clients at once: the second one opens its session before the first has said anything more.
+    let opened = server.send(&Ask::initialize(LATEST)).await;
+    let first = Session { id: opened.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
+    server.session(LATEST).await;
+    server.send(&first.ping()).await.result();
+    server.send(&oldest.ping()).await.refused(404, -32001);
+}
+
+#[tokio::test]
 async fn a_session_with_a_running_call_is_not_evicted() {
     let limits = SessionLimits { per_caller: 1, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
