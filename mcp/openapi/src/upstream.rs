@@ -157,7 +157,7 @@ impl UpstreamBuilder {
     }
 
     /// The address is the document's word, not the operator's. Link-local addresses and those of metadata services, which
-    /// give credentials to whoever asks from this machine, are refused then: here, and when a name is found to lead there.
+    /// give credentials to every program of this machine that asks, are refused then: here, and when a name is found to lead there.
     pub fn named_by_document(mut self) -> Self {
         self.is_documented = true;
         self
