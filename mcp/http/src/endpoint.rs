@@ -264,7 +264,13 @@ impl Endpoint {
                             }));
                         }
                     },
-                    Ok((Started::Opened(reply), _)) => reply,
+                    Ok((Started::Opened(reply, Duration::ZERO), _)) => reply,
+                    Ok((Started::Opened(reply, delay), _)) => {
+                        return Taken::Later(Box::pin(async move {
+                            tokio::time::sleep(delay).await;
+                            reply
+                        }));
+                    }
                     Err(no) => *no,
                 }
             }
@@ -311,9 +317,13 @@ impl Endpoint {
             Dispatch::Running(running) => Started::Running(running),
             Dispatch::Opened(session, answer) => {
                 let mut reply = json_reply(StatusCode::OK, ReplyBody::answer(answer));
+                let mut delay = Duration::ZERO;
                 let id = match self.settings.sessions {
                     SessionMode::Required | SessionMode::Optional => match self.sessions.add(session) {
-                        Ok(id) => Some(id),
+                        Ok(added) => {
+                            delay = added.delay;
+                            Some(added.id)
+                        }
                         Err(_) => return Err(Box::new(too_many_sessions(Some(&id_of_refused)))),
                     },
                     SessionMode::Stateless => new_id().map(|(_, id)| id),
@@ -322,7 +332,7 @@ impl Endpoint {
                 if let Some(id) = id.and_then(|id| HeaderValue::try_from(id).ok()) {
                     reply.headers_mut().insert(SESSION_ID, id);
                 }
-                Started::Opened(reply)
+                Started::Opened(reply, delay)
             }
         };
         Ok((started, era))
@@ -427,5 +437,6 @@ impl Endpoint {
 enum Started {
     Answer(Answer),
     Running(Running),
-    Opened(Reply),
+    /// A session was opened; its reply is sent after this time.
+    Opened(Reply, Duration),
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) session: Arc<Session>,
     /// Whose it became after nobody in particular had opened it.
     adopted_by: OnceLock<Caller>,
-    opened: u32,
+    opened: Instant,
     seen: AtomicU32,
     /// How many sessions had been opened when it was last used: finer than any clock when sessions come in a
     /// flood, which is when it decides which one gives way.
@@ -74,6 +74,18 @@ impl Hasher for Unhashed {
     }
 }
 
+/// A session that was added.
+#[derive(Debug)]
+pub(crate) struct AddedSession {
+    /// What the client will name.
+    pub(crate) id: String,
+    /// How long the answer to `initialize` is held back.
+    pub(crate) delay: Duration,
+}
+
+/// Sessions that are evicted younger than this are opened in a flood.
+const FLOOD_AGE: Duration = Duration::from_secs(1);
+
 /// There are too many sessions, and all of them are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -93,17 +105,18 @@ impl Sessions {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Keeps a session; its id is what the client will name.
-    pub(crate) fn add(&self, session: Session) -> Result<String, Full> {
+    /// Keeps a session. If it replaces one that was opened within the last second, sessions are opened in a flood,
+    /// and the answer has to be delayed: a client that waits for answers then slows itself down, not the others.
+    pub(crate) fn add(&self, session: Session) -> Result<AddedSession, Full> {
         let (key, id) = new_id().ok_or(Full)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let evicted = self.make_room(&mut entries, session.caller())?;
-        let now = self.now();
+        let (now, opened) = (self.now(), Instant::now());
         let entry = Entry {
             key,
             session: Arc::new(session),
             adopted_by: OnceLock::new(),
-            opened: now,
+            opened,
             seen: AtomicU32::new(now),
             used: AtomicU64::new(self.opened.fetch_add(1, Ordering::Relaxed) + 1),
             established: AtomicBool::new(false),
@@ -111,10 +124,14 @@ impl Sessions {
         };
         entries.insert(key, Arc::new(entry));
         drop(entries);
+        let mut delay = Duration::ZERO;
         if let Some(evicted) = evicted {
             evicted.close();
+            if opened.saturating_duration_since(evicted.opened) < FLOOD_AGE {
+                delay = self.limits.flood_delay;
+            }
         }
-        Ok(id)
+        Ok(AddedSession { id, delay })
     }
 
     /// Makes room for one more session of this caller. The session that gives way is returned to be closed
@@ -211,13 +228,14 @@ impl Sessions {
 
     /// Ends what has expired. A session with a call or a reader is in use, however old its last request.
     pub(crate) fn sweep(&self) {
-        let now = self.started.elapsed().as_secs() as u32;
-        self.now.store(now, Ordering::Relaxed);
+        let now = Instant::now();
+        let seconds = now.duration_since(self.started).as_secs() as u32;
+        self.now.store(seconds, Ordering::Relaxed);
         let mut expired = Vec::new();
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| {
             entry.forget_streams(&self.limits);
-            let keep = !entry.has_expired(now, &self.limits);
+            let keep = !entry.has_expired(now, seconds, &self.limits);
             if !keep {
                 expired.push(entry.clone());
             }
@@ -320,16 +338,15 @@ impl Entry {
             || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())
     }
 
-    fn has_expired(&self, now: u32, limits: &SessionLimits) -> bool {
-        let age = |since: u32| u64::from(now.saturating_sub(since));
-        if age(self.opened) >= limits.absolute.as_secs() {
+    fn has_expired(&self, now: Instant, seconds: u32, limits: &SessionLimits) -> bool {
+        if now.saturating_duration_since(self.opened) >= limits.absolute {
             return self.session.running() == 0;
         }
         if self.is_in_use() {
-            self.seen.store(now, Ordering::Relaxed);
+            self.seen.store(seconds, Ordering::Relaxed);
             return false;
         }
-        let idle = age(self.seen.load(Ordering::Relaxed));
+        let idle = u64::from(seconds.saturating_sub(self.seen.load(Ordering::Relaxed)));
         let most = if self.established.load(Ordering::Relaxed) { limits.idle } else { limits.opening };
         idle >= most.as_secs()
     }

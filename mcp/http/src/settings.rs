@@ -108,6 +108,9 @@ pub struct SessionLimits {
     pub absolute: Duration,
     /// Between `initialize` and the first message that follows it.
     pub opening: Duration,
+    /// How long `initialize` is delayed while sessions are opened in a flood: the new one replaces one that was
+    /// opened less than a second ago.
+    pub flood_delay: Duration,
     /// Streams of one session that are open or can be taken up again.
     pub streams: usize,
     /// How long a stream that nobody reads can be taken up again.
@@ -125,6 +128,7 @@ impl Default for SessionLimits {
             idle: Duration::from_secs(30 * 60),
             absolute: Duration::from_secs(24 * 60 * 60),
             opening: Duration::from_secs(60),
+            flood_delay: Duration::from_millis(100),
             streams: 20,
             stream_kept: Duration::from_secs(10 * 60),
             sweep: Duration::from_secs(5),

@@ -152,6 +152,7 @@ const KEYS: &[Key] = &[
     key("session_limits.idle", |o| one(&mut o.session_limits.idle, PAUSE), "How long one lives without a request."),
     key("session_limits.absolute", |o| one(&mut o.session_limits.absolute, PAUSE), "How long one lives in all."),
     key("session_limits.opening", |o| one(&mut o.session_limits.opening, PAUSE), "For the first message after `initialize`."),
+    key("session_limits.flood_delay", |o| one(&mut o.session_limits.flood_delay, TIME), "How long `initialize` is delayed when it evicts a session that was opened less than a second ago."),
     key("session_limits.streams", |o| one(&mut o.session_limits.streams, COUNT), "Streams of one session that are open or can be taken up again."),
     key("session_limits.stream_kept", |o| one(&mut o.session_limits.stream_kept, TIME), "How long a stream that nobody reads can be taken up again."),
     key("session_limits.sweep", |o| one(&mut o.session_limits.sweep, PAUSE), "How often expired sessions are looked for."),

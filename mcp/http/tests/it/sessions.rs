@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bindpost_mcp_http::{SessionLimits, SessionMode, Settings};
 use bindpost_mcp_server::Limits;
@@ -361,7 +361,8 @@ async fn a_session_with_a_running_call_is_not_evicted() {
 
 #[tokio::test]
 async fn a_flood_of_sessions_keeps_no_client_out() {
-    let limits = SessionLimits { anonymous: 50, ..SessionLimits::default() };
+    let limits =
+        SessionLimits { anonymous: 50, flood_delay: Duration::from_millis(1), ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let good = server.session(LATEST).await;
     let mut attacker = server.connect().await;
@@ -382,6 +383,22 @@ async fn a_flood_of_sessions_keeps_no_client_out() {
         }
     }
     server.send(&good.ping()).await.result();
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_waits_for_its_answers() {
+    let delay = Duration::from_millis(300);
+    let limits = SessionLimits { anonymous: 4, flood_delay: delay, ..SessionLimits::default() };
+    let server = TestServer::start(capped(limits)).await;
+    let mut attacker = server.connect().await;
+    for _ in 0..4 {
+        assert_eq!(attacker.send(&Ask::initialize(LATEST)).await.status, 200);
+    }
+    let begin = Instant::now();
+    let opened = attacker.send(&Ask::initialize(LATEST)).await;
+    assert!(begin.elapsed() >= delay);
+    let id = opened.header("mcp-session-id").unwrap().to_owned();
+    server.send(&Session { id, revision: LATEST }.ping()).await.result();
 }
 
 #[tokio::test]
