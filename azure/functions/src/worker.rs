@@ -39,6 +39,8 @@ pub use events::{
     ConsoleLine, ConsoleSource, Events, Level, Log, LogOrigin, NoEvents, WorkerAbout, WorkerNumber,
 };
 pub use framing::Framing;
+#[doc(hidden)]
+pub use framing::cut_frames;
 pub use indexing::{IndexedFunction, Indexing};
 pub use launch::Launch;
 pub use limits::Limits;

@@ -113,6 +113,33 @@ pub(super) enum Item {
     },
 }
 
+/// The messages in a worker's bytes that arrive in these pieces; `None` for one that is refused, and an error if the
+/// stream cannot be read on. For the fuzz target `worker_frames`.
+#[doc(hidden)]
+pub fn cut_frames<'a>(
+    framing: Framing,
+    limit: usize,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<Option<StreamingMessage>>, Result<(), String>) {
+    let (mut inbox, mut messages) = (Inbox::new(framing, limit), Vec::new());
+    for piece in pieces {
+        inbox.push(piece);
+        loop {
+            messages.push(match inbox.next() {
+                Ok(Some(Item::Message(message))) => Some(*message),
+                Ok(Some(Item::Answer(answer))) => Some(StreamingMessage {
+                    request_id: String::new(),
+                    content: Some(Content::InvocationResponse(*answer)),
+                }),
+                Ok(Some(Item::Spoiled { .. })) => None,
+                Ok(None) => break,
+                Err(broken) => return (messages, Err(broken.to_string())),
+            });
+        }
+    }
+    (messages, Ok(()))
+}
+
 /// Why a stream cannot be cut into messages any more.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Broken {
