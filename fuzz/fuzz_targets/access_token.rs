@@ -1,4 +1,4 @@
-//! The header of a token, its claims and a signature, one on each line → `Tokens`: a token is accepted exactly when it
+//! The header of a token, its claims and a signature, one on each line → `TokenAuthorizer`: a token is accepted exactly when it
 //! is signed by the issuer's key, made for us and valid now.
 //!
 //! No fuzzer guesses a signature: without a third line the token is signed with the issuer's key. The whole input is
@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bindpost_mcp_http::Authorizer as _;
-use bindpost_mcp_oauth::{Issuer, Tokens};
+use bindpost_mcp_oauth::{Issuer, TokenAuthorizer};
 use bindpost_mcp_server::{Caller, HttpRequest};
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
@@ -43,10 +43,10 @@ const KEY_SET: &str =
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
-static TOKENS: LazyLock<Tokens> = LazyLock::new(|| {
+static TOKENS: LazyLock<TokenAuthorizer> = LazyLock::new(|| {
     let issuer = Issuer::new(ISSUER).jwks_uri(serve_keys());
     let now = UNIX_EPOCH + Duration::from_secs(NOW.into());
-    let tokens = Tokens::builder().issuer(issuer).audience(AUDIENCE).clock(move || now);
+    let tokens = TokenAuthorizer::builder().issuer(issuer).audience(AUDIENCE).clock(move || now);
     tokens.leeway(Duration::from_secs_f64(LEEWAY)).build().expect("good settings")
 });
 

@@ -1,12 +1,12 @@
-//! Text → [`Cursor::decode`]: what is accepted is what `encode` writes, in the list it was written for.
+//! Text → [`ListCursor::decode`]: what is accepted is what `encode` writes, in the list it was written for.
 //!
 //! No fuzzer guesses a checksum, so the same bytes also stand for changes to a cursor of ours.
 
 #![cfg_attr(fuzzing, no_main)]
 
-use bindpost_mcp_server::{Cursor, Kind};
+use bindpost_mcp_server::{ListCursor, ListKind};
 
-const KINDS: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
+const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
 bindpost_fuzz::target!(run);
 
@@ -16,11 +16,11 @@ fn run(data: &[u8]) {
     }
     if let Some((header, changes)) = data.split_first_chunk::<9>() {
         let [kind, after @ ..] = *header;
-        let cursor = Cursor { kind: KINDS[usize::from(kind) % 4], after: u64::from_be_bytes(after) };
+        let cursor = ListCursor { kind: KINDS[usize::from(kind) % 4], after: u64::from_be_bytes(after) };
         let written = cursor.encode();
         for kind in KINDS {
             let expected = (kind == cursor.kind).then_some(cursor);
-            assert_eq!(Cursor::decode(kind, &written), expected, "{written}");
+            assert_eq!(ListCursor::decode(kind, &written), expected, "{written}");
         }
         let mut text = written.clone();
         for change in changes.chunks_exact(3) {
@@ -28,7 +28,7 @@ fn run(data: &[u8]) {
         }
         if text != written {
             for kind in KINDS {
-                assert_eq!(Cursor::decode(kind, &text), None, "{text:?} passes for {written}");
+                assert_eq!(ListCursor::decode(kind, &text), None, "{text:?} passes for {written}");
             }
         }
     }
@@ -36,7 +36,7 @@ fn run(data: &[u8]) {
 
 fn only_our_own(text: &str) {
     for kind in KINDS {
-        if let Some(cursor) = Cursor::decode(kind, text) {
+        if let Some(cursor) = ListCursor::decode(kind, text) {
             assert_eq!(cursor.kind, kind);
             assert_eq!(cursor.encode(), text);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use bindpost_mcp_openapi::{Document, DocumentError, Purpose};
+use bindpost_mcp_openapi::{Document, DocumentError, SchemaPurpose};
 use serde_json::Value;
 
 bindpost_fuzz::target!(run);
@@ -41,9 +41,9 @@ fn run(data: &[u8]) {
 }
 
 fn check(document: &Document, schema: &Value) {
-    for purpose in [Purpose::Input, Purpose::Output] {
-        compile(&document.whole(schema, purpose));
-        compile(&document.short(schema, purpose, "fuzz"));
+    for purpose in [SchemaPurpose::Input, SchemaPurpose::Output] {
+        compile(&document.whole_schema(schema, purpose));
+        compile(&document.short_schema(schema, purpose, "fuzz"));
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bindpost_mcp_http::listener::Limits as Connections;
+use bindpost_mcp_http::listener::ConnectionLimits as Connections;
 use bindpost_mcp_http::{Auth, SessionMode, Settings, SseOptions};
 use bindpost_mcp_protocol::Revision;
-use bindpost_mcp_server::{Entry, Limits as CallLimits, Server};
+use bindpost_mcp_server::{Entry, Server, ServerLimits as CallLimits};
 
 use crate::app::App;
 use crate::entries;
@@ -118,7 +118,7 @@ impl Face {
     pub(crate) fn server(&self, entries: Vec<Entry>) -> Result<Server, HostError> {
         let mut builder = Server::builder(&self.server_name, &self.server_version)
             .ignore_case()
-            .word_unknown(entries::word_unknown)
+            .map_not_found(entries::word_unknown)
             .offer_all()
             .limits(self.limits())
             .add(entries);

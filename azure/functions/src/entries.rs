@@ -6,7 +6,7 @@ use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS};
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_protocol::{CallToolResult, ErrorObject, GetPromptResult, ReadResourceResult};
 use bindpost_mcp_server::{
-    AskError, Context, Entry, Parts, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry,
+    AskError, CallParts, Context, Entry, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry,
     ToolEntry, ToolError,
 };
 use http::HeaderName;
@@ -44,7 +44,7 @@ pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Mann
     let nothing = Signature::new;
     match &function.trigger {
         Trigger::Tool(trigger) => {
-            let run = move |parts: Parts| {
+            let run = move |parts: CallParts| {
                 let served = served.clone();
                 async move { served.call_tool(&parts.context).await }
             };
@@ -59,7 +59,7 @@ pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Mann
             }
         }
         Trigger::Resource(trigger) => {
-            let run = move |parts: Parts| {
+            let run = move |parts: CallParts| {
                 let served = served.clone();
                 async move { served.read_resource(&parts.context).await }
             };
@@ -81,7 +81,7 @@ pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Mann
             }
         }
         Trigger::Prompt(trigger) => {
-            let run = move |parts: Parts| {
+            let run = move |parts: CallParts| {
                 let served = served.clone();
                 async move { served.get_prompt(&parts.context).await }
             };

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bindpost_mcp_http::listener::Client;
+use bindpost_mcp_http::listener::ConnectedClient;
 use bindpost_mcp_http::{Endpoint, ReplyBody};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -96,7 +96,7 @@ impl<C: Condition> FrontDoor<C> {
         self: Arc<Self>,
         endpoint: Arc<Endpoint>,
         mut request: Request<Incoming>,
-        client: Client,
+        client: ConnectedClient,
     ) -> Result<Reply, Infallible> {
         let reply = match way(request.uri().path()) {
             Way::Mcp(path) => {

@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use bindpost_mcp_http::listener::{Client, Drain, DrainTrigger, until_signal};
-use bindpost_mcp_http::{Bound, Endpoint};
+use bindpost_mcp_http::listener::{ConnectedClient, Drain, DrainTrigger, drain_on_signal};
+use bindpost_mcp_http::{BoundListener, Endpoint};
 use bindpost_mcp_server::{Server, stdio};
 use hyper::service::service_fn;
 use tokio::sync::watch;
@@ -116,13 +116,13 @@ impl Host {
     /// for, and signals are heard.
     pub async fn serve(
         self,
-        bound: Bound,
+        bound: BoundListener,
         door: Door,
         ready: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), HostError> {
         let endpoint = self.endpoint(&door)?;
         let (trigger, drain) = Drain::new();
-        let mut signals = Box::pin(until_signal(trigger.clone()));
+        let mut signals = Box::pin(drain_on_signal(trigger.clone()));
         // Polled once, the handlers are in place.
         if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
             return Ok(failed?);
@@ -137,7 +137,7 @@ impl Host {
     /// Serves HTTP until `drain` says so, or the workers have failed for good.
     pub async fn serve_until(
         self,
-        bound: Bound,
+        bound: BoundListener,
         door: Door,
         trigger: DrainTrigger,
         drain: Drain,
@@ -155,7 +155,7 @@ impl Host {
 
     async fn serve_endpoint(
         self,
-        bound: Bound,
+        bound: BoundListener,
         door: Door,
         endpoint: Arc<Endpoint>,
         trigger: DrainTrigger,
@@ -184,7 +184,7 @@ impl Host {
                 trigger.pull();
             })
         };
-        let make = |client: Client| {
+        let make = |client: ConnectedClient| {
             let (front_door, known) = (front_door.clone(), front_door.endpoint());
             service_fn(move |request| {
                 front_door.clone().answer(front_door.endpoint_after(&known), request, client.clone())

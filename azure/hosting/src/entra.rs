@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, Tokens, TokensBuilder};
+use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, TokenAuthorizer, TokenAuthorizerBuilder};
 
 /// Takes access tokens of Entra ID for an API.
 ///
@@ -114,7 +114,7 @@ impl Entra {
     }
 
     /// All of this as a builder, to which more can be added: limits, a leeway, other issuers.
-    pub fn tokens(self) -> TokensBuilder {
+    pub fn tokens(self) -> TokenAuthorizerBuilder {
         let Cloud { login, sts } = &self.cloud;
         let base = self.metadata_base.as_deref().unwrap_or(login);
         // The literal word that metadata for all tenants has where the others have their tenant.
@@ -125,7 +125,7 @@ impl Entra {
         let first = Issuer::new(format!("{base}/{place}")).accepts_issuer(format!("{sts}/{tenant}/"));
         let second =
             Issuer::new(format!("{base}/{place}/v2.0")).accepts_issuer(format!("{login}/{tenant}/v2.0"));
-        let mut builder = Tokens::builder();
+        let mut builder = TokenAuthorizer::builder();
         for issuer in [second, first] {
             let issuer = issuer.algorithms([Algorithm::RS256]).keyed_by(["tid", "oid"]);
             builder = builder.issuer(match &self.tenants {
@@ -145,7 +145,7 @@ impl Entra {
     }
 
     /// Checks all of it. Entra ID is not asked yet.
-    pub fn build(self) -> Result<Tokens, ConfigError> {
+    pub fn build(self) -> Result<TokenAuthorizer, ConfigError> {
         self.tokens().build()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Incoming, Outgoing, Upstream};
+use bindpost_mcp_openapi::{Upstream, UpstreamRequest, UpstreamResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 
@@ -145,7 +145,7 @@ impl Call<'_> {
                     .to_owned(),
             ),
         };
-        let request = Outgoing { method, path, headers, body, repeatable };
+        let request = UpstreamRequest { method, path, headers, body, repeatable };
         Answer::read(client.upstream.send_within(request, &redirects).await?)
     }
 }
@@ -160,7 +160,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn read(incoming: Incoming) -> Result<Answer, Failure> {
+    fn read(incoming: UpstreamResponse) -> Result<Answer, Failure> {
         let text = incoming.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&incoming.body);
         let body = match text.is_empty() {
             true => Ok(Value::Null),

@@ -5,7 +5,7 @@ mod checks;
 
 use std::sync::Arc;
 
-use bindpost_mcp_server::{Context, Entry, Hints, TaskSupport, ToolError};
+use bindpost_mcp_server::{Context, Entry, TaskSupport, ToolError, ToolHints};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     if !read_only {
         properties["run"] = json!({"type": "boolean", "default": false, "description": "run it first, then look at that run"});
     }
-    let hints = Hints { read_only, idempotent: read_only, ..READS };
+    let hints = ToolHints { read_only, idempotent: read_only, ..READS };
     let outline = Outline::new("diagnoseIndexer", description, hints, properties, &["indexerName"]);
     let entry = outline.typed(shared, diagnose).timeout(None);
     let entry = if read_only { entry } else { entry.task(TaskSupport::WhenPossible) };

@@ -8,7 +8,7 @@ mod variants;
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Context, Entry, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -105,7 +105,7 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     // Half for the hits, a quarter for their ranks; the rest is short.
     let room = shared.answer_bytes / 2 / ran.len().max(1);
     let mut ranks = side_by_side(&ran);
-    ranks.truncate(fitting(&ranks, shared.answer_bytes / 4));
+    ranks.truncate(count_fitting(&ranks, shared.answer_bytes / 4));
     let mut answer = json!({
         "index": index.name,
         "variants": ran.iter().map(|ran| ran.told(room)).collect::<Vec<_>>(),

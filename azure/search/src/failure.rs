@@ -1,7 +1,7 @@
 //! How a failed call of the service is told: the kind, what the service said, and how to go on.
 
 pub use bindpost_mcp_openapi::FailureKind as Kind;
-use bindpost_mcp_openapi::{CursorError, Incoming, UpstreamError};
+use bindpost_mcp_openapi::{CursorError, UpstreamError, UpstreamResponse};
 use bindpost_mcp_server::ToolError;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
@@ -42,8 +42,8 @@ impl Failure {
     }
 
     /// What an answer of the service says that is a failure; `body` is `None` if it is not JSON.
-    pub(crate) fn of_answer(incoming: &Incoming, body: Option<&Value>) -> Failure {
-        let Incoming { status, headers, .. } = incoming;
+    pub(crate) fn of_answer(incoming: &UpstreamResponse, body: Option<&Value>) -> Failure {
+        let UpstreamResponse { status, headers, .. } = incoming;
         let status = *status;
         let error = body.and_then(|body| body.get("error"));
         let said = |name: &str| Some(error?.get(name)?.as_str()?.to_owned()).filter(|text| !text.is_empty());
@@ -51,7 +51,7 @@ impl Failure {
             Some(_) => format!("the service answered {status} and no reason"),
             None => format!("the service answered {status} and something that is not JSON"),
         });
-        let mut failure = Failure::new(Kind::of(status), shortened(&message, LONGEST_MESSAGE));
+        let mut failure = Failure::new(Kind::from_status(status), shortened(&message, LONGEST_MESSAGE));
         failure.status = Some(status.as_u16());
         failure.code = said("code").map(|code| shortened(&code, LONGEST_MESSAGE));
         failure.request_id = text_of(headers, "request-id");

@@ -9,7 +9,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use bindpost_mcp_server::{Context, Entry, Hints, ToolError};
+use bindpost_mcp_server::{Context, Entry, ToolError, ToolHints};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         properties["apply"] = json!({"type": "boolean", "default": false, "description": "do it; asks first if the client can ask"});
         properties["keepOld"] = json!({"type": "boolean", "default": true, "description": "false: delete the old index after a rebuild"});
     }
-    let hints = if read_only { READS } else { Hints { idempotent: false, ..DESTROYS } };
+    let hints = if read_only { READS } else { ToolHints { idempotent: false, ..DESTROYS } };
     let outline = Outline::new("planIndexChange", description, hints, properties, &["indexName", "body"]);
     vec![outline.typed(shared, change).timeout(None).into()]
 }

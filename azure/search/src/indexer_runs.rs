@@ -6,9 +6,9 @@ pub(crate) mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_protocol::lifecycle::LogLevel;
-use bindpost_mcp_server::{Context, Entry, Hints, TaskSupport, ToolEntry, ToolError};
+use bindpost_mcp_server::{Context, Entry, TaskSupport, ToolEntry, ToolError, ToolHints};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
             "description": "stop waiting after this (570); the run goes on"},
         "clientRequestId": {"type": "string"}
     });
-    let hints = Hints { destructive: false, idempotent: false, ..DESTROYS };
+    let hints = ToolHints { destructive: false, idempotent: false, ..DESTROYS };
     Outline::new("runIndexer", description, hints, properties, &["indexerName"])
         .typed(shared, run)
         .task(TaskSupport::WhenPossible)
@@ -245,7 +245,7 @@ async fn tell_status(
             Value::Object(told)
         })
         .collect();
-    let history = history.get(..fitting(&history, shared.answer_bytes / 2)).unwrap_or_default();
+    let history = history.get(..count_fitting(&history, shared.answer_bytes / 2)).unwrap_or_default();
     Ok(json!({
         "indexerName": name,
         "status": status.overall(),

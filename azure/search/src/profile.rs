@@ -6,7 +6,7 @@ mod hints;
 use std::sync::Arc;
 
 use bindpost_azure_search_service::definition::{Field, Primitive};
-use bindpost_mcp_server::{Context, Entry, Json, Parts, Signature, TemplateEntry, ToolError};
+use bindpost_mcp_server::{CallParts, Context, Entry, Json, Signature, TemplateEntry, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let tool =
         Outline::new("profileIndex", description, READS, properties, &["indexName"]).typed(shared, run);
     let (served, completed) = (Arc::clone(shared), Arc::clone(shared));
-    let read = move |parts: Parts| {
+    let read = move |parts: CallParts| {
         let shared = Arc::clone(&served);
         async move {
             let name: String = parts.context.required_argument("name")?;
@@ -119,7 +119,7 @@ async fn profile(shared: &Shared, reader: &Reader, name: &str, sample: usize) ->
         "hints": hints,
     });
     let room = shared.answer_bytes.saturating_sub(answer.to_string().len() + 256);
-    let fit = bindpost_mcp_openapi::fitting(&told, room);
+    let fit = bindpost_mcp_openapi::count_fitting(&told, room);
     let left_off = told.len() - fit;
     told.truncate(fit);
     if let Some(members) = answer.as_object_mut() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bindpost_mcp_protocol::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
-use bindpost_mcp_server::{Entry, Parts, PromptEntry, Signature};
+use bindpost_mcp_server::{CallParts, Entry, PromptEntry, Signature};
 use serde_json::{Value, json};
 
 use crate::resources::{index_names, indexer_names};
@@ -174,7 +174,7 @@ fn entry(plan: &'static Plan, shared: &Arc<Shared>) -> PromptEntry {
         arguments: arguments.collect(),
         ..Prompt::default()
     };
-    let run = move |parts: Parts| async move {
+    let run = move |parts: CallParts| async move {
         let mut given = Vec::new();
         for (name, _, _) in plan.arguments {
             given.push((*name, parts.context.required_argument::<String>(name)?));

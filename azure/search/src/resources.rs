@@ -4,7 +4,7 @@ mod watching;
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::Purpose;
+use bindpost_mcp_openapi::SchemaPurpose;
 use bindpost_mcp_protocol::Resource;
 use bindpost_mcp_server::{
     Context, Entry, ProtocolError, ResourceEntry, ResourceListEntry, Signature, TemplateEntry, ToolError,
@@ -238,7 +238,7 @@ fn schemas(shared: &Arc<Shared>) -> Entry {
         async move {
             let name = context.variable("definition").unwrap_or_default();
             match document.definitions.get(name) {
-                Some(schema) => Ok(document.whole(schema, Purpose::Input).to_string()),
+                Some(schema) => Ok(document.whole_schema(schema, SchemaPurpose::Input).to_string()),
                 None => Err(ToolError::from(ProtocolError::UnknownResource(
                     context.uri().unwrap_or_default().to_owned(),
                 ))),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_openapi::{AsksIf, Bridge, BridgeError, Cursors, Document, DocumentError, Upstream};
-use bindpost_mcp_server::testing::Client as MemoryClient;
-use bindpost_mcp_server::{BuildError, Entry, Hints, Server, TaskLimits};
+use bindpost_mcp_openapi::{AsksIf, Bridge, BridgeError, CursorSigner, Document, DocumentError, Upstream};
+use bindpost_mcp_server::testing::TestClient as MemoryClient;
+use bindpost_mcp_server::{BuildError, Entry, Server, TaskLimits, ToolHints};
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
@@ -29,17 +29,17 @@ with searchDocuments; explainSearch says why a document is found or missing. Lon
 back as cursor. Definitions have an etag: hand it back to change only what you have seen. What no tool of its own does \
 is an operation: findOperations, describeOperation, callOperation.";
 
-const REPLACES: Hints = Hints { destructive: false, ..DESTROYS };
+const REPLACES: ToolHints = ToolHints { destructive: false, ..DESTROYS };
 
 /// What the verb alone does not tell, whichever document is used: POSTs that only read, those that destroy, PUTs that
 /// add to what was there.
-const OVERRIDES: &[(&str, Hints)] = &[
+const OVERRIDES: &[(&str, ToolHints)] = &[
     ("Documents_SearchPost", READS),
     ("Documents_SuggestPost", READS),
     ("Documents_AutocompletePost", READS),
     ("Indexes_Analyze", READS),
     ("KnowledgeRetrieval_Retrieve", READS),
-    ("Documents_Index", Hints { idempotent: false, ..DESTROYS }),
+    ("Documents_Index", ToolHints { idempotent: false, ..DESTROYS }),
     ("Indexers_Reset", DESTROYS),
     ("Indexers_ResetDocs", DESTROYS),
     ("Indexers_Resync", DESTROYS),
@@ -156,7 +156,7 @@ impl SearchServerBuilder {
         let shared = Arc::new(Shared {
             client: self.client,
             document: Arc::new(document),
-            cursors: Cursors::new().map_err(|_| SearchServerError::Cursors)?,
+            cursors: CursorSigner::new().map_err(|_| SearchServerError::Cursors)?,
             read_only: self.read_only,
             confirms: self.confirms,
             answer_bytes: self.answer_bytes,

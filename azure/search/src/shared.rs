@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Cursors, Document, confirm};
+use bindpost_mcp_openapi::{CursorSigner, Document, confirm};
 use bindpost_mcp_server::{Context, ToolError};
 
 use crate::client::Client;
@@ -13,7 +13,7 @@ pub struct Shared {
     pub client: Client,
     /// The description of the service's interface: the built-in one, or the user's.
     pub document: Arc<Document>,
-    pub cursors: Cursors,
+    pub cursors: CursorSigner,
     /// Nothing that changes the service is offered.
     pub read_only: bool,
     /// The user is asked before something is destroyed, if the client can ask.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::{CallToolResult, Tool};
 use bindpost_mcp_server::nearest::nearest;
-use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use bindpost_mcp_server::{CallParts, Context, Entry, Signature, ToolEntry, ToolError, ToolHints};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -18,17 +18,17 @@ use crate::shared::Shared;
 pub(crate) use arguments::Arguments;
 
 /// It changes nothing.
-pub(crate) const READS: Hints =
-    Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+pub(crate) const READS: ToolHints =
+    ToolHints { read_only: true, destructive: false, idempotent: true, open_world: false };
 /// It takes something away, or may.
-pub(crate) const DESTROYS: Hints =
-    Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
+pub(crate) const DESTROYS: ToolHints =
+    ToolHints { read_only: false, destructive: true, idempotent: true, open_world: false };
 
 /// What lists show of a tool.
 pub(crate) struct Outline {
     name: String,
     description: String,
-    hints: Hints,
+    hints: ToolHints,
     properties: Value,
     required: Vec<&'static str>,
     output: Option<Value>,
@@ -38,7 +38,7 @@ impl Outline {
     pub(crate) fn new(
         name: impl Into<String>,
         description: impl Into<String>,
-        hints: Hints,
+        hints: ToolHints,
         properties: Value,
         required: &[&'static str],
     ) -> Outline {
@@ -109,7 +109,7 @@ impl Outline {
             ..Tool::default()
         };
         let shared = Arc::clone(shared);
-        let run = move |parts: Parts| {
+        let run = move |parts: CallParts| {
             let arguments = Arguments::of(parts);
             let request_id = arguments.request_id().map(str::to_owned);
             let index = arguments.text("indexName").map(str::to_owned);

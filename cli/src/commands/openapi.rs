@@ -8,7 +8,7 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, Settings};
 use bindpost::{Server, stdio};
 use bindpost_azure_search::EntraCredential;
-use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, Secret, Selection, Upstream};
+use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, OperationSelection, Secret, Upstream};
 use serde_json::{Value, json};
 
 use super::{check_door, say};
@@ -88,8 +88,8 @@ fn server(bridge: &Bridge, title: &str, version: &str) -> anyhow::Result<Server>
     server.map_err(|error| anyhow!("{error}"))
 }
 
-fn selection(flags: &Openapi) -> Selection {
-    let mut selection = Selection::all();
+fn selection(flags: &Openapi) -> OperationSelection {
+    let mut selection = OperationSelection::all();
     for pattern in &flags.include {
         selection = selection.include(pattern);
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
-use bindpost::http::{self, Bound};
+use bindpost::http::{self, BoundListener};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
 use bindpost_azure_functions::{Door, Host, HostError, HostOptions, KeyDemand, Report};
@@ -60,7 +60,7 @@ fn said_once(error: HostError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-async fn bind(flags: &Run, app: &App) -> anyhow::Result<Bound> {
+async fn bind(flags: &Run, app: &App) -> anyhow::Result<BoundListener> {
     let port = flags.port.or(app.local.port).unwrap_or(PORT);
     http::bind((flags.host.as_str(), port))
         .await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
-use bindpost::http::{self, Bound, Settings};
+use bindpost::http::{self, BoundListener, Settings};
 use bindpost::stdio;
 use bindpost_azure_search::{
     Client, Embedded, EmbeddedOptions, EntraCredential, Failure, Kind, Overview, SearchServer, api, api_key,
@@ -83,7 +83,7 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
     Ok(served?)
 }
 
-async fn bind(flags: &Search) -> anyhow::Result<Bound> {
+async fn bind(flags: &Search) -> anyhow::Result<BoundListener> {
     check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     http::bind((flags.host.as_str(), flags.port))
         .await

@@ -49,9 +49,9 @@ pub fn order_summary(
     #[arg(complete = tones)]
     tone: Option<String>,
 ) -> Result<String, ToolError> {
-    let order = store
-        .get(&order_id)
-        .ok_or_else(|| ProtocolError::invalid("prompts/get", format!("there is no order {order_id:?}")))?;
+    let order = store.get(&order_id).ok_or_else(|| {
+        ProtocolError::invalid_params("prompts/get", format!("there is no order {order_id:?}"))
+    })?;
     let order = serde_json::to_string_pretty(&order)
         .map_err(|error| ToolError::with_source("the order cannot be shown", error))?;
     let tone = tone.as_deref().unwrap_or("friendly");

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bindpost::http::{self, ApiKeys, Auth, SessionLimits, Settings};
-use bindpost::{Limits, Server, TaskLimits};
+use bindpost::{Server, ServerLimits, TaskLimits};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let mut settings = Settings::default();
-    let mut limits = Limits::default();
+    let mut limits = ServerLimits::default();
     let mut task_limits = TaskLimits::default();
     if options.short_lives {
         settings.session_limits = SessionLimits {

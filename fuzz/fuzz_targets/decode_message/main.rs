@@ -5,7 +5,7 @@
 mod reference;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST, PARSE_ERROR};
-use bindpost_mcp_protocol::{DecodeError, ErrorObject, Incoming, Message, Params, RequestId, decode};
+use bindpost_mcp_protocol::{DecodeError, ErrorObject, DecodedBody, Message, Params, RequestId, decode};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn run(data: &[u8]) {
         return;
     }
     match (&text.root.kind, decoded) {
-        (Kind::Array(elements), Ok(Incoming::Batch(batch))) => {
+        (Kind::Array(elements), Ok(DecodedBody::Batch(batch))) => {
             assert!(!elements.is_empty());
             assert_eq!(elements.len(), batch.len());
             for (element, message) in elements.iter().zip(batch) {
@@ -48,9 +48,9 @@ fn run(data: &[u8]) {
             assert!(elements.is_empty(), "{refusal}");
             assert_eq!(refusal.error.code, INVALID_REQUEST);
         }
-        (_, Ok(Incoming::One(message))) => check_message(&text.root, Ok(message)),
+        (_, Ok(DecodedBody::One(message))) => check_message(&text.root, Ok(message)),
         (_, Err(refusal)) => check_message(&text.root, Err(refusal)),
-        (_, Ok(Incoming::Batch(_))) => panic!("a batch is an array"),
+        (_, Ok(DecodedBody::Batch(_))) => panic!("a batch is an array"),
     }
 }
 
@@ -147,14 +147,14 @@ fn check_message(node: &Node<'_>, message: Result<Message, DecodeError>) {
             check_params(params, request.params());
             let params: Option<Value> = request.params().decode().ok();
             let sent = jsonrpc::encode_request(&request.id, method, &params.unwrap_or_else(|| json!({})));
-            let Ok(Incoming::One(Message::Request(again))) = decode(sent.into()) else { panic!("ours") };
+            let Ok(DecodedBody::One(Message::Request(again))) = decode(sent.into()) else { panic!("ours") };
             assert_eq!((&again.id, again.method()), (&request.id, method));
         }
         (Expected::Notification(method, params), Ok(Message::Notification(notification))) => {
             assert_eq!(notification.method(), method);
             check_params(params, notification.params());
             let sent = jsonrpc::encode_notification(method, None::<&Value>);
-            let Ok(Incoming::One(Message::Notification(again))) = decode(sent.into()) else { panic!("ours") };
+            let Ok(DecodedBody::One(Message::Notification(again))) = decode(sent.into()) else { panic!("ours") };
             assert_eq!(again.method(), method);
         }
         (Expected::Response(id, outcome), Ok(Message::Response(response))) => {
@@ -223,7 +223,7 @@ fn check_encoding(id: &RequestId) {
     assert!(value.is_ok() || !id.is_ordinary(), "{id} as a value: {value:?}");
 
     let answer = jsonrpc::encode_result(id, b"{}");
-    let Ok(Incoming::One(Message::Response(response))) = decode(answer.into()) else {
+    let Ok(DecodedBody::One(Message::Response(response))) = decode(answer.into()) else {
         panic!("an answer of ours")
     };
     assert_eq!(response.id, *id);
@@ -233,7 +233,7 @@ fn check_encoding(id: &RequestId) {
 
 fn check_error(id: &RequestId, error: &ErrorObject) {
     let answer = jsonrpc::encode_error(Some(id), error);
-    let Ok(Incoming::One(Message::Response(response))) = decode(answer.into()) else {
+    let Ok(DecodedBody::One(Message::Response(response))) = decode(answer.into()) else {
         panic!("an error of ours")
     };
     assert_eq!(response.id, *id);
@@ -262,7 +262,7 @@ fn check_params(node: Option<&Node<'_>>, params: &Params) {
         check_raw(node.member(name), params.get(name));
         check_raw(meta.member(name), params.meta(name));
         assert_eq!(params.text(name).as_deref(), node.member(name).and_then(Node::as_str));
-        let shared = params.share(name);
+        let shared = params.get_bytes(name);
         assert_eq!(shared.as_deref(), node.member(name).map(|value| value.raw.as_bytes()));
     }
     for nobody in ["", "\\", "no such member"] {
@@ -271,9 +271,9 @@ fn check_params(node: Option<&Node<'_>>, params: &Params) {
     }
 }
 
-fn check_raw(node: Option<&Node<'_>>, raw: Option<jsonrpc::Raw<'_>>) {
+fn check_raw(node: Option<&Node<'_>>, raw: Option<jsonrpc::RawJson<'_>>) {
     let (Some(node), Some(raw)) = (node, raw) else {
-        return assert_eq!(node.map(|node| node.raw), raw.map(jsonrpc::Raw::as_json));
+        return assert_eq!(node.map(|node| node.raw), raw.map(jsonrpc::RawJson::as_json));
     };
     assert_eq!(raw.as_json(), node.raw);
     assert_eq!(raw.as_text().as_deref(), node.as_str());

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bindpost_mcp_http::{Endpoint, SessionMode, Settings};
 use bindpost_mcp_protocol::jsonrpc::HEADER_MISMATCH;
-use bindpost_mcp_protocol::{Incoming, Message, Request, decode, meta};
+use bindpost_mcp_protocol::{DecodedBody, Message, Request, decode, meta};
 use bindpost_mcp_server::{Args, PromptEntry, Server, ToolEntry};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use hyper::service::service_fn;
@@ -166,10 +166,10 @@ fn check_reply(method: &Method, headers: &HeaderMap, body: &[u8], reply: &Reply)
     if *method != Method::POST {
         return;
     }
-    if let Ok(Incoming::One(Message::Request(request))) = decode(body.to_vec().into()) {
+    if let Ok(DecodedBody::One(Message::Request(request))) = decode(body.to_vec().into()) {
         let members: HashMap<String, &RawValue> = serde_json::from_str(answer.get()).expect("one answer");
         let code = match decode(reply.body.clone().into()) {
-            Ok(Incoming::One(Message::Response(response))) => {
+            Ok(DecodedBody::One(Message::Response(response))) => {
                 assert_eq!(response.id, request.id);
                 response.outcome.err().map(|error| error.code)
             }

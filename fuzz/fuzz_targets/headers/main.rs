@@ -92,7 +92,7 @@ fn trim(value: &[u8]) -> &[u8] {
 
 fn check_map(headers: &HeaderMap) {
     let read = McpHeaders::new(headers);
-    assert!(read.are_there());
+    assert!(read.has_headers());
     for name in headers.keys() {
         assert_eq!(read.header(name.as_str()), headers.get(name).and_then(|value| value.to_str().ok()));
     }

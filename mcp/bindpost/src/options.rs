@@ -1,4 +1,4 @@
-//! [`Options`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
+//! [`OptionsExamples`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
 //!
 //! `options/keys.rs` has every option once, with its name and its meaning; the file, the variables and
 //! `docs/options.md` follow that table.
@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use bindpost_mcp_http::{AnyAuthorizer, SessionLimits, SessionMode, Settings, SseOptions, listener};
 use bindpost_mcp_protocol::Revision;
-use bindpost_mcp_server::{CacheScope, Limits, Server, ServerBuilder, TaskLimits};
+use bindpost_mcp_server::{CacheScope, Server, ServerBuilder, ServerLimits, TaskLimits};
 
 pub use auth::AuthOptions;
-pub use mistake::{Mistake, OptionsError, Place};
+pub use mistake::{OptionMistake, OptionSource, OptionsError};
 pub use tokens::TokenLimits;
 
 /// How the names of our variables begin.
@@ -111,15 +111,15 @@ pub struct Options {
     open_to_all: bool,
     behind_proxy: bool,
     trust_platform_identity: bool,
-    limits: Limits,
+    limits: ServerLimits,
     http: HttpOptions,
     session_limits: SessionLimits,
-    connections: listener::Limits,
+    connections: listener::ConnectionLimits,
     tasks: TaskOptions,
     auth: AuthOptions,
     authorizer: Option<AnyAuthorizer>,
     /// Where a file or a variable set a key.
-    places: BTreeMap<&'static str, Place>,
+    places: BTreeMap<&'static str, OptionSource>,
 }
 
 /// How bodies and streams are handled.
@@ -167,7 +167,7 @@ pub struct OptionKey {
     /// Its value as TOML spells it; of a secret, only that there is one.
     pub value: String,
     /// The file or variable that set it; what the program sets afterwards is not noted.
-    pub place: Place,
+    pub place: OptionSource,
     /// What it does.
     pub meaning: &'static str,
 }
@@ -226,7 +226,7 @@ impl Options {
             open_to_all: settings.open_to_all,
             behind_proxy: settings.behind_proxy,
             trust_platform_identity: settings.trust_platform_identity,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             http: HttpOptions::default(),
             session_limits: settings.session_limits,
             connections: settings.connections,
@@ -247,9 +247,9 @@ impl Options {
     /// ```
     pub fn keys(&self) -> Vec<OptionKey> {
         let mut options = self.clone();
-        let describe = |key: &keys::Key| {
+        let describe = |key: &keys::OptionDefinition| {
             let slot = (key.slot)(&mut options);
-            let (kind, value, place) = (slot.kind(), slot.show(), self.place(key.name));
+            let (kind, value, place) = (slot.kind(), slot.to_toml(), self.source_of(key.name));
             OptionKey { name: key.name, variable: key.variable(), kind, value, place, meaning: key.meaning }
         };
         keys::all().map(describe).collect()
@@ -296,7 +296,7 @@ impl Options {
     /// How it is served over HTTP. Reads the file of API keys, if there is one. Mistakes of the program are
     /// told here too, and options that contradict each other.
     pub fn settings(&self) -> Result<Settings, OptionsError> {
-        let mut mistakes = self.misfits();
+        let mut mistakes = self.invalid_values();
         let path = |path: &String| if path.len() > 1 { path.trim_end_matches('/') } else { path }.to_owned();
         let (main, sse, message) = (path(&self.path), path(&self.sse_path), path(&self.sse_message_path));
         let pairs = [
@@ -307,9 +307,9 @@ impl Options {
         for (key, _, other) in pairs.iter().filter(|(_, one, other)| self.sse && one == other) {
             let what =
                 format!("is {other:?}, and so is another path; give each its own, or set `sse` to false");
-            mistakes.push(Mistake::about(key, self.place(key), what));
+            mistakes.push(OptionMistake::about(key, self.source_of(key), what));
         }
-        let auth = self.door(&mut mistakes);
+        let auth = self.authentication(&mut mistakes);
         OptionsError::unless_empty(mistakes)?;
         let HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry } = self.http;
         Ok(Settings {
@@ -348,21 +348,21 @@ impl Options {
     }
 
     /// Values that do not fit. Those of files and variables were looked at before, so these are the program's.
-    fn misfits(&self) -> Vec<Mistake> {
+    fn invalid_values(&self) -> Vec<OptionMistake> {
         let mut options = self.clone();
-        let wrongs = |key: &'static keys::Key| {
+        let wrongs = |key: &'static keys::OptionDefinition| {
             let wrongs = (key.slot)(&mut options).check();
             wrongs
                 .into_iter()
-                .map(|wrong| Mistake::value(key.name, Place::Program, wrong))
+                .map(|wrong| OptionMistake::invalid_value(key.name, OptionSource::Program, wrong))
                 .collect::<Vec<_>>()
         };
         keys::all().flat_map(wrongs).collect()
     }
 
     /// Who set a key.
-    fn place(&self, key: &str) -> Place {
-        self.places.get(key).cloned().unwrap_or(Place::Program)
+    fn source_of(&self, key: &str) -> OptionSource {
+        self.places.get(key).cloned().unwrap_or(OptionSource::Program)
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Map;
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 use crate::auth::{Authorizer, Denial};
-use crate::key_file::{Changed, Digest, KeyFile, KeyLine, digest};
+use crate::key_file::{KeyFile, KeyFileChange, KeyLine, Sha256Digest, digest};
 
 /// Callers that are known by a secret: several keys, each with a name, kept as digests only.
 ///
@@ -36,22 +36,22 @@ pub struct ApiKeys {
     header: HeaderName,
     bearer: bool,
     query: Option<String>,
-    keys: RwLock<Keys>,
+    keys: RwLock<KeyTable>,
     file: Option<KeyFile>,
     problem: Option<String>,
 }
 
 #[derive(Default)]
-struct Keys {
-    all: Vec<Key>,
+struct KeyTable {
+    all: Vec<NamedKey>,
     /// The names of keys that are no longer there.
     gone: BTreeSet<String>,
     last_version: u64,
 }
 
-struct Key {
+struct NamedKey {
     name: String,
-    digest: Digest,
+    digest: Sha256Digest,
     /// Tells keys of the same name apart that had different secrets.
     version: u64,
     is_from_file: bool,
@@ -88,8 +88,9 @@ impl ApiKeys {
     /// has a mistake in it, changes nothing: the keys stay as they were, and the log says why.
     pub fn from_file(path: impl AsRef<Path>) -> io::Result<ApiKeys> {
         let (file, lines) = KeyFile::open(path.as_ref())?;
-        let mut keys = Keys::default();
-        keys.take(lines).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, file.at(&problem)))?;
+        let mut keys = KeyTable::default();
+        keys.replace_file_keys(lines)
+            .map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, file.problem_in_file(&problem)))?;
         keys.last_version = 1;
         if keys.all.is_empty() {
             tracing::warn!("the file of API keys has none");
@@ -152,12 +153,12 @@ impl ApiKeys {
     }
 
     /// What the request offers as a key.
-    fn offered<'a>(&self, request: &'a HttpRequest) -> Result<Option<Cow<'a, [u8]>>, Denial> {
-        if let Some(value) = only(request.headers(), &self.header)? {
+    fn offered_key<'a>(&self, request: &'a HttpRequest) -> Result<Option<Cow<'a, [u8]>>, Denial> {
+        if let Some(value) = single_header(request.headers(), &self.header)? {
             return Ok(Some(value.as_bytes().into()));
         }
         if self.bearer
-            && let Some(value) = only(request.headers(), &AUTHORIZATION)?
+            && let Some(value) = single_header(request.headers(), &AUTHORIZATION)?
             && let Some((scheme, key)) = value.as_bytes().split_at_checked(6)
             && scheme.eq_ignore_ascii_case(b"bearer")
             && key.first().is_none_or(|byte| *byte == b' ')
@@ -186,17 +187,17 @@ impl ApiKeys {
     }
 
     /// Reads the file again if it has changed.
-    fn look(&self) {
+    fn reload_if_changed(&self) {
         let Some(file) = &self.file else { return };
-        let taken = match file.look() {
-            Changed::No => return,
-            Changed::To(lines) => self
+        let taken = match file.check_for_changes() {
+            KeyFileChange::No => return,
+            KeyFileChange::To(lines) => self
                 .keys
                 .write()
                 .unwrap_or_else(PoisonError::into_inner)
-                .take(lines)
-                .map_err(|problem| file.at(&problem)),
-            Changed::Broken(problem) => Err(problem),
+                .replace_file_keys(lines)
+                .map_err(|problem| file.problem_in_file(&problem)),
+            KeyFileChange::Broken(problem) => Err(problem),
         };
         match taken {
             Ok(count) => tracing::info!(keys = count, "the file of API keys has changed"),
@@ -210,8 +211,8 @@ impl Authorizer for ApiKeys {
         if self.problem.is_some() {
             return Err(Denial::failed());
         }
-        self.look();
-        match self.offered(request)? {
+        self.reload_if_changed();
+        match self.offered_key(request)? {
             None => Err(Denial::missing()),
             Some(offered) => self.find(&offered).ok_or_else(|| Denial::invalid(UNKNOWN)),
         }
@@ -226,7 +227,7 @@ impl Authorizer for ApiKeys {
     }
 
     fn knows(&self, caller: &Caller) -> bool {
-        self.look();
+        self.reload_if_changed();
         let Some(name) = caller.id().and_then(|id| id.strip_prefix("key:")) else { return true };
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         match keys.all.iter().find(|key| key.name == name) {
@@ -240,17 +241,17 @@ impl Authorizer for ApiKeys {
     }
 }
 
-impl Keys {
+impl KeyTable {
     fn add(&mut self, line: KeyLine, version: u64, is_from_file: bool) -> Result<(), String> {
         if self.all.len() >= MAX_KEYS {
-            return Err(line.wrong(&format!("is one too many: there can be {MAX_KEYS}")));
+            return Err(line.describe_problem(&format!("is one too many: there can be {MAX_KEYS}")));
         }
         for other in &self.all {
             if other.name == line.name {
-                return Err(line.wrong("is there twice"));
+                return Err(line.describe_problem("is there twice"));
             }
             if other.digest == line.digest {
-                return Err(line.wrong(&format!("has the same secret as {:?}", other.name)));
+                return Err(line.describe_problem(&format!("has the same secret as {:?}", other.name)));
             }
         }
         let mut identity = Identity::new(format!("key:{}", line.name)).name(&line.name);
@@ -258,12 +259,12 @@ impl Keys {
             identity = identity.claims(Map::from_iter([(VERSION.to_owned(), version.into())]));
         }
         let caller = line.scopes.into_iter().fold(identity, Identity::scope).into();
-        self.all.push(Key { name: line.name, digest: line.digest, version, is_from_file, caller });
+        self.all.push(NamedKey { name: line.name, digest: line.digest, version, is_from_file, caller });
         Ok(())
     }
 
     /// Puts the keys of a file in the place of those it had before, all or none.
-    fn take(&mut self, lines: Vec<KeyLine>) -> Result<usize, String> {
+    fn replace_file_keys(&mut self, lines: Vec<KeyLine>) -> Result<usize, String> {
         let (before, fixed): (Vec<_>, Vec<_>) = self.all.drain(..).partition(|key| key.is_from_file);
         self.all = fixed;
         let fixed = self.all.len();
@@ -302,7 +303,7 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 /// The value of a header that may be there once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Denial> {
+fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Denial> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (_, Some(_)) => Err(Denial::malformed(format!("the header {name} is there twice"))),

@@ -10,9 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_mcp_server::{Caller, HttpRequest, Listing};
+use bindpost_mcp_server::{Caller, HttpRequest, ListVisibility};
 
-use crate::either::EitherOf;
+use crate::either::EitherAuthorizer;
 
 /// The code of the JSON-RPC error in a 401 or 403.
 pub const UNAUTHORIZED: i64 = -32001;
@@ -86,11 +86,11 @@ pub trait Authorizer: Debug + Send + Sync + 'static {
     /// let auth = Auth::new(people.or(machines));
     /// # let _ = auth;
     /// ```
-    fn or<B: Authorizer>(self, other: B) -> EitherOf<Self, B>
+    fn or<B: Authorizer>(self, other: B) -> EitherAuthorizer<Self, B>
     where
         Self: Sized,
     {
-        EitherOf::new(self, other)
+        EitherAuthorizer::new(self, other)
     }
 }
 
@@ -117,9 +117,9 @@ pub struct Auth {
     /// Establishes who sends a request.
     pub authorizer: AnyAuthorizer,
     /// Whether strangers may open a conversation.
-    pub opening: Opening,
+    pub opening: AnonymousAccess,
     /// What lists show.
-    pub listing: Listing,
+    pub listing: ListVisibility,
     /// The public address of the MCP endpoint, like `https://api.example.com/mcp`: what clients ask tokens
     /// for. Without it, the address is made up from the Host header, if that names a host which is
     /// listed by its name or is of the loopback.
@@ -135,7 +135,7 @@ pub struct Auth {
 /// Whether callers that nobody knows may open a conversation, keep one going and see lists. Calls
 /// are for those whom their entry permits, whatever this says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Opening {
+pub enum AnonymousAccess {
     /// While at least one entry is for anybody. Otherwise they are asked for credentials at once: a client
     /// that connected once may never ask again.
     #[default]
@@ -151,8 +151,8 @@ impl Auth {
     pub fn new(authorizer: impl Authorizer) -> Auth {
         Auth {
             authorizer: AnyAuthorizer::new(authorizer),
-            opening: Opening::Auto,
-            listing: Listing::All,
+            opening: AnonymousAccess::Auto,
+            listing: ListVisibility::All,
             resource: None,
             scopes_supported: None,
             realm: "mcp".to_owned(),
@@ -161,13 +161,13 @@ impl Auth {
     }
 
     /// Whether strangers may open a conversation.
-    pub fn opening(mut self, opening: Opening) -> Auth {
+    pub fn opening(mut self, opening: AnonymousAccess) -> Auth {
         self.opening = opening;
         self
     }
 
     /// What lists show.
-    pub fn listing(mut self, listing: Listing) -> Auth {
+    pub fn listing(mut self, listing: ListVisibility) -> Auth {
         self.listing = listing;
         self
     }
@@ -267,15 +267,15 @@ impl std::error::Error for Denial {}
 
 /// An [`Authorizer`] of any type.
 #[derive(Clone, Debug)]
-pub struct AnyAuthorizer(Arc<dyn Erased>);
+pub struct AnyAuthorizer(Arc<dyn ErasedAuthorizer>);
 
 /// A request whose sender is being established.
-pub(crate) type Authorizing = Pin<Box<dyn Future<Output = Result<Caller, Denial>> + Send>>;
+pub(crate) type AuthorizeFuture = Pin<Box<dyn Future<Output = Result<Caller, Denial>> + Send>>;
 
-trait Erased: Debug + Send + Sync {
+trait ErasedAuthorizer: Debug + Send + Sync {
     /// Owns what it needs, so that it can be kept with the request.
-    fn begin(self: Arc<Self>, request: Arc<HttpRequest>) -> Authorizing;
-    fn ask<'a>(
+    fn authorize_owned(self: Arc<Self>, request: Arc<HttpRequest>) -> AuthorizeFuture;
+    fn authorize_boxed<'a>(
         &'a self,
         request: &'a HttpRequest,
     ) -> Pin<Box<dyn Future<Output = Result<Caller, Denial>> + Send + 'a>>;
@@ -286,11 +286,11 @@ trait Erased: Debug + Send + Sync {
     fn problem(&self) -> Option<String>;
 }
 
-impl<A: Authorizer> Erased for A {
-    fn begin(self: Arc<Self>, request: Arc<HttpRequest>) -> Authorizing {
+impl<A: Authorizer> ErasedAuthorizer for A {
+    fn authorize_owned(self: Arc<Self>, request: Arc<HttpRequest>) -> AuthorizeFuture {
         Box::pin(async move { Authorizer::authorize(&*self, &request).await })
     }
-    fn ask<'a>(
+    fn authorize_boxed<'a>(
         &'a self,
         request: &'a HttpRequest,
     ) -> Pin<Box<dyn Future<Output = Result<Caller, Denial>> + Send + 'a>> {
@@ -320,15 +320,15 @@ impl AnyAuthorizer {
     }
 
     /// Starts to establish who sends a request.
-    pub(crate) fn begin(&self, request: &Arc<HttpRequest>) -> Authorizing {
-        self.0.clone().begin(request.clone())
+    pub(crate) fn authorize_owned(&self, request: &Arc<HttpRequest>) -> AuthorizeFuture {
+        self.0.clone().authorize_owned(request.clone())
     }
 }
 
 /// So that authorizers chosen at run time can be combined.
 impl Authorizer for AnyAuthorizer {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
-        self.0.ask(request).await
+        self.0.authorize_boxed(request).await
     }
     fn challenge(&self) -> Option<String> {
         self.0.challenges().into_iter().next().flatten()

@@ -5,35 +5,35 @@ use std::task::Context;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{DecodeError, Message, Revision};
-use bindpost_mcp_server::{Answer, Delivery, Dispatch, Peer, join_batch, refuse_batch};
+use bindpost_mcp_server::{DeliveryTarget, DispatchOutcome, EncodedResponse, Peer, join_batch, refuse_batch};
 use bytes::Bytes;
 use http::StatusCode;
 
 use crate::body::ReplyBody;
-use crate::endpoint::{Endpoint, Visit};
-use crate::handling::Taken;
+use crate::endpoint::{AdmittedRequest, Endpoint};
+use crate::handling::BodyOutcome;
 use crate::reply::{empty, json_reply, refuse};
-use crate::streaming::run_once;
+use crate::streaming::poll_once;
 
 impl Endpoint {
     /// One array with all answers.
-    pub(crate) fn take_batch(
+    pub(crate) fn handle_batch(
         self: &Arc<Self>,
-        visit: &Visit<'_>,
+        visit: &AdmittedRequest<'_>,
         batch: Vec<Result<Message, DecodeError>>,
         context: &mut Context<'_>,
-    ) -> Taken {
-        let entry = match self.session_of(visit, None) {
+    ) -> BodyOutcome {
+        let entry = match self.find_session(visit, None) {
             Ok(entry) => entry,
-            Err(no) => return Taken::Reply(*no),
+            Err(no) => return BodyOutcome::Reply(*no),
         };
-        let revision = match (&entry, self.sessionless(&visit.headers, None)) {
+        let revision = match (&entry, self.sessionless_revision(&visit.headers, None)) {
             (Some(entry), _) => entry.session.revision(),
             (None, Ok(revision)) => revision,
             (None, Err(_)) => Revision::LATEST_WITH_HANDSHAKE,
         };
         if let Some(reason) = refuse_batch(revision, &batch) {
-            return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+            return BodyOutcome::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         }
         let mut answers: Vec<Bytes> = Vec::new();
         let mut later = Vec::new();
@@ -45,12 +45,12 @@ impl Endpoint {
                         None => Peer::Alone(revision),
                     };
                     // One array is the whole answer, so nothing can be sent before it.
-                    let exchange = self.exchange(visit, peer, Delivery::None);
+                    let exchange = self.exchange(visit, peer, DeliveryTarget::None);
                     match self.server.dispatch(request, exchange, &visit.headers) {
-                        Dispatch::Answer(answer) | Dispatch::Opened(_, answer) => {
+                        DispatchOutcome::Answer(answer) | DispatchOutcome::Opened(_, answer) => {
                             answers.push(answer.into_bytes());
                         }
-                        Dispatch::Running(running) => match run_once(running, context) {
+                        DispatchOutcome::Running(running) => match poll_once(running, context) {
                             Ok(answer) => answers.push(answer.into_bytes()),
                             Err(running) => later.push(running),
                         },
@@ -58,25 +58,25 @@ impl Endpoint {
                 }
                 Ok(Message::Notification(notification)) => {
                     if let Some(entry) = &entry {
-                        self.server.notify(&notification, &Peer::Session(entry.session.clone()));
+                        self.server.handle_notification(&notification, &Peer::Session(entry.session.clone()));
                     }
                 }
                 Ok(Message::Response(response)) => {
                     if let Some(entry) = &entry {
-                        entry.session.answered(response);
+                        entry.session.receive_response(response);
                     }
                 }
                 Err(error) => answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()),
             }
         }
-        Taken::Later(Box::pin(async move {
+        BodyOutcome::Later(Box::pin(async move {
             let later = futures_util::future::join_all(later);
             let ended = match entry {
                 // A disconnect cancels no call of a session.
                 Some(_) => tokio::spawn(later).await.unwrap_or_default(),
                 None => later.await,
             };
-            answers.extend(ended.into_iter().flatten().map(Answer::into_bytes));
+            answers.extend(ended.into_iter().flatten().map(EncodedResponse::into_bytes));
             if answers.is_empty() {
                 return empty(StatusCode::ACCEPTED);
             }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_server::{Answer, ByteBudget, Reservation};
+use bindpost_mcp_server::{ByteBudget, ByteReservation, EncodedResponse};
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::Endpoint;
-use crate::events::Events;
-use crate::listener::{Client, Receiving};
+use crate::events::EventStream;
+use crate::listener::{ConnectedClient, PendingBodyGuard};
 
 /// Why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum BodyReadError {
     TooLarge,
     TooSlow,
     Broken,
@@ -39,19 +39,19 @@ pub(crate) struct BodyReader {
     first: Bytes,
     more: BytesMut,
     /// What a body needs that comes in pieces.
-    pieces: Option<Box<Pieces>>,
+    pieces: Option<Box<PartialBody>>,
 }
 
 /// A body that comes in pieces.
 #[derive(Debug)]
-struct Pieces {
+struct PartialBody {
     started: Instant,
     /// Armed when there is something to wait for.
     tick: Option<Pin<Box<Sleep>>>,
     /// What it takes of the server's budget.
-    held: Reservation,
+    held: ByteReservation,
     /// Tells the listener that the request is not whole.
-    _receiving: Option<Receiving>,
+    _receiving: Option<PendingBodyGuard>,
 }
 
 impl BodyReader {
@@ -63,21 +63,23 @@ impl BodyReader {
     pub(crate) fn poll(
         &mut self,
         endpoint: &Endpoint,
-        client: Option<&Client>,
+        client: Option<&ConnectedClient>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Bytes, Unread>> {
+    ) -> Poll<Result<Bytes, BodyReadError>> {
         let most = endpoint.settings.max_body;
         if self.body.size_hint().lower() > most as u64 {
-            return Poll::Ready(Err(Unread::TooLarge));
+            return Poll::Ready(Err(BodyReadError::TooLarge));
         }
         loop {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
                     // No client of ours has trailers, and not all servers agree on where they end.
-                    let Ok(data) = frame.into_data() else { return Poll::Ready(Err(Unread::Trailers)) };
+                    let Ok(data) = frame.into_data() else {
+                        return Poll::Ready(Err(BodyReadError::Trailers));
+                    };
                     let read = self.first.len() + self.more.len();
                     if read + data.len() > most {
-                        return Poll::Ready(Err(Unread::TooLarge));
+                        return Poll::Ready(Err(BodyReadError::TooLarge));
                     }
                     if read == 0 {
                         self.first = data;
@@ -91,11 +93,11 @@ impl BodyReader {
                         self.more.extend_from_slice(&data);
                         let bytes = self.more.capacity();
                         if !self.pieces(endpoint, client).held.grow_to(bytes) {
-                            return Poll::Ready(Err(Unread::NoRoom));
+                            return Poll::Ready(Err(BodyReadError::NoRoom));
                         }
                     }
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Unread::Broken)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyReadError::Broken)),
                 Poll::Ready(None) => {
                     return Poll::Ready(Ok(if self.more.is_empty() {
                         std::mem::take(&mut self.first)
@@ -108,28 +110,30 @@ impl BodyReader {
                     let bytes = self.first.len() + self.more.capacity();
                     let pieces = self.pieces(endpoint, client);
                     if !pieces.held.grow_to(bytes) {
-                        return Poll::Ready(Err(Unread::NoRoom));
+                        return Poll::Ready(Err(BodyReadError::NoRoom));
                     }
                     let timeout = endpoint.settings.body_timeout;
-                    return pieces.poll_too_slow(context, read, timeout).map(|()| Err(Unread::TooSlow));
+                    return pieces
+                        .poll_too_slow(context, read, timeout)
+                        .map(|()| Err(BodyReadError::TooSlow));
                 }
             }
         }
     }
 
-    fn pieces(&mut self, endpoint: &Endpoint, client: Option<&Client>) -> &mut Pieces {
+    fn pieces(&mut self, endpoint: &Endpoint, client: Option<&ConnectedClient>) -> &mut PartialBody {
         self.pieces.get_or_insert_with(|| {
-            Box::new(Pieces {
+            Box::new(PartialBody {
                 started: Instant::now(),
                 tick: None,
                 held: endpoint.server.budget().reserve_anyway(0),
-                _receiving: client.map(Client::receiving),
+                _receiving: client.map(ConnectedClient::mark_body_pending),
             })
         })
     }
 }
 
-impl Pieces {
+impl PartialBody {
     /// Ready when the body is too slow.
     fn poll_too_slow(&mut self, context: &mut Context<'_>, read: u64, timeout: Duration) -> Poll<()> {
         loop {
@@ -150,10 +154,10 @@ impl Pieces {
 
 /// The body of an answer.
 #[derive(Debug)]
-pub struct ReplyBody(Kind);
+pub struct ReplyBody(ReplyBodyKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ReplyBodyKind {
     Empty,
     Once(Vec<u8>),
     /// A head; a shared result and an end follow.
@@ -161,15 +165,15 @@ enum Kind {
     Result(Bytes, Bytes),
     End(Bytes),
     /// Large, and counted towards the server's budget until the client has taken it.
-    Counted(Box<Counted>),
-    Events(Box<Events>),
+    Counted(Box<CountedBytes>),
+    Events(Box<EventStream>),
 }
 
 /// Bytes that count towards the server's budget.
 #[derive(Debug)]
-pub struct Counted {
+pub struct CountedBytes {
     bytes: Bytes,
-    _held: Reservation,
+    _held: ByteReservation,
 }
 
 /// Answers of at least this size are counted.
@@ -177,74 +181,74 @@ const LARGE: usize = 64 * 1024;
 
 /// A piece of a body: bytes of its own, or shared ones.
 #[derive(Debug)]
-pub enum Piece {
+pub enum BodyChunk {
     /// Made for this answer; how many are written already.
     Own(Vec<u8>, usize),
     /// Shared with other answers.
     Shared(Bytes),
     /// Large: it counts towards the server's budget.
-    Counted(Box<Counted>),
+    Counted(Box<CountedBytes>),
 }
 
-impl Buf for Piece {
+impl Buf for BodyChunk {
     fn remaining(&self) -> usize {
         match self {
-            Piece::Own(bytes, written) => bytes.len() - written,
-            Piece::Shared(bytes) => bytes.len(),
-            Piece::Counted(counted) => counted.bytes.len(),
+            BodyChunk::Own(bytes, written) => bytes.len() - written,
+            BodyChunk::Shared(bytes) => bytes.len(),
+            BodyChunk::Counted(counted) => counted.bytes.len(),
         }
     }
 
     fn chunk(&self) -> &[u8] {
         match self {
-            Piece::Own(bytes, written) => bytes.get(*written..).unwrap_or_default(),
-            Piece::Shared(bytes) => bytes,
-            Piece::Counted(counted) => &counted.bytes,
+            BodyChunk::Own(bytes, written) => bytes.get(*written..).unwrap_or_default(),
+            BodyChunk::Shared(bytes) => bytes,
+            BodyChunk::Counted(counted) => &counted.bytes,
         }
     }
 
     fn advance(&mut self, count: usize) {
         match self {
-            Piece::Own(bytes, written) => *written = (*written + count).min(bytes.len()),
-            Piece::Shared(bytes) => bytes.advance(count),
-            Piece::Counted(counted) => counted.bytes.advance(count),
+            BodyChunk::Own(bytes, written) => *written = (*written + count).min(bytes.len()),
+            BodyChunk::Shared(bytes) => bytes.advance(count),
+            BodyChunk::Counted(counted) => counted.bytes.advance(count),
         }
     }
 }
 
 impl ReplyBody {
     pub(crate) fn empty() -> ReplyBody {
-        ReplyBody(Kind::Empty)
+        ReplyBody(ReplyBodyKind::Empty)
     }
 
     pub(crate) fn once(bytes: Vec<u8>) -> ReplyBody {
-        ReplyBody(Kind::Once(bytes))
+        ReplyBody(ReplyBodyKind::Once(bytes))
     }
 
     pub(crate) fn shared(bytes: Bytes) -> ReplyBody {
-        ReplyBody(Kind::End(bytes))
+        ReplyBody(ReplyBodyKind::End(bytes))
     }
 
-    pub(crate) fn answer(answer: Answer) -> ReplyBody {
+    pub(crate) fn answer(answer: EncodedResponse) -> ReplyBody {
         match answer.into_pieces() {
-            (whole, None) => ReplyBody(Kind::Once(whole)),
-            (head, Some((result, end))) => ReplyBody(Kind::Head(head, result, end)),
+            (whole, None) => ReplyBody(ReplyBodyKind::Once(whole)),
+            (head, Some((result, end))) => ReplyBody(ReplyBodyKind::Head(head, result, end)),
         }
     }
 
     /// Counts a large answer towards the budget until it is written: a client may take its time to read it.
     pub(crate) fn count_if_large(&mut self, budget: &Arc<ByteBudget>) {
         let bytes = match &mut self.0 {
-            Kind::Once(bytes) if bytes.len() >= LARGE => Bytes::from(std::mem::take(bytes)),
-            Kind::End(bytes) if bytes.len() >= LARGE => std::mem::take(bytes),
+            ReplyBodyKind::Once(bytes) if bytes.len() >= LARGE => Bytes::from(std::mem::take(bytes)),
+            ReplyBodyKind::End(bytes) if bytes.len() >= LARGE => std::mem::take(bytes),
             _ => return,
         };
         let held = budget.reserve_anyway(bytes.len());
-        self.0 = Kind::Counted(Box::new(Counted { bytes, _held: held }));
+        self.0 = ReplyBodyKind::Counted(Box::new(CountedBytes { bytes, _held: held }));
     }
 
-    pub(crate) fn events(events: Events) -> ReplyBody {
-        ReplyBody(Kind::Events(Box::new(events)))
+    pub(crate) fn events(events: EventStream) -> ReplyBody {
+        ReplyBody(ReplyBodyKind::Events(Box::new(events)))
     }
 }
 
@@ -256,48 +260,48 @@ impl From<Bytes> for ReplyBody {
 }
 
 impl Body for ReplyBody {
-    type Data = Piece;
+    type Data = BodyChunk;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
-        let piece = match std::mem::replace(&mut self.0, Kind::Empty) {
-            Kind::Empty => return Poll::Ready(None),
-            Kind::Once(bytes) => Piece::Own(bytes, 0),
-            Kind::Head(head, result, end) => {
-                self.0 = Kind::Result(result, end);
-                Piece::Own(head, 0)
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Infallible>>> {
+        let piece = match std::mem::replace(&mut self.0, ReplyBodyKind::Empty) {
+            ReplyBodyKind::Empty => return Poll::Ready(None),
+            ReplyBodyKind::Once(bytes) => BodyChunk::Own(bytes, 0),
+            ReplyBodyKind::Head(head, result, end) => {
+                self.0 = ReplyBodyKind::Result(result, end);
+                BodyChunk::Own(head, 0)
             }
-            Kind::Result(result, end) => {
-                self.0 = Kind::End(end);
-                Piece::Shared(result)
+            ReplyBodyKind::Result(result, end) => {
+                self.0 = ReplyBodyKind::End(end);
+                BodyChunk::Shared(result)
             }
-            Kind::End(end) => Piece::Shared(end),
-            Kind::Counted(counted) => Piece::Counted(counted),
-            Kind::Events(mut events) => {
+            ReplyBodyKind::End(end) => BodyChunk::Shared(end),
+            ReplyBodyKind::Counted(counted) => BodyChunk::Counted(counted),
+            ReplyBodyKind::Events(mut events) => {
                 let polled = events.poll_next(context);
-                self.0 = Kind::Events(events);
-                return polled.map(|events| events.map(|events| Ok(Frame::data(Piece::Shared(events)))));
+                self.0 = ReplyBodyKind::Events(events);
+                return polled.map(|events| events.map(|events| Ok(Frame::data(BodyChunk::Shared(events)))));
             }
         };
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Empty)
+        matches!(self.0, ReplyBodyKind::Empty)
     }
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(match &self.0 {
-            Kind::Empty => 0,
-            Kind::Once(bytes) => bytes.len(),
-            Kind::Head(head, result, end) => head.len() + result.len() + end.len(),
-            Kind::Result(result, end) => result.len() + end.len(),
-            Kind::End(end) => end.len(),
-            Kind::Counted(counted) => counted.bytes.len(),
-            Kind::Events(_) => return SizeHint::default(),
+            ReplyBodyKind::Empty => 0,
+            ReplyBodyKind::Once(bytes) => bytes.len(),
+            ReplyBodyKind::Head(head, result, end) => head.len() + result.len() + end.len(),
+            ReplyBodyKind::Result(result, end) => result.len() + end.len(),
+            ReplyBodyKind::End(end) => end.len(),
+            ReplyBodyKind::Counted(counted) => counted.bytes.len(),
+            ReplyBodyKind::Events(_) => return SizeHint::default(),
         } as u64)
     }
 }

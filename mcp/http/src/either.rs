@@ -1,4 +1,4 @@
-//! [`EitherOf`]: two authorizers, one after the other.
+//! [`EitherAuthorizer`]: two authorizers, one after the other.
 
 use bindpost_mcp_server::{Caller, HttpRequest};
 
@@ -6,18 +6,18 @@ use crate::auth::{Authorizer, Denial, DenialKind};
 
 /// Two authorizers: the first that knows somebody decides. Made by [`Authorizer::or`].
 #[derive(Clone, Debug)]
-pub struct EitherOf<A, B> {
+pub struct EitherAuthorizer<A, B> {
     first: A,
     second: B,
 }
 
-impl<A, B> EitherOf<A, B> {
-    pub(crate) fn new(first: A, second: B) -> EitherOf<A, B> {
-        EitherOf { first, second }
+impl<A, B> EitherAuthorizer<A, B> {
+    pub(crate) fn new(first: A, second: B) -> EitherAuthorizer<A, B> {
+        EitherAuthorizer { first, second }
     }
 }
 
-impl<A: Authorizer, B: Authorizer> Authorizer for EitherOf<A, B> {
+impl<A: Authorizer, B: Authorizer> Authorizer for EitherAuthorizer<A, B> {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
         let first = match self.first.authorize(request).await {
             Ok(caller) if caller.is_authenticated() => return Ok(caller),
@@ -29,7 +29,11 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherOf<A, B> {
         match self.second.authorize(request).await {
             Ok(caller) if caller.is_authenticated() => Ok(caller),
             Ok(_) => Err(first),
-            Err(second) => Err(if weight(second.kind) > weight(first.kind) { second } else { first }),
+            Err(second) => Err(if denial_precedence(second.kind) > denial_precedence(first.kind) {
+                second
+            } else {
+                first
+            }),
         }
     }
 
@@ -66,7 +70,7 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherOf<A, B> {
 
 /// Which of two denials is told: that of the one whose credentials were sent, and that nobody can tell
 /// rather than that they do not count.
-fn weight(kind: DenialKind) -> u8 {
+fn denial_precedence(kind: DenialKind) -> u8 {
     match kind {
         DenialKind::Missing => 0,
         DenialKind::Invalid => 1,

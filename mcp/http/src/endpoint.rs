@@ -6,28 +6,30 @@ use std::task::Context;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
-use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, Notification, Request};
-use bindpost_mcp_server::{Answer, Delivery, Dispatch, Exchange, HttpRequest, Peer, Running, Server};
+use bindpost_mcp_protocol::{DecodeError, DecodedBody as Decoded, Message, Notification, Request};
+use bindpost_mcp_server::{
+    DeliveryTarget, DispatchOutcome, EncodedResponse, HttpRequest, Peer, RequestOrigin, RunningCall, Server,
+};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::body::{ReplyBody, Unread};
-use crate::era::{Era, claims_new_revision};
+use crate::body::{BodyReadError, ReplyBody};
+use crate::era::{ProtocolMode, claims_new_revision};
 use crate::events;
-use crate::gate::{Gate, Sender};
+use crate::gate::{AuthGate, RequestSender};
 use crate::guard::Guard;
-use crate::handling::Taken;
-use crate::headers::{Accepts, McpHeaders, SESSION_ID};
-use crate::pipes::Pipes;
+use crate::handling::BodyOutcome;
+use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
+use crate::pipes::PipeStore;
 use crate::reply::{
-    No, Reply, busy, empty, json_reply, no_room, not_allowed, refuse, refuse_object, replaced,
-    too_many_sessions,
+    BoxedReply, Reply, budget_exhausted, empty, endpoint_closed, json_reply, not_allowed, refuse,
+    refuse_object, too_many_sessions, too_many_streams,
 };
-use crate::sessions::{Sessions, new_id};
+use crate::sessions::{SessionStore, new_id};
 use crate::settings::{SessionMode, Settings};
-use crate::streaming::run_once;
+use crate::streaming::poll_once;
 
 /// An MCP server behind HTTP.
 #[derive(Debug)]
@@ -35,18 +37,18 @@ pub struct Endpoint {
     pub(crate) server: Server,
     pub(crate) settings: Settings,
     pub(crate) guard: Arc<Guard>,
-    pub(crate) gate: Option<Gate>,
-    pub(crate) sessions: Sessions,
-    pub(crate) pipes: Pipes,
+    pub(crate) gate: Option<AuthGate>,
+    pub(crate) sessions: SessionStore,
+    pub(crate) pipes: PipeStore,
     pub(crate) draining: AtomicBool,
     closed: AtomicBool,
 }
 
 /// An HTTP request that has passed the gate.
-pub(crate) struct Visit<'a> {
+pub(crate) struct AdmittedRequest<'a> {
     pub(crate) http: &'a Arc<HttpRequest>,
     pub(crate) headers: McpHeaders<'a>,
-    pub(crate) sender: &'a Sender,
+    pub(crate) sender: &'a RequestSender,
 }
 
 /// What a method and a path ask for.
@@ -87,10 +89,10 @@ impl Endpoint {
         let guard = Arc::new(Guard::new(&settings));
         let gate = settings.auth.clone();
         Arc::new(Endpoint {
-            gate: gate.map(|auth| Gate::new(auth, &settings.path, guard.clone())),
+            gate: gate.map(|auth| AuthGate::new(auth, &settings.path, guard.clone())),
             guard,
-            sessions: Sessions::new(settings.session_limits.clone()),
-            pipes: Pipes::default(),
+            sessions: SessionStore::new(settings.session_limits.clone()),
+            pipes: PipeStore::default(),
             draining: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             server,
@@ -105,7 +107,7 @@ impl Endpoint {
         loop {
             ticks.tick().await;
             self.sessions.sweep();
-            self.end_strangers();
+            self.end_unknown_callers();
         }
     }
 
@@ -159,7 +161,7 @@ impl Endpoint {
     }
 
     /// Answers what is for everybody and has no body.
-    pub(crate) fn answer_anybody(&self, route: Route, http: &HttpRequest) -> Reply {
+    pub(crate) fn answer_public(&self, route: Route, http: &HttpRequest) -> Reply {
         match (route, &self.gate) {
             (Route::Options(allow), _) => self.options(&http.parts, allow),
             (Route::NotAllowed(allow), _) => not_allowed(allow),
@@ -181,36 +183,40 @@ impl Endpoint {
     }
 
     /// Answers what is for callers and has no body.
-    pub(crate) fn answer_caller(self: &Arc<Self>, route: Route, visit: &Visit<'_>) -> Reply {
+    pub(crate) fn answer_caller(self: &Arc<Self>, route: Route, visit: &AdmittedRequest<'_>) -> Reply {
         match route {
             Route::Get => self.get(visit),
             Route::Delete => self.delete(visit),
             Route::OpenPipe => self.open_pipe(visit),
-            _ => self.answer_anybody(route, visit.http),
+            _ => self.answer_public(route, visit.http),
         }
     }
 
-    pub(crate) fn visit<'a>(&self, http: &'a Arc<HttpRequest>, sender: &'a Sender) -> Visit<'a> {
+    pub(crate) fn admitted_request<'a>(
+        &self,
+        http: &'a Arc<HttpRequest>,
+        sender: &'a RequestSender,
+    ) -> AdmittedRequest<'a> {
         let mut headers = McpHeaders::new(&http.parts.headers);
         if self.settings.sessions == SessionMode::Stateless {
             headers.forget_session_id();
         }
-        Visit { http, headers, sender }
+        AdmittedRequest { http, headers, sender }
     }
 
     /// The body could not be read.
-    pub(crate) fn unread(&self, unread: Unread) -> Reply {
+    pub(crate) fn refuse_unread_body(&self, unread: BodyReadError) -> Reply {
         let (status, reason) = match unread {
-            Unread::TooLarge => (
+            BodyReadError::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the body is larger than {} bytes", self.settings.max_body),
             ),
-            Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
-            Unread::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
-            Unread::Trailers => {
+            BodyReadError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
+            BodyReadError::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+            BodyReadError::Trailers => {
                 (StatusCode::BAD_REQUEST, "a body with trailers is not supported; send it without".to_owned())
             }
-            Unread::NoRoom => return no_room(),
+            BodyReadError::NoRoom => return budget_exhausted(),
         };
         let mut reply = refuse(status, None, INVALID_REQUEST, reason);
         // What is left of the body would be taken for the next request.
@@ -219,24 +225,24 @@ impl Endpoint {
     }
 
     /// The body is here.
-    pub(crate) fn take(
+    pub(crate) fn handle_body(
         self: &Arc<Self>,
         route: Route,
         http: &Arc<HttpRequest>,
-        sender: &Sender,
+        sender: &RequestSender,
         body: Bytes,
         context: &mut Context<'_>,
-    ) -> Taken {
+    ) -> BodyOutcome {
         if self.is_closed() {
-            return Taken::Reply(replaced());
+            return BodyOutcome::Reply(endpoint_closed());
         }
         let decoded = jsonrpc::decode(body);
         if let Some(gate) = &self.gate
-            && let Some(no) = gate.refuses(&self.server, http, sender, &decoded)
+            && let Some(no) = gate.refuse_unpermitted(&self.server, http, sender, &decoded)
         {
-            return Taken::Reply(no);
+            return BodyOutcome::Reply(no);
         }
-        let visit = self.visit(http, sender);
+        let visit = self.admitted_request(http, sender);
         match route {
             Route::PostToPipe => self.post_to_pipe(&visit, decoded),
             _ => self.post(&visit, decoded, context),
@@ -245,28 +251,28 @@ impl Endpoint {
 
     fn post(
         self: &Arc<Self>,
-        visit: &Visit<'_>,
+        visit: &AdmittedRequest<'_>,
         decoded: Result<Decoded, DecodeError>,
         context: &mut Context<'_>,
-    ) -> Taken {
-        Taken::Reply(match decoded {
+    ) -> BodyOutcome {
+        BodyOutcome::Reply(match decoded {
             Ok(Decoded::One(Message::Request(request))) => {
                 let accepts =
-                    if self.settings.json_only { Accepts::JsonOnly } else { visit.headers.accepts() };
-                match self.start(visit, accepts, request) {
-                    Ok((Started::Answer(answer), era)) => self.answer(answer, &era, accepts),
-                    Ok((Started::Running(running), era)) => match run_once(running, context) {
-                        Ok(answer) => self.answer(answer, &era, accepts),
+                    if self.settings.json_only { AcceptedFormats::JsonOnly } else { visit.headers.accepts() };
+                match self.dispatch_request(visit, accepts, request) {
+                    Ok((StartedRequest::Answer(answer), era)) => self.answer_finished(answer, &era, accepts),
+                    Ok((StartedRequest::Running(running), era)) => match poll_once(running, context) {
+                        Ok(answer) => self.answer_finished(answer, &era, accepts),
                         Err(running) => {
                             let (endpoint, caller) = (self.clone(), visit.sender.caller.clone());
-                            return Taken::Later(Box::pin(async move {
-                                endpoint.stream(running, era, accepts, &caller).await
+                            return BodyOutcome::Later(Box::pin(async move {
+                                endpoint.answer_running(running, era, accepts, &caller).await
                             }));
                         }
                     },
-                    Ok((Started::Opened(reply, Duration::ZERO), _)) => reply,
-                    Ok((Started::Opened(reply, delay), _)) => {
-                        return Taken::Later(Box::pin(async move {
+                    Ok((StartedRequest::Opened(reply, Duration::ZERO), _)) => reply,
+                    Ok((StartedRequest::Opened(reply, delay), _)) => {
+                        return BodyOutcome::Later(Box::pin(async move {
                             tokio::time::sleep(delay).await;
                             reply
                         }));
@@ -275,11 +281,11 @@ impl Endpoint {
                 }
             }
             Ok(Decoded::One(Message::Notification(notification))) => {
-                self.take_notification(visit, &notification)
+                self.handle_notification(visit, &notification)
             }
-            Ok(Decoded::One(Message::Response(response))) => match self.session_of(visit, None) {
+            Ok(Decoded::One(Message::Response(response))) => match self.find_session(visit, None) {
                 Ok(Some(entry)) => {
-                    entry.session.answered(response);
+                    entry.session.receive_response(response);
                     empty(StatusCode::ACCEPTED)
                 }
                 Ok(None) => {
@@ -288,34 +294,34 @@ impl Endpoint {
                 }
                 Err(no) => *no,
             },
-            Ok(Decoded::Batch(batch)) => return self.take_batch(visit, batch, context),
+            Ok(Decoded::Batch(batch)) => return self.handle_batch(visit, batch, context),
             Err(error) => refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         })
     }
 
     /// Finds out what a request belongs to and dispatches it.
-    fn start(
+    fn dispatch_request(
         self: &Arc<Self>,
-        visit: &Visit<'_>,
-        accepts: Accepts,
+        visit: &AdmittedRequest<'_>,
+        accepts: AcceptedFormats,
         request: Request,
-    ) -> Result<(Started, Era), No> {
-        let era = self.era(visit, &request)?;
+    ) -> Result<(StartedRequest, ProtocolMode), BoxedReply> {
+        let era = self.protocol_mode(visit, &request)?;
         let peer = match &era {
-            Era::Alone(peer) => peer.clone(),
-            Era::Session(entry) => Peer::Session(entry.session.clone()),
-            Era::Sessionless(revision) => Peer::Alone(*revision),
+            ProtocolMode::Alone(peer) => peer.clone(),
+            ProtocolMode::Session(entry) => Peer::Session(entry.session.clone()),
+            ProtocolMode::Sessionless(revision) => Peer::Alone(*revision),
         };
         let delivery = match accepts {
-            Accepts::JsonOnly => Delivery::None,
-            _ => Delivery::OnDemand { keeps: matches!(era, Era::Session(_)) },
+            AcceptedFormats::JsonOnly => DeliveryTarget::None,
+            _ => DeliveryTarget::OnDemand { keeps: matches!(era, ProtocolMode::Session(_)) },
         };
         let id_of_refused = request.id.clone();
         let exchange = self.exchange(visit, peer, delivery);
         let started = match self.server.dispatch(request, exchange, &visit.headers) {
-            Dispatch::Answer(answer) => Started::Answer(answer),
-            Dispatch::Running(running) => Started::Running(running),
-            Dispatch::Opened(session, answer) => {
+            DispatchOutcome::Answer(answer) => StartedRequest::Answer(answer),
+            DispatchOutcome::Running(running) => StartedRequest::Running(running),
+            DispatchOutcome::Opened(session, answer) => {
                 let mut reply = json_reply(StatusCode::OK, ReplyBody::answer(answer));
                 let mut delay = Duration::ZERO;
                 let id = match self.settings.sessions {
@@ -332,14 +338,19 @@ impl Endpoint {
                 if let Some(id) = id.and_then(|id| HeaderValue::try_from(id).ok()) {
                     reply.headers_mut().insert(SESSION_ID, id);
                 }
-                Started::Opened(reply, delay)
+                StartedRequest::Opened(reply, delay)
             }
         };
         Ok((started, era))
     }
 
-    pub(crate) fn exchange(&self, visit: &Visit<'_>, peer: Peer, delivery: Delivery) -> Exchange {
-        Exchange {
+    pub(crate) fn exchange(
+        &self,
+        visit: &AdmittedRequest<'_>,
+        peer: Peer,
+        delivery: DeliveryTarget,
+    ) -> RequestOrigin {
+        RequestOrigin {
             peer,
             caller: visit.sender.caller.clone(),
             delivery,
@@ -349,16 +360,18 @@ impl Endpoint {
         }
     }
 
-    fn take_notification(&self, visit: &Visit<'_>, notification: &Notification) -> Reply {
+    fn handle_notification(&self, visit: &AdmittedRequest<'_>, notification: &Notification) -> Reply {
         let headers = &visit.headers;
         // Nothing of 2026-07-28 is left to say by notification over HTTP: a closed connection cancels.
         if Peer::has_envelope(notification.params()) || claims_new_revision(headers.version(), headers) {
             return empty(StatusCode::ACCEPTED);
         }
-        match self.session_of(visit, None) {
-            Ok(Some(entry)) => self.server.notify(notification, &Peer::Session(entry.session.clone())),
+        match self.find_session(visit, None) {
+            Ok(Some(entry)) => {
+                self.server.handle_notification(notification, &Peer::Session(entry.session.clone()))
+            }
             Ok(None) => {
-                if let Err(no) = self.sessionless(headers, None) {
+                if let Err(no) = self.sessionless_revision(headers, None) {
                     return *no;
                 }
             }
@@ -368,7 +381,7 @@ impl Endpoint {
     }
 
     /// The stream of a session for what belongs to no call, or a cut stream from where it was cut.
-    fn get(self: &Arc<Self>, visit: &Visit<'_>) -> Reply {
+    fn get(self: &Arc<Self>, visit: &AdmittedRequest<'_>) -> Reply {
         let headers = &visit.headers;
         if !self.settings.sessions.has_sessions() {
             return not_allowed("POST, OPTIONS");
@@ -376,7 +389,7 @@ impl Endpoint {
         if self.settings.json_only || claims_new_revision(headers.version(), headers) {
             return not_allowed("POST, DELETE, OPTIONS");
         }
-        let entry = match self.session_of(visit, None) {
+        let entry = match self.find_session(visit, None) {
             Ok(Some(entry)) => entry,
             Ok(None) => {
                 let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
@@ -384,7 +397,7 @@ impl Endpoint {
             }
             Err(no) => return *no,
         };
-        if headers.accepts() == Accepts::JsonOnly {
+        if headers.accepts() == AcceptedFormats::JsonOnly {
             let reason = "GET answers with text/event-stream; accept it";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
         }
@@ -392,35 +405,35 @@ impl Endpoint {
         if let Some(id) = headers.last_event_id() {
             let found = events::parse_event_id(id)
                 .and_then(|(number, after)| entry.stream(number).map(|stream| (number, stream, after)));
-            let Some((number, stream, after)) = found else { return self.events(None) };
+            let Some((number, stream, after)) = found else { return self.event_stream_reply(None) };
             if stream.has_nothing_after(after) {
                 // Nothing is left to deliver: the call was cancelled, or all of it arrived. Clients take
                 // anything but this for a reason to come back once more.
                 return not_allowed("POST, DELETE, OPTIONS");
             }
-            return self.session_events(&entry, &stream, number, Some(after), expires);
+            return self.session_stream_reply(&entry, &stream, number, Some(after), expires);
         }
         // A stream of its own for every GET: one that took over from another would make two connections
         // of a client push each other out. The newest one gets the messages.
-        let stream = self.server.kept_stream(&entry.session);
+        let stream = self.server.new_resumable_stream(&entry.session);
         let Some(number) = entry.keep_stream(&stream, false, self.settings.session_limits.streams) else {
-            return busy(None);
+            return too_many_streams(None);
         };
         self.server.attach_stream(&entry.session, &stream);
         // Either may have happened while the stream was made.
         if self.draining.load(Ordering::SeqCst) || *entry.owner() != visit.sender.caller {
             stream.end();
         }
-        self.session_events(&entry, &stream, number, None, expires)
+        self.session_stream_reply(&entry, &stream, number, None, expires)
     }
 
     /// Ends a session.
-    fn delete(&self, visit: &Visit<'_>) -> Reply {
+    fn delete(&self, visit: &AdmittedRequest<'_>) -> Reply {
         let headers = &visit.headers;
         if !self.settings.sessions.has_sessions() || claims_new_revision(headers.version(), headers) {
             return not_allowed("POST, OPTIONS");
         }
-        match self.session_of(visit, None) {
+        match self.find_session(visit, None) {
             Ok(Some(entry)) => {
                 self.sessions.remove(&entry);
                 empty(StatusCode::NO_CONTENT)
@@ -434,9 +447,9 @@ impl Endpoint {
     }
 }
 
-enum Started {
-    Answer(Answer),
-    Running(Running),
+enum StartedRequest {
+    Answer(EncodedResponse),
+    Running(RunningCall),
     /// A session was opened; its reply is sent after this time.
     Opened(Reply, Duration),
 }

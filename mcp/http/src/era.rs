@@ -4,43 +4,47 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
 use bindpost_mcp_protocol::{Request, RequestId, Revision};
-use bindpost_mcp_server::{Answer, Peer, ProtocolError};
+use bindpost_mcp_server::{EncodedResponse, Peer, ProtocolError};
 use http::StatusCode;
 
-use crate::endpoint::{Endpoint, Visit};
-use crate::headers::{McpHeaders, Version};
-use crate::reply::{No, json, refuse};
-use crate::sessions::Entry;
+use crate::endpoint::{AdmittedRequest, Endpoint};
+use crate::headers::{McpHeaders, VersionHeader};
+use crate::reply::{BoxedReply, answer_reply, refuse};
+use crate::sessions::SessionEntry;
 use crate::settings::SessionMode;
 
 /// What an accepted message belongs to.
-pub(crate) enum Era {
+pub(crate) enum ProtocolMode {
     /// It stands alone, as 2026-07-28 defines it.
     Alone(Peer),
     /// It belongs to a session.
-    Session(Arc<Entry>),
+    Session(Arc<SessionEntry>),
     /// It is of a revision with a handshake, but there is no session.
     Sessionless(Revision),
 }
 
-impl Era {
+impl ProtocolMode {
     pub(crate) fn stands_alone(&self) -> bool {
-        matches!(self, Era::Alone(_))
+        matches!(self, ProtocolMode::Alone(_))
     }
 }
 
 /// Whether the version header names a revision without a handshake, or one nobody knows and no session.
-pub(crate) fn claims_new_revision(version: Version<'_>, headers: &McpHeaders<'_>) -> bool {
+pub(crate) fn claims_new_revision(version: VersionHeader<'_>, headers: &McpHeaders<'_>) -> bool {
     match version {
-        Version::Absent => false,
-        Version::Known(revision) => !revision.has_handshake(),
-        Version::Unknown(_) => headers.session_id().is_none(),
+        VersionHeader::Absent => false,
+        VersionHeader::Known(revision) => !revision.has_handshake(),
+        VersionHeader::Unknown(_) => headers.session_id().is_none(),
     }
 }
 
 impl Endpoint {
     /// Tells the eras apart, and checks what each demands before dispatch.
-    pub(crate) fn era(&self, visit: &Visit<'_>, request: &Request) -> Result<Era, No> {
+    pub(crate) fn protocol_mode(
+        &self,
+        visit: &AdmittedRequest<'_>,
+        request: &Request,
+    ) -> Result<ProtocolMode, BoxedReply> {
         let headers = &visit.headers;
         let version = headers.version();
         let has_envelope = Peer::has_envelope(request.params());
@@ -49,58 +53,58 @@ impl Endpoint {
             || request.method() != "initialize" && claims_new_revision(version, headers);
         if claims_to_stand_alone {
             let refuse = |error: &ProtocolError| {
-                let answer = Answer::refused(&request.id, error, Revision::DISCOVERABLE[0]);
-                Box::new(json(answer, true))
+                let answer = EncodedResponse::from_error(&request.id, error, Revision::DISCOVERABLE[0]);
+                Box::new(answer_reply(answer, true))
             };
             if has_envelope {
                 headers.check_version(request).map_err(|error| refuse(&error))?;
             }
             let peer = Peer::from_envelope(request.params()).map_err(|error| refuse(&error))?;
             headers.check_method(request).map_err(|error| refuse(&error))?;
-            return Ok(Era::Alone(peer));
+            return Ok(ProtocolMode::Alone(peer));
         }
         // Negotiation happens in the body; a client that comes back with an old session id starts anew.
         if request.method() == "initialize" {
-            return Ok(Era::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
+            return Ok(ProtocolMode::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
         }
-        match self.session_of(visit, Some(&request.id))? {
-            Some(entry) => Ok(Era::Session(entry)),
-            None => self.sessionless(headers, Some(&request.id)).map(Era::Sessionless),
+        match self.find_session(visit, Some(&request.id))? {
+            Some(entry) => Ok(ProtocolMode::Session(entry)),
+            None => self.sessionless_revision(headers, Some(&request.id)).map(ProtocolMode::Sessionless),
         }
     }
 
     /// The revision of a message without a session, where that is allowed.
-    pub(crate) fn sessionless(
+    pub(crate) fn sessionless_revision(
         &self,
         headers: &McpHeaders<'_>,
         id: Option<&RequestId>,
-    ) -> Result<Revision, No> {
+    ) -> Result<Revision, BoxedReply> {
         if self.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
         }
         match headers.version() {
-            Version::Known(revision) if revision.has_handshake() => Ok(revision),
+            VersionHeader::Known(revision) if revision.has_handshake() => Ok(revision),
             _ => Ok(self.settings.without_header),
         }
     }
 
     /// The session the headers name; `None` if they name none.
-    pub(crate) fn session_of(
+    pub(crate) fn find_session(
         &self,
-        visit: &Visit<'_>,
+        visit: &AdmittedRequest<'_>,
         id: Option<&RequestId>,
-    ) -> Result<Option<Arc<Entry>>, No> {
+    ) -> Result<Option<Arc<SessionEntry>>, BoxedReply> {
         if !self.settings.sessions.has_sessions() {
             return Ok(None);
         }
         let Some(session_id) = visit.headers.session_id() else { return Ok(None) };
         let Some(entry) = self.sessions.find(session_id, &visit.sender.caller) else {
             let reason = "unknown or expired session; send `initialize` again";
-            return Err(self.not_theirs(visit, id, reason));
+            return Err(self.refuse_not_found(visit, id, reason));
         };
         match visit.headers.version() {
-            Version::Unknown(version) => {
+            VersionHeader::Unknown(version) => {
                 let known = Revision::ALL.map(Revision::as_str).join(", ");
                 let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
                 Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)))
@@ -110,8 +114,14 @@ impl Endpoint {
     }
 
     /// The sender names something that is not there, or is not its own.
-    pub(crate) fn not_theirs(&self, visit: &Visit<'_>, id: Option<&RequestId>, reason: &str) -> No {
-        let stranger = self.gate.as_ref().and_then(|gate| gate.refuse_stranger(visit.http, visit.sender, id));
+    pub(crate) fn refuse_not_found(
+        &self,
+        visit: &AdmittedRequest<'_>,
+        id: Option<&RequestId>,
+        reason: &str,
+    ) -> BoxedReply {
+        let stranger =
+            self.gate.as_ref().and_then(|gate| gate.refuse_invalid_credentials(visit.http, visit.sender, id));
         stranger.unwrap_or_else(|| Box::new(refuse(StatusCode::NOT_FOUND, id, SESSION_NOT_FOUND, reason)))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_server::{Popped, Running, Stream};
+use bindpost_mcp_server::{MessageStream, RunningCall, StreamRead};
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep};
 
@@ -16,15 +16,15 @@ const GATHER: usize = 64 * 1024;
 
 /// The events of one stream, read by one connection.
 #[derive(Debug)]
-pub(crate) struct Events {
-    stream: Arc<Stream>,
+pub(crate) struct EventStream {
+    stream: Arc<MessageStream>,
     reader: u64,
     /// The stream's number in its session; its events carry ids then.
     number: Option<u32>,
     /// What is written before anything else.
     opening: Option<Bytes>,
     /// The call whose messages these are, when it lives and dies with this connection.
-    call: Option<Running>,
+    call: Option<RunningCall>,
     /// Closed with the connection.
     pipe: Option<PipeGuard>,
     over: bool,
@@ -34,12 +34,16 @@ pub(crate) struct Events {
     keep_alive: Pin<Box<Sleep>>,
 }
 
-impl Events {
+impl EventStream {
     /// Reads a stream, after the message with this number if one is given. `None` if that message is
     /// not known (any more).
-    pub(crate) fn attach(stream: Arc<Stream>, after: Option<u64>, keep_alive: Duration) -> Option<Events> {
+    pub(crate) fn attach(
+        stream: Arc<MessageStream>,
+        after: Option<u64>,
+        keep_alive: Duration,
+    ) -> Option<EventStream> {
         let reader = stream.attach(after)?;
-        Some(Events {
+        Some(EventStream {
             stream,
             reader,
             number: None,
@@ -54,33 +58,33 @@ impl Events {
     }
 
     /// Gives the events ids that reveal the stream.
-    pub(crate) fn with_ids(mut self, number: u32) -> Events {
+    pub(crate) fn with_ids(mut self, number: u32) -> EventStream {
         self.number = Some(number);
         self
     }
 
     /// Starts with these bytes.
-    pub(crate) fn opening(mut self, opening: Bytes) -> Events {
+    pub(crate) fn opening(mut self, opening: Bytes) -> EventStream {
         self.opening = Some(opening);
         self
     }
 
     /// Drives this call; its answer is the last event. Dropping the body cancels it.
-    pub(crate) fn driving(mut self, call: Running) -> Events {
+    pub(crate) fn driving(mut self, call: RunningCall) -> EventStream {
         self.call = Some(call);
         self
     }
 
     /// Ends at this time: what is read here is for a caller whose credentials are good. A listener gets its last
     /// message; a call of another kind was permitted and goes on.
-    pub(crate) fn expiring(mut self, at: Option<std::time::Instant>) -> Events {
+    pub(crate) fn expiring(mut self, at: Option<std::time::Instant>) -> EventStream {
         self.expires = at.map(Instant::from_std);
-        self.rest();
+        self.reset_keep_alive();
         self
     }
 
     /// Closes this pipe when the connection goes.
-    pub(crate) fn guarding(mut self, pipe: PipeGuard) -> Events {
+    pub(crate) fn guarding(mut self, pipe: PipeGuard) -> EventStream {
         self.pipe = Some(pipe);
         self
     }
@@ -108,11 +112,11 @@ impl Events {
         let mut gathered = BytesMut::new();
         while gathered.len() < GATHER {
             match self.stream.poll_pop(context, self.reader) {
-                Poll::Ready(Popped::Message { number, message }) => {
+                Poll::Ready(StreamRead::Message { number, message }) => {
                     let id = self.number.map(|stream| (stream, number));
                     write_event(&mut gathered, id, &message);
                 }
-                Poll::Ready(Popped::End | Popped::HangUp | Popped::Replaced) => {
+                Poll::Ready(StreamRead::End | StreamRead::HangUp | StreamRead::Replaced) => {
                     self.over = true;
                     break;
                 }
@@ -120,7 +124,7 @@ impl Events {
             }
         }
         if !gathered.is_empty() {
-            self.rest();
+            self.reset_keep_alive();
             return Poll::Ready(Some(gathered.freeze()));
         }
         if self.over {
@@ -130,7 +134,7 @@ impl Events {
             if self.has_expired() {
                 return self.expire(context);
             }
-            self.rest();
+            self.reset_keep_alive();
             // Polled once more at the next call: the timer must be armed by then.
             let _ = self.keep_alive.as_mut().poll(context);
             return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
@@ -138,7 +142,7 @@ impl Events {
         Poll::Pending
     }
 
-    fn rest(&mut self) {
+    fn reset_keep_alive(&mut self) {
         let next = Instant::now() + self.every;
         self.keep_alive.as_mut().reset(self.expires.map_or(next, |expires| next.min(expires)));
     }
@@ -165,14 +169,14 @@ impl Events {
     }
 }
 
-impl Drop for Events {
+impl Drop for EventStream {
     fn drop(&mut self) {
         self.stream.detach(self.reader);
     }
 }
 
 /// The event that opens a stream of 2025-11-25: an id to come back with, when to come back, no data.
-pub(crate) fn priming(stream: u32, retry: Duration) -> Bytes {
+pub(crate) fn priming_event(stream: u32, retry: Duration) -> Bytes {
     format!("id: {stream}::0\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 

@@ -9,25 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_protocol::{DecodeError, Incoming as Decoded, Message, RequestId};
-use bindpost_mcp_server::{Caller, CallerKind, Demand, HttpRequest, Listing, Server, Stream};
+use bindpost_mcp_protocol::{DecodeError, DecodedBody as Decoded, Message, RequestId};
+use bindpost_mcp_server::{
+    Caller, CallerKind, HttpRequest, ListVisibility, MessageStream, RequiredAccess, Server,
+};
 use tokio::time::Sleep;
 
-use crate::auth::{Auth, Authorizer as _, Authorizing, Denial, DenialKind, Opening};
+use crate::auth::{AnonymousAccess, Auth, AuthorizeFuture, Authorizer as _, Denial, DenialKind};
 use crate::endpoint::Endpoint;
 use crate::guard::Guard;
-use crate::metadata::Resource;
-use crate::reply::{No, Reply};
+use crate::metadata::ResourceUrl;
+use crate::reply::{BoxedReply, Reply};
 
 /// Who may come in, with what the authorizer says of itself.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct AuthGate {
     pub(crate) auth: Auth,
     /// How to ask for credentials; `None` stands for `Bearer`, and comes first.
     pub(crate) challenges: Vec<Option<String>>,
     pub(crate) authorization_servers: Vec<String>,
     /// The public address of the endpoint, if one is configured.
-    pub(crate) resource: Option<Resource>,
+    pub(crate) resource: Option<ResourceUrl>,
     /// Where MCP is served.
     pub(crate) path: String,
     pub(crate) guard: Arc<Guard>,
@@ -36,25 +38,25 @@ pub(crate) struct Gate {
 
 /// Who sends a request: a caller, or nobody in particular.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct RequestSender {
     pub(crate) caller: Caller,
     /// Why nobody is known, if an authorizer said so.
     pub(crate) denial: Option<Box<Denial>>,
 }
 
-impl Sender {
-    pub(crate) const NOBODY: Sender = Sender { caller: Caller::ANONYMOUS, denial: None };
+impl RequestSender {
+    pub(crate) const NOBODY: RequestSender = RequestSender { caller: Caller::ANONYMOUS, denial: None };
 }
 
 /// A request whose sender is being established.
-pub(crate) struct Asking {
-    answer: Authorizing,
+pub(crate) struct PendingAuthorization {
+    answer: AuthorizeFuture,
     patience: Duration,
     /// Runs from when the first answer was to wait.
     clock: Option<Pin<Box<Sleep>>>,
 }
 
-impl Asking {
+impl PendingAuthorization {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Caller, Denial>> {
         match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(context))) {
             Ok(Poll::Ready(answer)) => Poll::Ready(answer),
@@ -74,12 +76,12 @@ impl Asking {
     }
 }
 
-impl Gate {
-    pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>) -> Gate {
+impl AuthGate {
+    pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>) -> AuthGate {
         let mut challenges = auth.authorizer.challenges();
         // Clients that read one challenge read the first, and what they know is `Bearer`.
         challenges.sort_by_key(Option::is_some);
-        let resource = auth.resource.as_deref().and_then(|resource| match Resource::parse(resource) {
+        let resource = auth.resource.as_deref().and_then(|resource| match ResourceUrl::parse(resource) {
             Ok(resource) => Some(resource),
             Err(problem) => {
                 tracing::error!("{problem}");
@@ -95,7 +97,7 @@ impl Gate {
                 "clients are not told where to get tokens unless `Auth::resource` is set or the host is listed"
             );
         }
-        Gate {
+        AuthGate {
             authorization_servers,
             auth,
             challenges,
@@ -107,21 +109,25 @@ impl Gate {
     }
 
     /// Starts to establish who sends a request.
-    pub(crate) fn ask(&self, request: &Arc<HttpRequest>) -> Asking {
-        Asking { answer: self.auth.authorizer.begin(request), patience: self.auth.timeout, clock: None }
+    pub(crate) fn start_authorization(&self, request: &Arc<HttpRequest>) -> PendingAuthorization {
+        PendingAuthorization {
+            answer: self.auth.authorizer.authorize_owned(request),
+            patience: self.auth.timeout,
+            clock: None,
+        }
     }
 
     /// What the authorizer said, and whether the request may go on at all: an unknown caller may not if
     /// there is nothing for it, and then its body is not even read.
-    pub(crate) fn establish(
+    pub(crate) fn establish_sender(
         &self,
         answer: Result<Caller, Denial>,
         server: &Server,
         request: &HttpRequest,
         has_messages: bool,
-    ) -> Result<Sender, No> {
+    ) -> Result<RequestSender, BoxedReply> {
         let denial = match answer {
-            Ok(caller) if caller.is_authenticated() => return Ok(Sender { caller, denial: None }),
+            Ok(caller) if caller.is_authenticated() => return Ok(RequestSender { caller, denial: None }),
             Ok(_) => None,
             Err(denial) => Some(denial),
         };
@@ -129,90 +135,92 @@ impl Gate {
             .as_ref()
             .is_some_and(|denial| matches!(denial.kind, DenialKind::Malformed | DenialKind::Failed));
         let has_anonymous = || has_messages && server.has_anonymous_entries();
-        if broken || !self.is_open(server) && !has_anonymous() {
-            return Err(Box::new(self.refuse_unknown(request, denial.as_ref(), None, &[])));
+        if broken || !self.admits_anonymous(server) && !has_anonymous() {
+            return Err(Box::new(self.refuse_unauthenticated(request, denial.as_ref(), None, &[])));
         }
-        Ok(Sender { caller: Caller::ANONYMOUS, denial: denial.map(Box::new) })
+        Ok(RequestSender { caller: Caller::ANONYMOUS, denial: denial.map(Box::new) })
     }
 
     /// Whether unknown callers may open a conversation.
-    fn is_open(&self, server: &Server) -> bool {
+    fn admits_anonymous(&self, server: &Server) -> bool {
         match self.auth.opening {
-            Opening::Auto => server.has_anonymous_entries(),
-            Opening::Open => true,
-            Opening::Closed => false,
+            AnonymousAccess::Auto => server.has_anonymous_entries(),
+            AnonymousAccess::Open => true,
+            AnonymousAccess::Closed => false,
         }
     }
 
     /// Why this body is refused, if it is: a batch as a whole if one of its messages is.
-    pub(crate) fn refuses(
+    pub(crate) fn refuse_unpermitted(
         &self,
         server: &Server,
         request: &HttpRequest,
-        sender: &Sender,
+        sender: &RequestSender,
         body: &Result<Decoded, DecodeError>,
     ) -> Option<Reply> {
         match body {
             Ok(Decoded::One(message)) => {
                 let demand = demand(server, message);
                 (!self.permits(server, &demand, &sender.caller))
-                    .then(|| self.refuse(request, sender, id_of(message), &[demand]))
+                    .then(|| self.refuse_demands(request, sender, request_id(message), &[demand]))
             }
             Ok(Decoded::Batch(batch)) => {
                 let demands = batch.iter().map(|message| match message {
                     Ok(message) => demand(server, message),
-                    Err(_) => Demand::Opening,
+                    Err(_) => RequiredAccess::Opening,
                 });
                 let refused: Vec<_> =
                     demands.filter(|demand| !self.permits(server, demand, &sender.caller)).collect();
-                (!refused.is_empty()).then(|| self.refuse(request, sender, None, &refused))
+                (!refused.is_empty()).then(|| self.refuse_demands(request, sender, None, &refused))
             }
-            Err(_) if self.permits(server, &Demand::Opening, &sender.caller) => None,
-            Err(error) => Some(self.refuse(request, sender, error.id.as_ref(), &[])),
+            Err(_) if self.permits(server, &RequiredAccess::Opening, &sender.caller) => None,
+            Err(error) => Some(self.refuse_demands(request, sender, error.id.as_ref(), &[])),
         }
     }
 
-    fn permits(&self, server: &Server, demand: &Demand, caller: &Caller) -> bool {
+    fn permits(&self, server: &Server, demand: &RequiredAccess, caller: &Caller) -> bool {
         match demand {
-            Demand::Opening => caller.is_authenticated() || self.is_open(server),
-            Demand::Known => caller.is_authenticated(),
-            Demand::Entries(entries) => entries.iter().all(|access| access.permits(caller)),
+            RequiredAccess::Opening => caller.is_authenticated() || self.admits_anonymous(server),
+            RequiredAccess::Known => caller.is_authenticated(),
+            RequiredAccess::Entries(entries) => entries.iter().all(|access| access.permits(caller)),
         }
     }
 
     /// Refuses what these demand, naming all the rights that the caller lacks.
-    fn refuse(
+    fn refuse_demands(
         &self,
         request: &HttpRequest,
-        sender: &Sender,
+        sender: &RequestSender,
         id: Option<&RequestId>,
-        demands: &[Demand],
+        demands: &[RequiredAccess],
     ) -> Reply {
         let entries = demands.iter().flat_map(|demand| match demand {
-            Demand::Entries(entries) => entries.as_slice(),
-            Demand::Opening | Demand::Known => &[],
+            RequiredAccess::Entries(entries) => entries.as_slice(),
+            RequiredAccess::Opening | RequiredAccess::Known => &[],
         });
         let (mut scopes, mut roles) = (Vec::new(), Vec::new());
-        for lacking in entries.map(|access| access.lacking(&sender.caller)) {
+        for lacking in entries.map(|access| access.lacking_rights(&sender.caller)) {
             add_new(&mut scopes, lacking.scopes);
             add_new(&mut roles, lacking.roles);
         }
         match sender.caller.kind() {
-            CallerKind::Anonymous => self.refuse_unknown(request, sender.denial.as_deref(), id, &scopes),
-            kind => self.refuse_lacking(request, id, kind, &scopes, &roles),
+            CallerKind::Anonymous => {
+                self.refuse_unauthenticated(request, sender.denial.as_deref(), id, &scopes)
+            }
+            kind => self.refuse_forbidden(request, id, kind, &scopes, &roles),
         }
     }
 
     /// A session or pipe that the request names is not its sender's. One whose credentials did not count
     /// is told so: with good ones it might be.
-    pub(crate) fn refuse_stranger(
+    pub(crate) fn refuse_invalid_credentials(
         &self,
         request: &HttpRequest,
-        sender: &Sender,
+        sender: &RequestSender,
         id: Option<&RequestId>,
-    ) -> Option<No> {
+    ) -> Option<BoxedReply> {
         let denial = sender.denial.as_deref().filter(|denial| denial.kind != DenialKind::Missing)?;
-        Some(Box::new(self.refuse_unknown(request, Some(denial), id, &[])))
+        Some(Box::new(self.refuse_unauthenticated(request, Some(denial), id, &[])))
     }
 
     fn knows(&self, caller: &Caller) -> bool {
@@ -232,14 +240,14 @@ fn add_new<'a>(all: &mut Vec<&'a str>, more: &'a [String]) {
     }
 }
 
-fn demand(server: &Server, message: &Message) -> Demand {
+fn demand(server: &Server, message: &Message) -> RequiredAccess {
     match message {
-        Message::Request(request) => server.demand(request),
-        Message::Notification(_) | Message::Response(_) => Demand::Opening,
+        Message::Request(request) => server.required_access(request),
+        Message::Notification(_) | Message::Response(_) => RequiredAccess::Opening,
     }
 }
 
-fn id_of(message: &Message) -> Option<&RequestId> {
+fn request_id(message: &Message) -> Option<&RequestId> {
     match message {
         Message::Request(request) => Some(&request.id),
         Message::Notification(_) | Message::Response(_) => None,
@@ -248,16 +256,16 @@ fn id_of(message: &Message) -> Option<&RequestId> {
 
 /// The streams of calls without a session, as long as they are open: whose they are.
 #[derive(Debug, Default)]
-struct OpenStreams(Mutex<Vec<(Caller, Weak<Stream>)>>);
+struct OpenStreams(Mutex<Vec<(Caller, Weak<MessageStream>)>>);
 
 impl Endpoint {
     /// What lists show.
-    pub(crate) fn listing(&self) -> Listing {
-        self.gate.as_ref().map_or(Listing::All, |gate| gate.auth.listing)
+    pub(crate) fn listing(&self) -> ListVisibility {
+        self.gate.as_ref().map_or(ListVisibility::All, |gate| gate.auth.listing)
     }
 
     /// Notes whose stream this is, so that it can be ended when its caller is not known any more.
-    pub(crate) fn note_stream(&self, caller: &Caller, stream: &Arc<Stream>) {
+    pub(crate) fn track_stream(&self, caller: &Caller, stream: &Arc<MessageStream>) {
         let Some(gate) = self.gate.as_ref().filter(|_| caller.is_authenticated()) else { return };
         let mut open = gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() == open.capacity() {
@@ -267,12 +275,12 @@ impl Endpoint {
     }
 
     /// Ends the sessions, pipes and streams of callers that are not known any more.
-    pub(crate) fn end_strangers(&self) {
+    pub(crate) fn end_unknown_callers(&self) {
         let Some(gate) = &self.gate else { return };
         for entry in self.sessions.all().iter().filter(|entry| !gate.knows(entry.owner())) {
             self.sessions.remove(entry);
         }
-        self.pipes.end_unless(|caller| gate.knows(caller));
+        self.pipes.end_unless_known(|caller| gate.knows(caller));
         let mut open = std::mem::take(&mut *gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner));
         open.retain(|(caller, stream)| match stream.upgrade() {
             None => false,

@@ -57,9 +57,9 @@ impl Guard {
     }
 
     /// Why this request is refused, if it is.
-    pub(crate) fn refuses(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
-        self.refuses_host(uri, headers).or_else(|| match headers.origin {
-            Some(origin) if !self.knows_origin(origin.as_bytes()) => {
+    pub(crate) fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+        self.host_refusal_reason(uri, headers).or_else(|| match headers.origin {
+            Some(origin) if !self.allows_origin(origin.as_bytes()) => {
                 Some("the Origin header names a web page that may not call; add it to the allowed origins")
             }
             None if self.require_origin => Some("the Origin header is missing"),
@@ -68,7 +68,7 @@ impl Guard {
     }
 
     /// The same for what every web page may read.
-    pub(crate) fn refuses_host(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+    pub(crate) fn host_refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         let host = match uri.authority() {
             // HTTP/2, or an absolute URI.
             Some(authority) => Some(authority.as_str().as_bytes()),
@@ -108,7 +108,7 @@ impl Guard {
         })
     }
 
-    fn knows_origin(&self, origin: &[u8]) -> bool {
+    fn allows_origin(&self, origin: &[u8]) -> bool {
         if self.lists_origin(origin) {
             return true;
         }
@@ -180,7 +180,7 @@ mod tests {
             request = request.header("origin", origin);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        guard.refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some()
+        guard.refusal_reason(&parts.uri, &McpHeaders::new(&parts.headers)).is_some()
     }
 
     #[test]
@@ -244,6 +244,6 @@ mod tests {
     fn a_request_without_host_is_refused() {
         let parts = http::Request::builder().uri("/mcp").body(()).unwrap().into_parts().0;
         let guard = Guard::new(&Settings::default());
-        assert!(guard.refuses(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());
+        assert!(guard.refusal_reason(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Handling`]: one HTTP request from its first look to its reply.
+//! [`RequestFuture`]: one HTTP request from its first look to its reply.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,87 +13,97 @@ use hyper::body::Incoming;
 use crate::auth::Denial;
 use crate::body::BodyReader;
 use crate::endpoint::{Endpoint, Route};
-use crate::gate::{Asking, Sender};
-use crate::headers::{McpHeaders, names_user};
-use crate::listener::Client;
-use crate::reply::{No, Reply, refuse};
+use crate::gate::{PendingAuthorization, RequestSender};
+use crate::headers::{McpHeaders, is_identity_header};
+use crate::listener::ConnectedClient;
+use crate::reply::{BoxedReply, Reply, refuse};
 
 /// An HTTP request on its way to its answer. Most get there when they are polled once.
 #[derive(Debug)]
-pub struct Handling {
+pub struct RequestFuture {
     endpoint: Arc<Endpoint>,
     http: Arc<HttpRequest>,
-    client: Option<Client>,
+    client: Option<ConnectedClient>,
     route: Route,
-    sender: Sender,
-    stage: Stage,
+    sender: RequestSender,
+    stage: RequestStage,
 }
 
 /// How far a request is.
-enum Stage {
+enum RequestStage {
     /// Who sends it is being established; its body waits.
-    Asking(Asking, Incoming, Option<&'static str>),
+    Asking(PendingAuthorization, Incoming, Option<&'static str>),
     Reading(BodyReader),
-    Later(Later),
+    Later(ReplyFuture),
     /// Answered without a look at its body.
-    Answered(Option<No>),
+    Answered(Option<BoxedReply>),
 }
 
 /// A reply that takes its time.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// What became of a body.
-pub(crate) enum Taken {
+pub(crate) enum BodyOutcome {
     Reply(Reply),
-    Later(Later),
+    Later(ReplyFuture),
 }
 
-impl std::fmt::Debug for Stage {
+impl std::fmt::Debug for RequestStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stage::Asking(..) => "Asking",
-            Stage::Reading(_) => "Reading",
-            Stage::Later(_) => "Later",
-            Stage::Answered(_) => "Answered",
+            RequestStage::Asking(..) => "Asking",
+            RequestStage::Reading(_) => "Reading",
+            RequestStage::Later(_) => "Later",
+            RequestStage::Answered(_) => "Answered",
         })
     }
 }
 
 impl Endpoint {
     /// Answers one HTTP request.
-    pub fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> Handling {
-        self.begin(request, None)
+    pub fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> RequestFuture {
+        self.begin_request(request, None)
     }
 
     /// Answers one HTTP request of a client of [`listener`](crate::listener).
-    pub fn handle_from(self: Arc<Self>, request: http::Request<Incoming>, client: Client) -> Handling {
-        self.begin(request, Some(client))
+    pub fn handle_from(
+        self: Arc<Self>,
+        request: http::Request<Incoming>,
+        client: ConnectedClient,
+    ) -> RequestFuture {
+        self.begin_request(request, Some(client))
     }
 
     /// The checks that need no body, and what answers without one.
-    fn begin(self: Arc<Self>, request: http::Request<Incoming>, client: Option<Client>) -> Handling {
+    fn begin_request(
+        self: Arc<Self>,
+        request: http::Request<Incoming>,
+        client: Option<ConnectedClient>,
+    ) -> RequestFuture {
         let (mut parts, body) = request.into_parts();
         let route = self.route(&parts);
         let headers = McpHeaders::new(&parts.headers);
         let refused = self.refuse_early(route, &parts.uri, &headers);
-        let unreadable = headers.unreadable();
+        let unreadable = headers.unreadable_reason();
         if headers.names_user && !self.settings.trust_platform_identity {
-            remove_users(&mut parts.headers);
+            remove_identity_headers(&mut parts.headers);
         }
-        let http = Arc::new(HttpRequest { parts, peer: client.as_ref().map(Client::address) });
+        let http = Arc::new(HttpRequest { parts, peer: client.as_ref().map(ConnectedClient::address) });
         let stage = match (refused, &self.gate) {
-            (Some(no), _) => Stage::Answered(Some(no)),
-            (None, Some(gate)) if route.is_for_callers() => Stage::Asking(gate.ask(&http), body, unreadable),
-            (None, _) => self.enter(route, &http, &Sender::NOBODY, body, unreadable),
+            (Some(no), _) => RequestStage::Answered(Some(no)),
+            (None, Some(gate)) if route.is_for_callers() => {
+                RequestStage::Asking(gate.start_authorization(&http), body, unreadable)
+            }
+            (None, _) => self.proceed_with_sender(route, &http, &RequestSender::NOBODY, body, unreadable),
         };
-        Handling { endpoint: self, http, client, route, sender: Sender::NOBODY, stage }
+        RequestFuture { endpoint: self, http, client, route, sender: RequestSender::NOBODY, stage }
     }
 
     /// Refuses a request for what its head says, whoever sends it.
-    fn refuse_early(&self, route: Route, uri: &Uri, headers: &McpHeaders<'_>) -> Option<No> {
+    fn refuse_early(&self, route: Route, uri: &Uri, headers: &McpHeaders<'_>) -> Option<BoxedReply> {
         let reason = match route {
-            Route::Metadata => self.guard.refuses_host(uri, headers),
-            _ => self.guard.refuses(uri, headers),
+            Route::Metadata => self.guard.host_refusal_reason(uri, headers),
+            _ => self.guard.refusal_reason(uri, headers),
         };
         if let Some(reason) = reason {
             return Some(Box::new(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)));
@@ -103,19 +113,19 @@ impl Endpoint {
     }
 
     /// Who sends it is known.
-    fn enter(
+    fn proceed_with_sender(
         self: &Arc<Self>,
         route: Route,
         http: &Arc<HttpRequest>,
-        sender: &Sender,
+        sender: &RequestSender,
         body: Incoming,
         unreadable: Option<&'static str>,
-    ) -> Stage {
+    ) -> RequestStage {
         if !route.has_messages() {
-            return answered(self.answer_caller(route, &self.visit(http, sender)));
+            return answered(self.answer_caller(route, &self.admitted_request(http, sender)));
         }
         match unreadable {
-            None => Stage::Reading(BodyReader::new(body)),
+            None => RequestStage::Reading(BodyReader::new(body)),
             Some(reason) => {
                 answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
             }
@@ -123,49 +133,53 @@ impl Endpoint {
     }
 }
 
-impl Handling {
+impl RequestFuture {
     /// The authorizer has answered.
-    fn admit(&mut self, answer: Result<Caller, Denial>) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Answered(None));
-        let (Some(gate), Stage::Asking(_, body, unreadable)) = (&self.endpoint.gate, stage) else { return };
+    fn finish_authorization(&mut self, answer: Result<Caller, Denial>) {
+        let stage = std::mem::replace(&mut self.stage, RequestStage::Answered(None));
+        let (Some(gate), RequestStage::Asking(_, body, unreadable)) = (&self.endpoint.gate, stage) else {
+            return;
+        };
         let server = &self.endpoint.server;
-        self.stage = match gate.establish(answer, server, &self.http, self.route.has_messages()) {
-            Err(no) => Stage::Answered(Some(no)),
+        self.stage = match gate.establish_sender(answer, server, &self.http, self.route.has_messages()) {
+            Err(no) => RequestStage::Answered(Some(no)),
             Ok(sender) => {
                 self.sender = sender;
-                self.endpoint.enter(self.route, &self.http, &self.sender, body, unreadable)
+                self.endpoint.proceed_with_sender(self.route, &self.http, &self.sender, body, unreadable)
             }
         };
     }
 }
 
-impl Future for Handling {
+impl Future for RequestFuture {
     type Output = Result<Reply, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply, Infallible>> {
         let this = self.get_mut();
         let mut reply = loop {
             let taken = match &mut this.stage {
-                Stage::Asking(asking, ..) => {
+                RequestStage::Asking(asking, ..) => {
                     let answer = ready!(asking.poll(context));
-                    this.admit(answer);
+                    this.finish_authorization(answer);
                     continue;
                 }
-                Stage::Reading(reader) => {
+                RequestStage::Reading(reader) => {
                     match ready!(reader.poll(&this.endpoint, this.client.as_ref(), context)) {
-                        Ok(body) => this.endpoint.take(this.route, &this.http, &this.sender, body, context),
-                        Err(unread) => Taken::Reply(this.endpoint.unread(unread)),
+                        Ok(body) => {
+                            this.endpoint.handle_body(this.route, &this.http, &this.sender, body, context)
+                        }
+                        Err(unread) => BodyOutcome::Reply(this.endpoint.refuse_unread_body(unread)),
                     }
                 }
-                Stage::Later(later) => Taken::Reply(ready!(later.as_mut().poll(context))),
-                Stage::Answered(reply) => match reply.take() {
-                    Some(reply) => Taken::Reply(*reply),
+                RequestStage::Later(later) => BodyOutcome::Reply(ready!(later.as_mut().poll(context))),
+                RequestStage::Answered(reply) => match reply.take() {
+                    Some(reply) => BodyOutcome::Reply(*reply),
                     None => return Poll::Pending,
                 },
             };
             match taken {
-                Taken::Reply(reply) => break reply,
-                Taken::Later(later) => this.stage = Stage::Later(later),
+                BodyOutcome::Reply(reply) => break reply,
+                BodyOutcome::Later(later) => this.stage = RequestStage::Later(later),
             }
         };
         this.endpoint.guard.add_cors(&this.http.parts.headers, reply.headers_mut());
@@ -174,13 +188,13 @@ impl Future for Handling {
     }
 }
 
-fn answered(reply: Reply) -> Stage {
-    Stage::Answered(Some(Box::new(reply)))
+fn answered(reply: Reply) -> RequestStage {
+    RequestStage::Answered(Some(Box::new(reply)))
 }
 
 /// Removes the headers by which a platform would name the user.
-fn remove_users(headers: &mut HeaderMap) {
-    let named: Vec<_> = headers.keys().filter(|name| names_user(name.as_str())).cloned().collect();
+fn remove_identity_headers(headers: &mut HeaderMap) {
+    let named: Vec<_> = headers.keys().filter(|name| is_identity_header(name.as_str())).cloned().collect();
     for name in named {
         headers.remove(name);
     }

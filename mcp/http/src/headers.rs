@@ -31,7 +31,7 @@ pub struct McpHeaders<'a> {
 }
 
 /// Whether a platform in front names the user by this header.
-pub(crate) fn names_user(header: &str) -> bool {
+pub(crate) fn is_identity_header(header: &str) -> bool {
     header
         .strip_prefix("x-ms-")
         .is_some_and(|rest| rest.starts_with("client-principal") || rest.starts_with("token-"))
@@ -39,7 +39,7 @@ pub(crate) fn names_user(header: &str) -> bool {
 
 /// What a client says of the revision in its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version<'a> {
+pub(crate) enum VersionHeader<'a> {
     Absent,
     Known(Revision),
     Unknown(&'a str),
@@ -47,7 +47,7 @@ pub(crate) enum Version<'a> {
 
 /// What a client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accepts {
+pub(crate) enum AcceptedFormats {
     JsonOnly,
     /// JSON where one answer is all there is, streams where there is more.
     Both,
@@ -97,7 +97,7 @@ impl<'a> McpHeaders<'a> {
                 "mcp-method" => (&mut found.method, "Mcp-Method"),
                 "mcp-name" => (&mut found.name, "Mcp-Name"),
                 other => {
-                    found.names_user |= names_user(other);
+                    found.names_user |= is_identity_header(other);
                     continue;
                 }
             };
@@ -112,12 +112,12 @@ impl<'a> McpHeaders<'a> {
         found
     }
 
-    pub(crate) fn version(&self) -> Version<'a> {
+    pub(crate) fn version(&self) -> VersionHeader<'a> {
         match self.protocol_version {
-            None => Version::Absent,
+            None => VersionHeader::Absent,
             Some(value) => {
                 let text = value.to_str().unwrap_or_default();
-                Revision::parse(text).map_or(Version::Unknown(text), Version::Known)
+                Revision::parse(text).map_or(VersionHeader::Unknown(text), VersionHeader::Known)
             }
         }
     }
@@ -136,7 +136,7 @@ impl<'a> McpHeaders<'a> {
     }
 
     /// Why the body cannot be read, if it cannot.
-    pub(crate) fn unreadable(&self) -> Option<&'static str> {
+    pub(crate) fn unreadable_reason(&self) -> Option<&'static str> {
         if !self.has_json() {
             Some("the Content-Type must be application/json")
         } else if self.is_encoded() {
@@ -160,10 +160,10 @@ impl<'a> McpHeaders<'a> {
 
     /// What the client reads. A missing or general `Accept` means everything: clients get it wrong, and
     /// they take a 406 for an authorization problem.
-    pub(crate) fn accepts(&self) -> Accepts {
+    pub(crate) fn accepts(&self) -> AcceptedFormats {
         // What clients usually send.
         if self.accept.is_none_or(|value| value.as_bytes() == b"application/json, text/event-stream") {
-            return Accepts::Both;
+            return AcceptedFormats::Both;
         }
         let mut first = None;
         for value in self.all.get_all(http::header::ACCEPT) {
@@ -171,14 +171,14 @@ impl<'a> McpHeaders<'a> {
             for media_type in value.split(',').map(|one| one.split(';').next().unwrap_or_default().trim()) {
                 let stream = media_type.eq_ignore_ascii_case("text/event-stream");
                 if *first.get_or_insert(stream) && stream {
-                    return Accepts::StreamsFirst;
+                    return AcceptedFormats::StreamsFirst;
                 }
                 if stream || media_type == "*/*" || media_type.eq_ignore_ascii_case("text/*") {
-                    return Accepts::Both;
+                    return AcceptedFormats::Both;
                 }
             }
         }
-        if first.is_some() { Accepts::JsonOnly } else { Accepts::Both }
+        if first.is_some() { AcceptedFormats::JsonOnly } else { AcceptedFormats::Both }
     }
 
     /// Compares the version of a request that stands alone with its body: first of all, because
@@ -281,14 +281,14 @@ mod tests {
     #[test]
     fn accept_is_read_generously() {
         for (value, accepts) in [
-            ("*/*", Accepts::Both),
-            ("application/json, text/event-stream", Accepts::Both),
-            ("application/json,Text/Event-Stream;q=0.5", Accepts::Both),
-            ("text/event-stream, application/json", Accepts::StreamsFirst),
-            ("application/json", Accepts::JsonOnly),
+            ("*/*", AcceptedFormats::Both),
+            ("application/json, text/event-stream", AcceptedFormats::Both),
+            ("application/json,Text/Event-Stream;q=0.5", AcceptedFormats::Both),
+            ("text/event-stream, application/json", AcceptedFormats::StreamsFirst),
+            ("application/json", AcceptedFormats::JsonOnly),
         ] {
             assert_eq!(McpHeaders::new(&headers(&[("accept", value)])).accepts(), accepts, "{value}");
         }
-        assert_eq!(McpHeaders::new(&HeaderMap::new()).accepts(), Accepts::Both);
+        assert_eq!(McpHeaders::new(&HeaderMap::new()).accepts(), AcceptedFormats::Both);
     }
 }

@@ -18,9 +18,9 @@ const SETTLED: Duration = Duration::from_secs(1);
 const OVERDUE: Duration = Duration::from_secs(15);
 
 /// What is kept of a secret: its SHA-256, in words because these are quicker to compare.
-pub(crate) type Digest = [u64; 4];
+pub(crate) type Sha256Digest = [u64; 4];
 
-pub(crate) fn digest(secret: &[u8]) -> Digest {
+pub(crate) fn digest(secret: &[u8]) -> Sha256Digest {
     let mut digest = [0; 4];
     for (word, bytes) in digest.iter_mut().zip(Sha256::digest(secret).as_chunks().0) {
         *word = u64::from_ne_bytes(*bytes);
@@ -31,7 +31,7 @@ pub(crate) fn digest(secret: &[u8]) -> Digest {
 /// One key as somebody wrote it down; the secret is gone already.
 pub(crate) struct KeyLine {
     pub(crate) name: String,
-    pub(crate) digest: Digest,
+    pub(crate) digest: Sha256Digest,
     pub(crate) scopes: Vec<String>,
     /// Where it is in the file.
     line: Option<usize>,
@@ -45,19 +45,19 @@ impl KeyLine {
             return Err("an API key has no name".to_owned());
         }
         if key.name.chars().any(char::is_control) {
-            return Err(key.wrong("has control characters in its name"));
+            return Err(key.describe_problem("has control characters in its name"));
         }
         if secret.is_empty() {
-            return Err(key.wrong("has no secret"));
+            return Err(key.describe_problem("has no secret"));
         }
         if secret.trim_ascii() != secret || secret.iter().any(u8::is_ascii_control) {
-            return Err(key.wrong("has a secret that no header can hold"));
+            return Err(key.describe_problem("has a secret that no header can hold"));
         }
         Ok(key)
     }
 
     /// What is wrong with it.
-    pub(crate) fn wrong(&self, what: &str) -> String {
+    pub(crate) fn describe_problem(&self, what: &str) -> String {
         match self.line {
             None => format!("the API key {:?} {what}", self.name),
             Some(line) => format!("line {line}: the API key {:?} {what}", self.name),
@@ -83,9 +83,9 @@ pub(crate) struct KeyFile {
 /// What is known of a file.
 struct FileState {
     /// What it looked like when it was quiet and read; `None` if it has to be read again whatever it looks like.
-    seen: Option<FileLooks>,
+    seen: Option<FileFingerprint>,
     /// What was in it when it was taken.
-    taken: Digest,
+    taken: Sha256Digest,
     /// A change that may not be complete yet.
     pending: Option<PendingChange>,
 }
@@ -93,13 +93,13 @@ struct FileState {
 /// A change of a file that may not be complete yet. The times are milliseconds after the file was opened.
 struct PendingChange {
     since: u64,
-    text: Digest,
+    text: Sha256Digest,
     text_since: u64,
 }
 
 /// How one state of a file is told from another without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct FileLooks {
+struct FileFingerprint {
     modified: Option<SystemTime>,
     length: u64,
     inode: u64,
@@ -108,7 +108,7 @@ struct FileLooks {
 }
 
 /// Whether a file has changed.
-pub(crate) enum Changed {
+pub(crate) enum KeyFileChange {
     No,
     To(Vec<KeyLine>),
     /// It has, but not for the better.
@@ -118,18 +118,18 @@ pub(crate) enum Changed {
 impl KeyFile {
     /// Reads a file for the first time.
     pub(crate) fn open(path: &Path) -> io::Result<(KeyFile, Vec<KeyLine>)> {
-        let looks = FileLooks::of(path);
+        let looks = FileFingerprint::from_path(path);
         let mut file = KeyFile {
             path: path.to_owned(),
             every: LOOK_EVERY,
             overdue: OVERDUE,
             opened: Instant::now(),
             next_look: AtomicU64::new(as_millis(LOOK_EVERY)),
-            state: Mutex::new(FileState { seen: None, taken: Digest::default(), pending: None }),
+            state: Mutex::new(FileState { seen: None, taken: Sha256Digest::default(), pending: None }),
         };
         let text = file.read()?;
         let lines = file.parse(&text)?;
-        let seen = Some(looks).filter(FileLooks::has_settled);
+        let seen = Some(looks).filter(FileFingerprint::has_settled);
         file.state = Mutex::new(FileState { seen, taken: digest(text.as_bytes()), pending: None });
         Ok((file, lines))
     }
@@ -140,31 +140,31 @@ impl KeyFile {
     }
 
     /// Where a problem is.
-    pub(crate) fn at(&self, problem: &str) -> String {
+    pub(crate) fn problem_in_file(&self, problem: &str) -> String {
         format!("{}, {problem}", self.path.display())
     }
 
     /// Looks whether it has changed, if it is time to.
-    pub(crate) fn look(&self) -> Changed {
+    pub(crate) fn check_for_changes(&self) -> KeyFileChange {
         let now = as_millis(self.opened.elapsed());
         let due = self.next_look.load(Ordering::Relaxed);
         let next = now + as_millis(self.every);
         let is_mine =
             || self.next_look.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if now < due || !is_mine() {
-            return Changed::No;
+            return KeyFileChange::No;
         }
-        let looks = FileLooks::of(&self.path);
+        let looks = FileFingerprint::from_path(&self.path);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.seen.as_ref() == Some(&looks) {
-            return Changed::No;
+            return KeyFileChange::No;
         }
         let has_settled = looks.has_settled();
         let text = self.read();
         if !has_settled && !state.is_quiet(&text, now, self.overdue) {
             // A change should not wait for the next look, however rare looks are.
             self.next_look.fetch_min(now + as_millis(SETTLED), Ordering::Relaxed);
-            return Changed::No;
+            return KeyFileChange::No;
         }
         state.pending = None;
         state.seen = Some(looks).filter(|_| has_settled);
@@ -173,9 +173,9 @@ impl KeyFile {
             if before == state.taken { Ok(None) } else { self.parse(&text).map(Some) }
         });
         match lines {
-            Ok(None) => Changed::No,
-            Ok(Some(lines)) => Changed::To(lines),
-            Err(error) => Changed::Broken(error.to_string()),
+            Ok(None) => KeyFileChange::No,
+            Ok(Some(lines)) => KeyFileChange::To(lines),
+            Err(error) => KeyFileChange::Broken(error.to_string()),
         }
     }
 
@@ -190,17 +190,18 @@ impl KeyFile {
             .and_then(|()| std::fs::File::open(&self.path))
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
         read.map_err(|error| {
-            io::Error::new(error.kind(), self.at(&format!("the file of API keys: {error}")))
+            io::Error::new(error.kind(), self.problem_in_file(&format!("the file of API keys: {error}")))
         })?;
         if text.len() as u64 > MAX_BYTES {
-            let problem = self.at("the file of API keys is larger than 1 MiB");
+            let problem = self.problem_in_file("the file of API keys is larger than 1 MiB");
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         Ok(text)
     }
 
     fn parse(&self, text: &str) -> io::Result<Vec<KeyLine>> {
-        parse(text).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, self.at(&problem)))
+        parse(text)
+            .map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, self.problem_in_file(&problem)))
     }
 }
 
@@ -208,7 +209,7 @@ impl FileState {
     /// Whether the file can be taken although it was written just now: what is in it has been the same for a
     /// while, or it is overdue and looks complete.
     fn is_quiet(&mut self, text: &io::Result<String>, now: u64, overdue: Duration) -> bool {
-        let found = text.as_ref().map_or_else(|_| Digest::default(), |text| digest(text.as_bytes()));
+        let found = text.as_ref().map_or_else(|_| Sha256Digest::default(), |text| digest(text.as_bytes()));
         if found == self.taken {
             self.pending = None;
             return false;
@@ -227,22 +228,29 @@ impl FileState {
     }
 }
 
-impl FileLooks {
-    fn of(path: &Path) -> FileLooks {
-        let Ok(metadata) = std::fs::metadata(path) else { return FileLooks::default() };
-        let looks =
-            FileLooks { modified: metadata.modified().ok(), length: metadata.len(), ..FileLooks::default() };
+impl FileFingerprint {
+    fn from_path(path: &Path) -> FileFingerprint {
+        let Ok(metadata) = std::fs::metadata(path) else { return FileFingerprint::default() };
+        let looks = FileFingerprint {
+            modified: metadata.modified().ok(),
+            length: metadata.len(),
+            ..FileFingerprint::default()
+        };
         looks.with_unix(&metadata)
     }
 
     #[cfg(unix)]
-    fn with_unix(self, metadata: &std::fs::Metadata) -> FileLooks {
+    fn with_unix(self, metadata: &std::fs::Metadata) -> FileFingerprint {
         use std::os::unix::fs::MetadataExt as _;
-        FileLooks { inode: metadata.ino(), changed: Some((metadata.ctime(), metadata.ctime_nsec())), ..self }
+        FileFingerprint {
+            inode: metadata.ino(),
+            changed: Some((metadata.ctime(), metadata.ctime_nsec())),
+            ..self
+        }
     }
 
     #[cfg(not(unix))]
-    fn with_unix(self, _: &std::fs::Metadata) -> FileLooks {
+    fn with_unix(self, _: &std::fs::Metadata) -> FileFingerprint {
         self
     }
 
@@ -287,11 +295,11 @@ mod tests {
     use super::*;
 
     /// What each look finds: the names of the keys, or nothing new.
-    fn found(changed: Changed) -> Option<Vec<String>> {
+    fn found(changed: KeyFileChange) -> Option<Vec<String>> {
         match changed {
-            Changed::No => None,
-            Changed::To(lines) => Some(lines.into_iter().map(|line| line.name).collect()),
-            Changed::Broken(problem) => panic!("{problem}"),
+            KeyFileChange::No => None,
+            KeyFileChange::To(lines) => Some(lines.into_iter().map(|line| line.name).collect()),
+            KeyFileChange::Broken(problem) => panic!("{problem}"),
         }
     }
 
@@ -316,7 +324,7 @@ mod tests {
                 _ => format!("# {round}\ndev = other\n"),
             };
             std::fs::write(&path, text).unwrap();
-            if let Some(names) = found(file.look()) {
+            if let Some(names) = found(file.check_for_changes()) {
                 break names;
             }
             assert!(begin.elapsed() < Duration::from_secs(30));
@@ -336,7 +344,7 @@ mod tests {
         for back in [0, 5, 3, 0] {
             let then = SystemTime::now() - Duration::from_secs(back);
             std::fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
-            assert_eq!(found(file.look()), None, "{back}");
+            assert_eq!(found(file.check_for_changes()), None, "{back}");
         }
         let _ = std::fs::remove_file(&path);
     }

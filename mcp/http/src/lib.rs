@@ -1,7 +1,7 @@
 //! Streamable HTTP and HTTP+SSE for bindpost, on hyper.
 //!
 //! [`Endpoint`] turns HTTP requests into messages and back; [`listener`] keeps the connections;
-//! [`bind`] and [`Bound::serve`] put the two together.
+//! [`bind`] and [`BoundListener::serve`] put the two together.
 
 mod api_keys;
 mod auth;
@@ -28,12 +28,12 @@ mod streaming;
 pub mod listener;
 
 pub use api_keys::ApiKeys;
-pub use auth::{AnyAuthorizer, Auth, Authorizer, Denial, Opening, UNAUTHORIZED};
-pub use body::{Piece, ReplyBody};
-pub use either::EitherOf;
+pub use auth::{AnonymousAccess, AnyAuthorizer, Auth, Authorizer, Denial, UNAUTHORIZED};
+pub use body::{BodyChunk, ReplyBody};
+pub use either::EitherAuthorizer;
 pub use endpoint::Endpoint;
 pub use events::encode_event;
-pub use handling::Handling;
+pub use handling::RequestFuture;
 pub use headers::McpHeaders;
-pub use serve::{Bound, bind};
+pub use serve::{BoundListener, bind};
 pub use settings::{SessionLimits, SessionMode, Settings, SseOptions};

@@ -27,15 +27,15 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-pub use self::connection::{Client, Receiving};
-pub use self::drain::{Drain, DrainTrigger, until_signal};
+pub use self::connection::{ConnectedClient, PendingBodyGuard};
+pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
 
-use self::connection::{Protocols, Word, converse};
-use self::roster::Roster;
+use self::connection::{ConnectionSignal, ProtocolBuilders, serve_connection};
+use self::roster::ConnectionRegistry;
 
 /// What one listener allows its clients.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// For the first byte of a new connection, and then for a whole request head. 10 s.
     pub header_read: Duration,
     /// For a connection without a request. 75 s.
@@ -88,7 +88,7 @@ pub struct Limits {
     pub drain_idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             header_read: Duration::from_secs(10),
@@ -138,15 +138,15 @@ const REFUSED: usize = 256;
 ///
 /// `make` gets the client and gives the service for its connection. When the drain begins the
 /// listening socket is closed, and connections close after the request under way. What is left after
-/// [`Limits::drain`], or when the trigger is pulled again, is cut. Dropping the future cuts all connections,
+/// [`ConnectionLimits::drain`], or when the trigger is pulled again, is cut. Dropping the future cuts all connections,
 /// too.
 ///
 /// Trouble with one connection, or with accepting, is logged and never ends the listener. Fails only at the
 /// start, if the socket has no address.
 pub async fn serve<S, B>(
     listener: TcpListener,
-    make: impl Fn(Client) -> S,
-    limits: Limits,
+    make: impl Fn(ConnectedClient) -> S,
+    limits: ConnectionLimits,
     drain: Drain,
 ) -> io::Result<()>
 where
@@ -157,8 +157,8 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     tracing::info!(address = %listener.local_addr()?, "listening");
-    let roster = Arc::new(Roster::new(&limits));
-    let protocols = Arc::new(protocols(&limits));
+    let roster = Arc::new(ConnectionRegistry::new(&limits));
+    let protocols = Arc::new(protocol_builders(&limits));
     let refused = Arc::new(Semaphore::new(REFUSED));
     let _cut = CutOnDrop(&roster);
 
@@ -167,11 +167,11 @@ where
             let _ = refuse(stream, &refused);
             return;
         };
-        let service = make(Client(entry.connection().clone()));
+        let service = make(ConnectedClient(entry.connection().clone()));
         let protocols = protocols.clone();
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            if let Err(error) = converse(stream, service, &protocols, entry.connection()).await {
+            if let Err(error) = serve_connection(stream, service, &protocols, entry.connection()).await {
                 tracing::debug!(%address, error, "connection failed");
             }
         });
@@ -187,20 +187,20 @@ where
             }
         }
         // Whoever has connected by now has not been refused; closing the socket would reset them.
-        for_backlog(listener, welcome);
-        roster.tell_all(Word::LastRequest);
+        accept_backlog(listener, welcome);
+        roster.signal_all(ConnectionSignal::LastRequest);
         tokio::select! {
-            () = roster.emptied() => {}
+            () = roster.wait_until_empty() => {}
             () = drain.ended() => {}
             () = async {
                 let idle = limits.drain_idle.min(limits.drain);
                 tokio::time::sleep(idle).await;
-                roster.tell_all(Word::Finish);
+                roster.signal_all(ConnectionSignal::Finish);
                 tokio::time::sleep(limits.drain - idle).await;
             } => {}
         }
-        roster.tell_all(Word::Cut);
-        roster.emptied().await;
+        roster.signal_all(ConnectionSignal::Cut);
+        roster.wait_until_empty().await;
     };
     tokio::select! {
         () = work => Ok(()),
@@ -209,15 +209,15 @@ where
 }
 
 /// Ends the connections of a listener whose future is dropped.
-struct CutOnDrop<'a>(&'a Roster);
+struct CutOnDrop<'a>(&'a ConnectionRegistry);
 
 impl Drop for CutOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.tell_all(Word::Cut);
+        self.0.signal_all(ConnectionSignal::Cut);
     }
 }
 
-fn protocols(limits: &Limits) -> Protocols {
+fn protocol_builders(limits: &ConnectionLimits) -> ProtocolBuilders {
     let mut http1 = http1::Builder::new();
     http1.max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER));
     if limits.max_headers != DEFAULT_MAX_HEADERS {
@@ -235,7 +235,7 @@ fn protocols(limits: &Limits) -> Protocols {
         .max_local_error_reset_streams(limits.h2_local_resets)
         .keep_alive_interval(limits.h2_ping)
         .keep_alive_timeout(limits.h2_ping_answer);
-    Protocols { http1, http2 }
+    ProtocolBuilders { http1, http2 }
 }
 
 /// The next client. Waits out errors such as a lack of descriptors.
@@ -261,7 +261,7 @@ fn is_about_one_client(error: &io::Error) -> bool {
 }
 
 /// Accepts what waits in the backlog and closes the socket.
-fn for_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)) {
+fn accept_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)) {
     // Straight from the system: tokio may not have heard of the last ones yet.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..LONGEST_BACKLOG {
@@ -287,7 +287,7 @@ fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
     if let Ok(permit) = waiting.clone().try_acquire_owned() {
         let stream = TcpStream::from_std(stream)?;
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(REFUSAL_TIME, until_closed(&stream)).await;
+            let _ = tokio::time::timeout(REFUSAL_TIME, discard_until_closed(&stream)).await;
             drop(permit);
         });
     }
@@ -295,7 +295,7 @@ fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
 }
 
 /// Ignores what a client sends until it closes.
-async fn until_closed(stream: &TcpStream) -> io::Result<()> {
+async fn discard_until_closed(stream: &TcpStream) -> io::Result<()> {
     let mut ignored = [0; 1024];
     loop {
         stream.readable().await?;

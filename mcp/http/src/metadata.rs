@@ -10,22 +10,22 @@ use http::{HeaderValue, Method, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
 use crate::body::ReplyBody;
-use crate::gate::Gate;
+use crate::gate::AuthGate;
 use crate::reply::{Reply, empty, json_reply};
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The public address of an MCP endpoint: absolute, without a slash at its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Resource {
+pub(crate) struct ResourceUrl {
     url: String,
     /// Where the path begins.
     path: usize,
 }
 
-impl Resource {
+impl ResourceUrl {
     /// Checks an address that somebody configured; otherwise tells what to change.
-    pub(crate) fn parse(text: &str) -> Result<Resource, String> {
+    pub(crate) fn parse(text: &str) -> Result<ResourceUrl, String> {
         let wrong = |what: &str| {
             Err(format!(
                 "the resource {text:?} {what}\n  fix: write the address at which clients reach the MCP \
@@ -41,7 +41,7 @@ impl Resource {
         }
         let url = text.strip_suffix('/').unwrap_or(text).to_owned();
         let path = url.len() - uri.path().strip_suffix('/').unwrap_or(uri.path()).len();
-        Ok(Resource { url, path })
+        Ok(ResourceUrl { url, path })
     }
 
     fn path(&self) -> &str {
@@ -54,7 +54,7 @@ impl Resource {
     }
 }
 
-impl Gate {
+impl AuthGate {
     /// Whether metadata is served here: at the root and behind it, as clients look in both places.
     pub(crate) fn has_metadata_at(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(WELL_KNOWN) else { return false };
@@ -64,7 +64,7 @@ impl Gate {
 
     /// The metadata; 404 if nobody can say what the resource is called.
     pub(crate) fn metadata(&self, server: &Server, request: &HttpRequest) -> Reply {
-        let mut reply = match (&request.parts.method, self.resource(request)) {
+        let mut reply = match (&request.parts.method, self.resource_url(request)) {
             (&Method::OPTIONS, _) => empty(StatusCode::NO_CONTENT),
             (_, None) => empty(StatusCode::NOT_FOUND),
             (_, Some(resource)) => {
@@ -98,12 +98,12 @@ impl Gate {
         if self.authorization_servers.is_empty() {
             return None;
         }
-        self.resource(request).map(|resource| resource.metadata_url())
+        self.resource_url(request).map(|resource| resource.metadata_url())
     }
 
     /// What the resource is called: as configured, or by the host the request names. Only a host that is
     /// listed counts, or anybody could make clients ask for tokens in another name.
-    fn resource(&self, request: &HttpRequest) -> Option<Cow<'_, Resource>> {
+    fn resource_url(&self, request: &HttpRequest) -> Option<Cow<'_, ResourceUrl>> {
         if let Some(resource) = &self.resource {
             return Some(Cow::Borrowed(resource));
         }
@@ -112,7 +112,7 @@ impl Gate {
         let name = host.text.strip_suffix(default_port).unwrap_or(host.text).to_ascii_lowercase();
         let url = format!("{scheme}://{}", name.strip_suffix(':').unwrap_or(&name));
         let path = url.len();
-        Some(Cow::Owned(Resource { url: url + self.path.trim_end_matches('/'), path }))
+        Some(Cow::Owned(ResourceUrl { url: url + self.path.trim_end_matches('/'), path }))
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             ),
             ("http://[::1]/", "http://[::1]", "http://[::1]/.well-known/oauth-protected-resource"),
         ] {
-            let resource = Resource::parse(text).unwrap();
+            let resource = ResourceUrl::parse(text).unwrap();
             assert_eq!((resource.url.as_str(), resource.metadata_url().as_str()), (url, metadata));
         }
         for text in [
@@ -154,7 +154,7 @@ mod tests {
             "https://a.example/m cp",
             "https://",
         ] {
-            assert!(Resource::parse(text).unwrap_err().contains("fix:"), "{text}");
+            assert!(ResourceUrl::parse(text).unwrap_err().contains("fix:"), "{text}");
         }
     }
 }

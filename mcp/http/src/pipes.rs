@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
-use bindpost_mcp_protocol::{DecodeError, Incoming, RequestId, jsonrpc};
-use bindpost_mcp_server::{Caller, HttpRequest, Pipe, Stream};
+use bindpost_mcp_protocol::{DecodeError, DecodedBody, RequestId, jsonrpc};
+use bindpost_mcp_server::{Caller, HttpRequest, MessageStream, Pipe};
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::endpoint::{Endpoint, Visit};
-use crate::events::Events;
-use crate::handling::Taken;
+use crate::endpoint::{AdmittedRequest, Endpoint};
+use crate::events::EventStream;
+use crate::handling::BodyOutcome;
 use crate::reply::{Reply, empty, refuse, too_many_sessions};
 use crate::sessions::new_id;
 use crate::settings::{SessionLimits, SseOptions};
 
 /// The pipes that are open. A pipe lives as long as its stream is read.
 #[derive(Debug, Default)]
-pub(crate) struct Pipes {
+pub(crate) struct PipeStore {
     open: Mutex<HashMap<String, OpenPipe>>,
     /// How many were opened since the start.
     opened: AtomicU64,
@@ -32,11 +32,11 @@ struct OpenPipe {
     number: u64,
     /// Whether anything was ever posted to it.
     used: bool,
-    out: Arc<Stream>,
+    out: Arc<MessageStream>,
     pipe: Arc<tokio::sync::Mutex<Pipe>>,
 }
 
-impl Pipes {
+impl PipeStore {
     /// Adds a pipe. At a cap the oldest one that was never used makes room; `false` if there is none.
     fn add(&self, id: String, pipe: OpenPipe, limits: &SessionLimits) -> bool {
         let mut open = self.lock();
@@ -78,7 +78,7 @@ impl Pipes {
     }
 
     /// Ends the pipes of callers that are not known; whoever reads one closes it then.
-    pub(crate) fn end_unless(&self, knows: impl Fn(&Caller) -> bool) {
+    pub(crate) fn end_unless_known(&self, knows: impl Fn(&Caller) -> bool) {
         let open: Vec<OpenPipe> = self.lock().values().cloned().collect();
         open.iter().filter(|pipe| !knows(&pipe.caller)).for_each(|pipe| pipe.out.end());
     }
@@ -99,7 +99,7 @@ impl Drop for PipeGuard {
 
 impl Endpoint {
     /// `GET /sse`: a new pipe; the first event says where to post.
-    pub(crate) fn open_pipe(self: &Arc<Self>, visit: &Visit<'_>) -> Reply {
+    pub(crate) fn open_pipe(self: &Arc<Self>, visit: &AdmittedRequest<'_>) -> Reply {
         let caller = &visit.sender.caller;
         let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
         let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
@@ -124,9 +124,9 @@ impl Endpoint {
             tokio::spawn(ping(Arc::downgrade(&out), every));
         }
         let guard = PipeGuard { endpoint: self.clone(), id };
-        let events = Events::attach(out, None, self.settings.keep_alive);
+        let events = EventStream::attach(out, None, self.settings.keep_alive);
         let expires = visit.sender.caller.expires_at();
-        self.events(
+        self.event_stream_reply(
             events.map(|events| events.opening(Bytes::from(opening)).guarding(guard).expiring(expires)),
         )
     }
@@ -153,26 +153,34 @@ impl Endpoint {
     ///
     /// A pipe stays whose it was when it was opened: whoever reads it would read the answers of the next
     /// caller that posts.
-    pub(crate) fn post_to_pipe(&self, visit: &Visit<'_>, decoded: Result<Incoming, DecodeError>) -> Taken {
+    pub(crate) fn post_to_pipe(
+        &self,
+        visit: &AdmittedRequest<'_>,
+        decoded: Result<DecodedBody, DecodeError>,
+    ) -> BodyOutcome {
         let Some(id) = visit.http.query("sessionId") else {
             let reason = "the parameter sessionId is missing; open the stream first and post where it says";
-            return Taken::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+            return BodyOutcome::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         };
         let caller = visit.sender.caller.clone();
         let Some(pipe) = self.pipes.find(id, &caller) else {
-            return Taken::Reply(*self.not_theirs(visit, None, "unknown or closed stream; open it again"));
+            return BodyOutcome::Reply(*self.refuse_not_found(
+                visit,
+                None,
+                "unknown or closed stream; open it again",
+            ));
         };
         let (listing, http) = (self.listing(), visit.http.clone());
         let guarded = self.gate.is_some();
-        Taken::Later(Box::pin(async move {
-            pipe.pipe.lock().await.take_posted(decoded, caller, listing, guarded, http).await;
+        BodyOutcome::Later(Box::pin(async move {
+            pipe.pipe.lock().await.receive_posted(decoded, caller, listing, guarded, http).await;
             empty(StatusCode::ACCEPTED)
         }))
     }
 }
 
 /// Pings a client by a request now and then, as long as it reads. Its answers are nobody's, and are dropped.
-async fn ping(out: Weak<Stream>, every: Duration) {
+async fn ping(out: Weak<MessageStream>, every: Duration) {
     for number in 1.. {
         tokio::time::sleep(every).await;
         let Some(out) = out.upgrade() else { return };

@@ -10,12 +10,12 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 use crate::auth::{Denial, DenialKind, UNAUTHORIZED};
-use crate::gate::Gate;
+use crate::gate::AuthGate;
 use crate::reply::{Reply, refuse};
 
-impl Gate {
+impl AuthGate {
     /// Nobody is known: 401, or what else the authorizer found.
-    pub(crate) fn refuse_unknown(
+    pub(crate) fn refuse_unauthenticated(
         &self,
         request: &HttpRequest,
         denial: Option<&Denial>,
@@ -30,26 +30,26 @@ impl Gate {
             DenialKind::Invalid => (StatusCode::UNAUTHORIZED, UNAUTHORIZED, Some("invalid_token")),
             DenialKind::Malformed => (StatusCode::BAD_REQUEST, INVALID_REQUEST, Some("invalid_request")),
             DenialKind::Unavailable => {
-                let mut reply = refused(StatusCode::SERVICE_UNAVAILABLE, id, 503, text);
+                let mut reply = refuse_logged(StatusCode::SERVICE_UNAVAILABLE, id, 503, text);
                 reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
                 return reply;
             }
             DenialKind::Failed => {
-                return refused(StatusCode::INTERNAL_SERVER_ERROR, id, INTERNAL_ERROR, text);
+                return refuse_logged(StatusCode::INTERNAL_SERVER_ERROR, id, INTERNAL_ERROR, text);
             }
         };
-        let mut reply = refused(status, id, code, text);
+        let mut reply = refuse_logged(status, id, code, text);
         let verbatim = denial.challenge.as_deref().and_then(|value| HeaderValue::try_from(value).ok());
         match verbatim {
             Some(challenge) => drop(reply.headers_mut().insert(WWW_AUTHENTICATE, challenge)),
-            None => self.challenge(&mut reply, request, error.map(|error| (error, text)), scopes),
+            None => self.add_challenges(&mut reply, request, error.map(|error| (error, text)), scopes),
         }
         reply
     }
 
     /// The caller is known, but may not: 403 with all scopes that are needed. A client asks its user for scopes;
     /// roles are told in words only.
-    pub(crate) fn refuse_lacking(
+    pub(crate) fn refuse_forbidden(
         &self,
         request: &HttpRequest,
         id: Option<&RequestId>,
@@ -60,7 +60,7 @@ impl Gate {
         let is_application = kind == CallerKind::Application;
         let whose = if is_application { "application" } else { "user" };
         let needed: Vec<String> =
-            [named("scope", scopes), named("role", roles)].into_iter().flatten().collect();
+            [name_rights("scope", scopes), name_rights("role", roles)].into_iter().flatten().collect();
         let text = match needed.join(" and ") {
             needed if !needed.is_empty() && roles.is_empty() => format!("this needs {needed}"),
             needed if !needed.is_empty() => format!("this needs {needed} of the {whose}"),
@@ -69,13 +69,13 @@ impl Gate {
             }
             _ => "this is for applications that act for themselves and not for users".to_owned(),
         };
-        let mut reply = refused(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);
-        self.challenge(&mut reply, request, Some(("insufficient_scope", &text)), scopes);
+        let mut reply = refuse_logged(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);
+        self.add_challenges(&mut reply, request, Some(("insufficient_scope", &text)), scopes);
         reply
     }
 
     /// Asks for credentials: each way in a header of its own, the first with everything there is to say.
-    fn challenge(
+    fn add_challenges(
         &self,
         reply: &mut Reply,
         request: &HttpRequest,
@@ -87,7 +87,7 @@ impl Gate {
             let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
             let mut value = format!("{scheme} ");
             if !parameters.contains("realm=") {
-                add(&mut value, "realm", &self.auth.realm);
+                push_parameter(&mut value, "realm", &self.auth.realm);
             }
             if !parameters.is_empty() {
                 separate(&mut value);
@@ -95,16 +95,16 @@ impl Gate {
             }
             if number == 0 {
                 if let Some((error, _)) = error {
-                    add(&mut value, "error", error);
+                    push_parameter(&mut value, "error", error);
                 }
                 if !scopes.is_empty() {
-                    add(&mut value, "scope", &scopes.join(" "));
+                    push_parameter(&mut value, "scope", &scopes.join(" "));
                 }
                 if let Some(url) = self.metadata_url(request) {
-                    add(&mut value, "resource_metadata", &url);
+                    push_parameter(&mut value, "resource_metadata", &url);
                 }
                 if let Some((_, description)) = error {
-                    add(&mut value, "error_description", description);
+                    push_parameter(&mut value, "error_description", description);
                 }
             }
             if let Ok(value) = HeaderValue::try_from(value) {
@@ -115,7 +115,7 @@ impl Gate {
 }
 
 /// `the scopes a b`, if there are any.
-fn named(what: &str, rights: &[&str]) -> Option<String> {
+fn name_rights(what: &str, rights: &[&str]) -> Option<String> {
     match rights {
         [] => None,
         [right] => Some(format!("the {what} {right}")),
@@ -123,13 +123,13 @@ fn named(what: &str, rights: &[&str]) -> Option<String> {
     }
 }
 
-fn refused(status: StatusCode, id: Option<&RequestId>, code: i64, text: &str) -> Reply {
+fn refuse_logged(status: StatusCode, id: Option<&RequestId>, code: i64, text: &str) -> Reply {
     tracing::debug!(status = status.as_u16(), "refused at the gate");
     refuse(status, id, code, text)
 }
 
 /// Adds a parameter of a challenge.
-fn add(challenge: &mut String, name: &str, value: &str) {
+fn push_parameter(challenge: &mut String, name: &str, value: &str) {
     separate(challenge);
     challenge.push_str(name);
     challenge.push_str("=\"");
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn nothing_breaks_out_of_a_parameter() {
         let mut challenge = "Bearer ".to_owned();
-        add(&mut challenge, "realm", "a\" b=\"c\\");
-        add(&mut challenge, "error_description", "one\r\ntwo: ünï\u{0}");
+        push_parameter(&mut challenge, "realm", "a\" b=\"c\\");
+        push_parameter(&mut challenge, "error_description", "one\r\ntwo: ünï\u{0}");
         assert_eq!(challenge, "Bearer realm=\"a' b='c/\", error_description=\"one  two:  n  \"");
         assert!(HeaderValue::try_from(challenge).is_ok());
     }

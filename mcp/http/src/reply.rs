@@ -2,7 +2,7 @@
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
-use bindpost_mcp_server::{Answer, Refusal};
+use bindpost_mcp_server::{EncodedResponse, RejectionKind};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
@@ -12,23 +12,23 @@ use crate::body::ReplyBody;
 pub(crate) type Reply = Response<ReplyBody>;
 
 /// An answer that says no; boxed, because most requests never see one.
-pub(crate) type No = Box<Reply>;
+pub(crate) type BoxedReply = Box<Reply>;
 
 /// An encoded answer, with the status its revision gives it.
-pub(crate) fn json(answer: Answer, stands_alone: bool) -> Reply {
-    let status = match answer.refusal() {
-        None | Some(Refusal::InBand) => StatusCode::OK,
-        Some(Refusal::BadRequest) => StatusCode::BAD_REQUEST,
+pub(crate) fn answer_reply(answer: EncodedResponse, stands_alone: bool) -> Reply {
+    let status = match answer.rejection_kind() {
+        None | Some(RejectionKind::InBand) => StatusCode::OK,
+        Some(RejectionKind::BadRequest) => StatusCode::BAD_REQUEST,
         // From 2026-07-28 on the status tells; before, clients look at the body only.
-        Some(Refusal::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
-        Some(Refusal::UnknownMethod) => StatusCode::OK,
-        Some(Refusal::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
-        Some(Refusal::Overloaded { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(RejectionKind::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
+        Some(RejectionKind::UnknownMethod) => StatusCode::OK,
+        Some(RejectionKind::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
+        Some(RejectionKind::Overloaded { .. }) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let retry_after = match answer.refusal() {
-        Some(Refusal::Busy { retry_after_seconds } | Refusal::Overloaded { retry_after_seconds }) => {
-            Some(retry_after_seconds)
-        }
+    let retry_after = match answer.rejection_kind() {
+        Some(
+            RejectionKind::Busy { retry_after_seconds } | RejectionKind::Overloaded { retry_after_seconds },
+        ) => Some(retry_after_seconds),
         _ => None,
     };
     let mut reply = json_reply(status, ReplyBody::answer(answer));
@@ -72,7 +72,7 @@ pub(crate) fn not_allowed(allow: &'static str) -> Reply {
     reply
 }
 
-pub(crate) fn busy(id: Option<&RequestId>) -> Reply {
+pub(crate) fn too_many_streams(id: Option<&RequestId>) -> Reply {
     let mut reply = refuse(StatusCode::TOO_MANY_REQUESTS, id, 429, "too many streams in this session");
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply
@@ -86,7 +86,7 @@ pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
 }
 
 /// The server keeps as much for its clients as it may, and cannot take a body besides.
-pub(crate) fn no_room() -> Reply {
+pub(crate) fn budget_exhausted() -> Reply {
     let reason = "the server keeps as much for its clients as it may; try again in 5 s";
     let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
@@ -96,7 +96,7 @@ pub(crate) fn no_room() -> Reply {
 }
 
 /// The endpoint was closed while the message was on its way.
-pub(crate) fn replaced() -> Reply {
+pub(crate) fn endpoint_closed() -> Reply {
     let reason = "the server's settings have changed meanwhile; send this again";
     let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -18,25 +18,25 @@ use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 use crate::auth::Authorizer as _;
 use crate::endpoint::Endpoint;
 use crate::guard::Guard;
-use crate::listener::{self, Client, Drain, DrainTrigger};
-use crate::metadata::Resource;
+use crate::listener::{self, ConnectedClient, Drain, DrainTrigger};
+use crate::metadata::ResourceUrl;
 use crate::settings::Settings;
 
 /// A socket that is bound and waits to be served.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 /// Binds an address; port 0 takes any free one. An error names the address.
-pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Bound> {
+pub async fn bind(address: impl ToSocketAddrs) -> io::Result<BoundListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name stands for no address");
     for address in tokio::net::lookup_host(address).await? {
         match listen(address) {
             Ok(listener) => {
                 let address = listener.local_addr()?;
-                return Ok(Bound { listener, address });
+                return Ok(BoundListener { listener, address });
             }
             Err(error) => {
                 failed = io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
@@ -59,7 +59,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-impl Bound {
+impl BoundListener {
     /// The address that was bound.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
@@ -73,7 +73,7 @@ impl Bound {
     /// [`Settings::open_to_all`] says that this is intended.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         let (trigger, drain) = Drain::new();
-        let mut signals = Box::pin(listener::until_signal(trigger));
+        let mut signals = Box::pin(listener::drain_on_signal(trigger));
         // Polled once, the handlers are in place before the first request is.
         if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
             return failed;
@@ -87,7 +87,7 @@ impl Bound {
     /// Serves until `drain` says so.
     pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
         let endpoint = Endpoint::new(server, settings);
-        let service = |client: Client| {
+        let service = |client: ConnectedClient| {
             let endpoint = endpoint.clone();
             service_fn(move |request| endpoint.clone().handle_from(request, client.clone()))
         };
@@ -99,7 +99,7 @@ impl Bound {
     pub async fn serve_behind<S, B>(
         self,
         endpoint: &Arc<Endpoint>,
-        make: impl Fn(Client) -> S,
+        make: impl Fn(ConnectedClient) -> S,
         drain: Drain,
     ) -> io::Result<()>
     where
@@ -142,13 +142,13 @@ impl Bound {
 
 /// Why this is not served, and what to change.
 fn problem(address: SocketAddr, settings: &Settings) -> Option<String> {
-    let Some(auth) = &settings.auth else { return exposed(address, settings) };
-    let resource = auth.resource.as_deref().and_then(|resource| Resource::parse(resource).err());
+    let Some(auth) = &settings.auth else { return exposure_problem(address, settings) };
+    let resource = auth.resource.as_deref().and_then(|resource| ResourceUrl::parse(resource).err());
     resource.or_else(|| auth.authorizer.problem())
 }
 
 /// Why other machines can reach this although nothing asks them for credentials, unless that is intended.
-fn exposed(address: SocketAddr, settings: &Settings) -> Option<String> {
+fn exposure_problem(address: SocketAddr, settings: &Settings) -> Option<String> {
     if settings.open_to_all {
         return None;
     }

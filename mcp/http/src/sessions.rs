@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_server::{Caller, Session, Stream};
+use bindpost_mcp_server::{Caller, MessageStream, Session};
 
 use crate::settings::SessionLimits;
 
 /// A session with what HTTP adds: when it was used, and its streams.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SessionEntry {
     key: u128,
     pub(crate) session: Arc<Session>,
     /// Whose it became after nobody in particular had opened it.
@@ -26,31 +26,31 @@ pub(crate) struct Entry {
     used: AtomicU64,
     /// Whether anything came after `initialize`.
     established: AtomicBool,
-    streams: Mutex<Streams>,
+    streams: Mutex<SessionStreams>,
 }
 
 #[derive(Debug, Default)]
-struct Streams {
+struct SessionStreams {
     last: u32,
-    kept: Vec<Kept>,
+    kept: Vec<KeptStream>,
 }
 
 /// A stream that can be taken up again.
 #[derive(Debug)]
-struct Kept {
+struct KeptStream {
     number: u32,
-    stream: Arc<Stream>,
+    stream: Arc<MessageStream>,
     /// A call writes to it; otherwise it is for what belongs to no call.
     of_call: bool,
 }
 
-type Entries = HashMap<u128, Arc<Entry>, BuildHasherDefault<Unhashed>>;
+type SessionMap = HashMap<u128, Arc<SessionEntry>, BuildHasherDefault<SessionIdHasher>>;
 
 /// All sessions.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionStore {
     limits: SessionLimits,
-    entries: RwLock<Entries>,
+    entries: RwLock<SessionMap>,
     started: Instant,
     /// Seconds since the start, as of the last sweep: near enough, and free to read.
     now: AtomicU32,
@@ -60,9 +60,9 @@ pub(crate) struct Sessions {
 
 /// Ids are random already; hashing them again would only cost.
 #[derive(Debug, Default)]
-struct Unhashed(u64);
+struct SessionIdHasher(u64);
 
-impl Hasher for Unhashed {
+impl Hasher for SessionIdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -88,11 +88,11 @@ const FLOOD_AGE: Duration = Duration::from_secs(1);
 
 /// There are too many sessions, and all of them are in use.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct SessionStoreFull;
 
-impl Sessions {
-    pub(crate) fn new(limits: SessionLimits) -> Sessions {
-        Sessions {
+impl SessionStore {
+    pub(crate) fn new(limits: SessionLimits) -> SessionStore {
+        SessionStore {
             limits,
             entries: RwLock::default(),
             started: Instant::now(),
@@ -107,12 +107,12 @@ impl Sessions {
 
     /// Keeps a session. If it replaces one that was opened within the last second, sessions are opened in a flood,
     /// and the answer has to be delayed: a client that waits for answers then slows itself down, not the others.
-    pub(crate) fn add(&self, session: Session) -> Result<AddedSession, Full> {
-        let (key, id) = new_id().ok_or(Full)?;
+    pub(crate) fn add(&self, session: Session) -> Result<AddedSession, SessionStoreFull> {
+        let (key, id) = new_id().ok_or(SessionStoreFull)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let evicted = self.make_room(&mut entries, session.caller())?;
         let (now, opened) = (self.now(), Instant::now());
-        let entry = Entry {
+        let entry = SessionEntry {
             key,
             session: Arc::new(session),
             adopted_by: OnceLock::new(),
@@ -136,7 +136,11 @@ impl Sessions {
 
     /// Makes room for one more session of this caller. The session that gives way is returned to be closed
     /// once the lock is free.
-    fn make_room(&self, entries: &mut Entries, caller: &Caller) -> Result<Option<Arc<Entry>>, Full> {
+    fn make_room(
+        &self,
+        entries: &mut SessionMap,
+        caller: &Caller,
+    ) -> Result<Option<Arc<SessionEntry>>, SessionStoreFull> {
         let evicted = self.evict_own(entries, caller)?;
         if evicted.is_some() || entries.len() < self.limits.total {
             return Ok(evicted);
@@ -145,10 +149,14 @@ impl Sessions {
     }
 
     /// Takes out a session of this caller if it is at its cap.
-    fn evict_own(&self, entries: &mut Entries, caller: &Caller) -> Result<Option<Arc<Entry>>, Full> {
+    fn evict_own(
+        &self,
+        entries: &mut SessionMap,
+        caller: &Caller,
+    ) -> Result<Option<Arc<SessionEntry>>, SessionStoreFull> {
         let limits = &self.limits;
         let most = if caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
-        let is_own = |entry: &Entry| entry.owner() == caller;
+        let is_own = |entry: &SessionEntry| entry.owner() == caller;
         // Counting is only needed where a caller can be at its limit.
         if entries.len() < most || entries.values().filter(|entry| is_own(entry)).count() < most {
             return Ok(None);
@@ -161,12 +169,12 @@ impl Sessions {
     /// as used, because its client is about to: only a quarter of `most` others are opened before it no longer does.
     fn evict(
         &self,
-        entries: &mut Entries,
+        entries: &mut SessionMap,
         most: usize,
-        may_go: impl Fn(&Entry) -> bool,
-    ) -> Result<Arc<Entry>, Full> {
+        may_go: impl Fn(&SessionEntry) -> bool,
+    ) -> Result<Arc<SessionEntry>, SessionStoreFull> {
         let oldest_new = self.opened.load(Ordering::Relaxed).saturating_sub((most / 4) as u64);
-        let rank = |entry: &&Arc<Entry>| {
+        let rank = |entry: &&Arc<SessionEntry>| {
             let used = entry.used.load(Ordering::Relaxed);
             (entry.established.load(Ordering::Relaxed) || used > oldest_new, used)
         };
@@ -174,12 +182,12 @@ impl Sessions {
         // Whether a session is in use takes its locks, so it is asked of all only when the first one is.
         let first = candidates().min_by_key(rank).filter(|entry| !entry.is_in_use());
         let chosen = first.or_else(|| candidates().filter(|entry| !entry.is_in_use()).min_by_key(rank));
-        let key = chosen.ok_or(Full)?.key;
-        entries.remove(&key).ok_or(Full)
+        let key = chosen.ok_or(SessionStoreFull)?.key;
+        entries.remove(&key).ok_or(SessionStoreFull)
     }
 
     /// The session with this id, if it is this caller's, or becomes it.
-    pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Entry>> {
+    pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<SessionEntry>> {
         let key = parse_id(id)?;
         let entry = self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&key)?.clone();
         if entry.owner() != caller && !self.adopt(&entry, caller) {
@@ -193,7 +201,7 @@ impl Sessions {
 
     /// A session that nobody in particular opened becomes that of the first known caller that names it:
     /// clients connect first and get a token when a call needs one. It stays whose it is from then on.
-    fn adopt(&self, entry: &Entry, caller: &Caller) -> bool {
+    fn adopt(&self, entry: &SessionEntry, caller: &Caller) -> bool {
         if entry.session.caller().is_authenticated() || !caller.is_authenticated() {
             return false;
         }
@@ -208,18 +216,18 @@ impl Sessions {
             evicted.close();
         }
         if adopted {
-            entry.send_readers_away();
+            entry.detach_readers();
         }
         adopted
     }
 
     /// All sessions, as of now.
-    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn all(&self) -> Vec<Arc<SessionEntry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Ends a session.
-    pub(crate) fn remove(&self, entry: &Entry) {
+    pub(crate) fn remove(&self, entry: &SessionEntry) {
         let removed = self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(&entry.key);
         if let Some(entry) = removed {
             entry.close();
@@ -271,8 +279,8 @@ fn parse_id(id: &str) -> Option<u128> {
     Some(u128::from_be_bytes(bytes))
 }
 
-impl Entry {
-    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
+impl SessionEntry {
+    fn streams(&self) -> std::sync::MutexGuard<'_, SessionStreams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,7 +291,7 @@ impl Entry {
 
     /// Cuts off whoever reads the streams that no call writes to: nobody has shown that it is the caller.
     /// What is said from now on waits for the client to come back with its token.
-    fn send_readers_away(&self) {
+    fn detach_readers(&self) {
         for kept in self.streams().kept.iter().filter(|kept| !kept.of_call) {
             if let Some(reader) = kept.stream.attach(None) {
                 kept.stream.detach(reader);
@@ -298,21 +306,21 @@ impl Entry {
 
     /// Keeps a stream that can be taken up again; its number names it. The oldest one that has ended
     /// makes room; `None` if there is none.
-    pub(crate) fn keep_stream(&self, stream: &Arc<Stream>, of_call: bool, most: usize) -> Option<u32> {
+    pub(crate) fn keep_stream(&self, stream: &Arc<MessageStream>, of_call: bool, most: usize) -> Option<u32> {
         let mut streams = self.streams();
         if streams.kept.len() >= most {
             // One that has ended, or one that nobody reads and no call writes to.
-            let idle = |kept: &Kept| !kept.of_call && kept.stream.abandoned_for().is_some();
+            let idle = |kept: &KeptStream| !kept.of_call && kept.stream.abandoned_for().is_some();
             let spare = streams.kept.iter().position(|kept| kept.stream.has_ended() || idle(kept))?;
             streams.kept.remove(spare);
         }
         streams.last += 1;
         let number = streams.last;
-        streams.kept.push(Kept { number, stream: stream.clone(), of_call });
+        streams.kept.push(KeptStream { number, stream: stream.clone(), of_call });
         Some(number)
     }
 
-    pub(crate) fn stream(&self, number: u32) -> Option<Arc<Stream>> {
+    pub(crate) fn stream(&self, number: u32) -> Option<Arc<MessageStream>> {
         self.streams().kept.iter().find(|kept| kept.number == number).map(|kept| kept.stream.clone())
     }
 
@@ -334,13 +342,13 @@ impl Entry {
 
     /// Whether a call runs or a stream is read.
     fn is_in_use(&self) -> bool {
-        self.session.running() > 0
+        self.session.running_calls() > 0
             || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())
     }
 
     fn has_expired(&self, now: Instant, seconds: u32, limits: &SessionLimits) -> bool {
         if now.saturating_duration_since(self.opened) >= limits.absolute {
-            return self.session.running() == 0;
+            return self.session.running_calls() == 0;
         }
         if self.is_in_use() {
             self.seen.store(seconds, Ordering::Relaxed);

@@ -56,7 +56,7 @@ pub struct Settings {
     /// `X-MS-TOKEN-…`). Without that platform anybody can send them, so they are removed unless this is set.
     pub trust_platform_identity: bool,
     /// Connections: timeouts and caps.
-    pub connections: listener::Limits,
+    pub connections: listener::ConnectionLimits,
 }
 
 /// How HTTP+SSE greets and keeps its clients.
@@ -158,7 +158,7 @@ impl Default for Settings {
             open_to_all: false,
             behind_proxy: false,
             trust_platform_identity: false,
-            connections: listener::Limits::default(),
+            connections: listener::ConnectionLimits::default(),
         }
     }
 }

@@ -6,27 +6,28 @@ use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Attribute, Expr, ExprArray, Ident, Lit, LitBool, LitStr, Meta, Token, parenthesized};
 
-use crate::mistakes::Mistakes;
+use crate::mistakes::CompileErrors;
 
 /// What a function becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     Tool,
     Resource,
     ResourceList,
     Prompt,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 4] = [Kind::Tool, Kind::Resource, Kind::ResourceList, Kind::Prompt];
+impl EntryKind {
+    pub(crate) const ALL: [EntryKind; 4] =
+        [EntryKind::Tool, EntryKind::Resource, EntryKind::ResourceList, EntryKind::Prompt];
 
     /// The attribute's name.
     pub(crate) fn attribute(self) -> &'static str {
         match self {
-            Kind::Tool => "tool",
-            Kind::Resource => "resource",
-            Kind::ResourceList => "resource_list",
-            Kind::Prompt => "prompt",
+            EntryKind::Tool => "tool",
+            EntryKind::Resource => "resource",
+            EntryKind::ResourceList => "resource_list",
+            EntryKind::Prompt => "prompt",
         }
     }
 
@@ -36,10 +37,10 @@ impl Kind {
         const NAMED: [&str; 8] =
             ["name", "description", "title", "timeout", "blocking", "icons", "meta", "rename_all"];
         let own: &[&str] = match self {
-            Kind::Tool => &["read_only", "destructive", "idempotent", "open_world", "task"],
-            Kind::Resource => &["mime_type", "size"],
-            Kind::ResourceList => return ACCESS.to_vec(),
-            Kind::Prompt => &[],
+            EntryKind::Tool => &["read_only", "destructive", "idempotent", "open_world", "task"],
+            EntryKind::Resource => &["mime_type", "size"],
+            EntryKind::ResourceList => return ACCESS.to_vec(),
+            EntryKind::Prompt => &[],
         };
         [&NAMED[..], &ACCESS[..], own].concat()
     }
@@ -47,7 +48,7 @@ impl Kind {
 
 /// The options of an entry.
 #[derive(Default)]
-pub(crate) struct Options {
+pub(crate) struct EntryOptions {
     /// The URI of a resource, the scheme of a list.
     pub(crate) uri: Option<LitStr>,
     pub(crate) name: Option<LitStr>,
@@ -66,35 +67,35 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Expr>,
     pub(crate) icons: Option<Expr>,
     pub(crate) meta: Vec<(LitStr, Expr)>,
-    pub(crate) task: Option<Task>,
-    pub(crate) rename_all: Option<Case>,
+    pub(crate) task: Option<TaskMode>,
+    pub(crate) rename_all: Option<ArgumentCase>,
     pub(crate) blocking: bool,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Task {
+pub(crate) enum TaskMode {
     WhenPossible,
     Required,
 }
 
 /// How arguments are named.
 #[derive(Clone, Copy)]
-pub(crate) enum Case {
+pub(crate) enum ArgumentCase {
     Snake,
     Camel,
     Pascal,
     Kebab,
 }
 
-impl Case {
+impl ArgumentCase {
     const KNOWN: &'static str = "snake_case, camelCase, PascalCase or kebab-case";
 
-    fn parse(text: &str) -> Option<Case> {
+    fn parse(text: &str) -> Option<ArgumentCase> {
         match text {
-            "snake_case" => Some(Case::Snake),
-            "camelCase" => Some(Case::Camel),
-            "PascalCase" => Some(Case::Pascal),
-            "kebab-case" => Some(Case::Kebab),
+            "snake_case" => Some(ArgumentCase::Snake),
+            "camelCase" => Some(ArgumentCase::Camel),
+            "PascalCase" => Some(ArgumentCase::Pascal),
+            "kebab-case" => Some(ArgumentCase::Kebab),
             _ => None,
         }
     }
@@ -107,10 +108,10 @@ impl Case {
         };
         let words = name.split('_').filter(|word| !word.is_empty());
         match self {
-            Case::Snake => name.to_owned(),
-            Case::Kebab => words.collect::<Vec<_>>().join("-"),
-            Case::Pascal => words.map(capital).collect::<Vec<String>>().concat(),
-            Case::Camel => {
+            ArgumentCase::Snake => name.to_owned(),
+            ArgumentCase::Kebab => words.collect::<Vec<_>>().join("-"),
+            ArgumentCase::Pascal => words.map(capital).collect::<Vec<String>>().concat(),
+            ArgumentCase::Camel => {
                 let words = words.enumerate();
                 words.map(|(at, word)| if at == 0 { word.to_owned() } else { capital(word) }).collect()
             }
@@ -118,14 +119,14 @@ impl Case {
     }
 }
 
-impl Options {
+impl EntryOptions {
     /// Reads the options of an attribute.
-    pub(crate) fn parse(kind: Kind, tokens: TokenStream, mistakes: &mut Mistakes) -> Options {
-        let mut options = Options::default();
+    pub(crate) fn parse(kind: EntryKind, tokens: TokenStream, mistakes: &mut CompileErrors) -> EntryOptions {
+        let mut options = EntryOptions::default();
         let mut seen = Vec::new();
         let known = kind.options();
         let parser = |input: ParseStream<'_>| -> syn::Result<()> {
-            if matches!(kind, Kind::Resource | Kind::ResourceList) && input.peek(LitStr) {
+            if matches!(kind, EntryKind::Resource | EntryKind::ResourceList) && input.peek(LitStr) {
                 options.uri = Some(input.parse()?);
                 if !input.is_empty() {
                     input.parse::<Token![,]>()?;
@@ -134,14 +135,14 @@ impl Options {
             each_option(input, |option, input| {
                 let name = option.to_string();
                 if !known.contains(&name.as_str()) {
-                    mistakes.at(option.span(), unknown(&name, &known, kind.attribute()));
+                    mistakes.add_at(option.span(), unknown_option_message(&name, &known, kind.attribute()));
                     return skip(input);
                 }
                 if seen.contains(&name) {
-                    mistakes.at(option.span(), format!("`{name}` is there twice"));
+                    mistakes.add_at(option.span(), format!("`{name}` is there twice"));
                 }
                 seen.push(name);
-                options.take(option, input, mistakes)
+                options.parse_option(option, input, mistakes)
             })
         };
         if let Err(mistake) = parser.parse2(tokens) {
@@ -150,7 +151,12 @@ impl Options {
         options
     }
 
-    fn take(&mut self, option: &Ident, input: ParseStream<'_>, mistakes: &mut Mistakes) -> syn::Result<()> {
+    fn parse_option(
+        &mut self,
+        option: &Ident,
+        input: ParseStream<'_>,
+        mistakes: &mut CompileErrors,
+    ) -> syn::Result<()> {
         match option.to_string().as_str() {
             "name" => self.name = text(option, input)?,
             "description" => self.description = value(input)?,
@@ -185,23 +191,23 @@ impl Options {
                 self.task = Some(if input.peek(Token![=]) {
                     let text = text(option, input)?;
                     match text {
-                        Some(text) if text.value() == "required" => Task::Required,
+                        Some(text) if text.value() == "required" => TaskMode::Required,
                         other => {
                             let span = other.map_or(option.span(), |text| text.span());
-                            mistakes.at(span, "write `task`, or `task = \"required\"`");
-                            Task::WhenPossible
+                            mistakes.add_at(span, "write `task`, or `task = \"required\"`");
+                            TaskMode::WhenPossible
                         }
                     }
                 } else {
-                    Task::WhenPossible
+                    TaskMode::WhenPossible
                 });
             }
             "rename_all" => {
                 let text = text(option, input)?;
                 if let Some(text) = text {
-                    self.rename_all = Case::parse(&text.value());
+                    self.rename_all = ArgumentCase::parse(&text.value());
                     if self.rename_all.is_none() {
-                        mistakes.at(text.span(), format!("there are {}", Case::KNOWN));
+                        mistakes.add_at(text.span(), format!("there are {}", ArgumentCase::KNOWN));
                     }
                 }
             }
@@ -242,7 +248,7 @@ impl ArgOptions {
     ];
 
     /// Takes `#[arg(…)]` and the doc comments off a parameter and reads them.
-    pub(crate) fn take_from(attributes: &mut Vec<Attribute>, mistakes: &mut Mistakes) -> ArgOptions {
+    pub(crate) fn take_from(attributes: &mut Vec<Attribute>, mistakes: &mut CompileErrors) -> ArgOptions {
         let mut options = ArgOptions::default();
         let documented = doc_of(attributes);
         attributes.retain(|attribute| {
@@ -252,7 +258,7 @@ impl ArgOptions {
             if !attribute.path().is_ident("arg") {
                 return true;
             }
-            if let Err(mistake) = options.read(attribute, mistakes) {
+            if let Err(mistake) = options.parse_attribute(attribute, mistakes) {
                 mistakes.add(mistake);
             }
             false
@@ -263,7 +269,7 @@ impl ArgOptions {
         options
     }
 
-    fn read(&mut self, attribute: &Attribute, mistakes: &mut Mistakes) -> syn::Result<()> {
+    fn parse_attribute(&mut self, attribute: &Attribute, mistakes: &mut CompileErrors) -> syn::Result<()> {
         let Meta::List(list) = &attribute.meta else {
             let example = "write what is to be said: `#[arg(minimum = 1, maximum = 100)]`";
             return Err(syn::Error::new_spanned(attribute, example));
@@ -273,11 +279,11 @@ impl ArgOptions {
             each_option(input, |option, input| {
                 let name = option.to_string();
                 if !Self::KNOWN.contains(&name.as_str()) {
-                    mistakes.at(option.span(), unknown(&name, &Self::KNOWN, "arg"));
+                    mistakes.add_at(option.span(), unknown_option_message(&name, &Self::KNOWN, "arg"));
                     return skip(input);
                 }
                 if seen.contains(&name) {
-                    mistakes.at(option.span(), format!("`{name}` is there twice"));
+                    mistakes.add_at(option.span(), format!("`{name}` is there twice"));
                 }
                 seen.push(name.clone());
                 match name.as_str() {
@@ -394,7 +400,7 @@ pub(crate) fn text_expr(text: &str) -> Expr {
 }
 
 /// Says what an unknown option could have been.
-fn unknown(name: &str, known: &[&str], attribute: &str) -> String {
+fn unknown_option_message(name: &str, known: &[&str], attribute: &str) -> String {
     // Other frameworks' words for the same.
     let meant = match name {
         "readonly" | "readOnly" | "read_only_hint" | "readOnlyHint" => Some("read_only"),

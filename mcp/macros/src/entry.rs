@@ -5,18 +5,18 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ItemFn, LitStr, Member};
 
-use crate::attributes::{Case, Kind, Options, Task, text_expr};
-use crate::function::{Function, Place};
-use crate::mistakes::Mistakes;
+use crate::attributes::{ArgumentCase, EntryKind, EntryOptions, TaskMode, text_expr};
+use crate::function::{EntryFunction, FunctionScope};
+use crate::mistakes::CompileErrors;
 
 /// The function that makes the entry of a function with this name.
-pub(crate) fn companion(ident: &Ident) -> Ident {
+pub(crate) fn entry_ident(ident: &Ident) -> Ident {
     format_ident!("{}_entry", ident, span = ident.span())
 }
 
 /// The function as it was, and the one that makes its entry.
-pub(crate) fn of_function(kind: Kind, options: TokenStream, item: TokenStream) -> TokenStream {
-    let mut mistakes = Mistakes::default();
+pub(crate) fn expand_function(kind: EntryKind, options: TokenStream, item: TokenStream) -> TokenStream {
+    let mut mistakes = CompileErrors::default();
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(_) => {
@@ -24,19 +24,19 @@ pub(crate) fn of_function(kind: Kind, options: TokenStream, item: TokenStream) -
             let text = format!(
                 "`#[{attribute}]` goes on a function; for methods put `#[tools]` on the `impl` block"
             );
-            mistakes.at(item.span(), text);
+            mistakes.add_at(item.span(), text);
             let mistakes = mistakes.into_tokens();
             return quote!(#item #mistakes);
         }
     };
-    let options = Options::parse(kind, options, &mut mistakes);
-    let read = Function::read(&function.attrs, &mut function.sig, Place::Alone, &mut mistakes);
-    let entry = entry(kind, &options, &read, Place::Alone, &mut mistakes);
-    let (vis, companion) = (&function.vis, companion(&function.sig.ident));
+    let options = EntryOptions::parse(kind, options, &mut mistakes);
+    let read = EntryFunction::read(&function.attrs, &mut function.sig, FunctionScope::Alone, &mut mistakes);
+    let entry = entry(kind, &options, &read, FunctionScope::Alone, &mut mistakes);
+    let (vis, companion) = (&function.vis, entry_ident(&function.sig.ident));
     let ty = entry_type(kind, &options);
     let doc = format!("The entry of [`{}`], for `entries![…]`.", read.ident);
     // With a mistake all names stay, so that whatever uses them reports nothing of its own.
-    let entry = if mistakes.are_there() { quote!(loop {}) } else { entry };
+    let entry = if mistakes.has_errors() { quote!(loop {}) } else { entry };
     let mistakes = mistakes.into_tokens();
     quote! {
         #function
@@ -51,30 +51,30 @@ pub(crate) fn of_function(kind: Kind, options: TokenStream, item: TokenStream) -
     }
 }
 
-fn is_template(options: &Options) -> bool {
+fn is_template(options: &EntryOptions) -> bool {
     options.uri.as_ref().is_some_and(|uri| uri.value().contains('{'))
 }
 
-fn entry_type(kind: Kind, options: &Options) -> Ident {
+fn entry_type(kind: EntryKind, options: &EntryOptions) -> Ident {
     let name = match kind {
-        Kind::Tool => "ToolEntry",
-        Kind::Resource if is_template(options) => "TemplateEntry",
-        Kind::Resource => "ResourceEntry",
-        Kind::ResourceList => "ResourceListEntry",
-        Kind::Prompt => "PromptEntry",
+        EntryKind::Tool => "ToolEntry",
+        EntryKind::Resource if is_template(options) => "TemplateEntry",
+        EntryKind::Resource => "ResourceEntry",
+        EntryKind::ResourceList => "ResourceListEntry",
+        EntryKind::Prompt => "PromptEntry",
     };
     format_ident!("{name}")
 }
 
 /// The expression that makes the entry. In an `impl` block, `this` is an `Arc` of the value.
 pub(crate) fn entry(
-    kind: Kind,
-    options: &Options,
-    function: &Function,
-    place: Place,
-    mistakes: &mut Mistakes,
+    kind: EntryKind,
+    options: &EntryOptions,
+    function: &EntryFunction,
+    place: FunctionScope,
+    mistakes: &mut CompileErrors,
 ) -> TokenStream {
-    let case = options.rename_all.unwrap_or(Case::Snake);
+    let case = options.rename_all.unwrap_or(ArgumentCase::Snake);
     let rename = |name: &str| case.apply(name);
     let signature = function.signature(rename);
     let fill = function.fill(rename);
@@ -82,29 +82,29 @@ pub(crate) fn entry(
     if options.blocking {
         if function.is_async {
             let text = "`blocking` is for a function that waits without `.await`; this one is async";
-            mistakes.at(function.ident.span(), text);
+            mistakes.add_at(function.ident.span(), text);
         }
         call = quote!(::bindpost::blocking(move || #call).await?);
     }
     let returns = &function.returns;
     // A value of that type comes out, which says the most that is known of it.
     let settled = quote_spanned! {returns.span()=>
-        let returns = ::bindpost::returns::Returns::<#returns>::new();
+        let returns = ::bindpost::returns::ReturnType::<#returns>::new();
         let value = returns.settle(#call)?;
     };
     let result = match kind {
-        Kind::Tool => quote_spanned! {returns.span()=>
+        EntryKind::Tool => quote_spanned! {returns.span()=>
             #settled (&&&returns.of_value()).tool_result(value)
         },
-        Kind::Resource => quote_spanned! {returns.span()=>
+        EntryKind::Resource => quote_spanned! {returns.span()=>
             #settled ::std::result::Result::Ok((&&returns.of_value()).contents(value))
         },
-        Kind::ResourceList | Kind::Prompt => quote! { ::std::result::Result::Ok(#call) },
+        EntryKind::ResourceList | EntryKind::Prompt => quote! { ::std::result::Result::Ok(#call) },
     };
     let share = (function.takes_self).then(|| quote!(let this = ::std::clone::Clone::clone(&this);));
     let unused = function.parameters.is_empty().then(|| quote!(#[allow(unused_mut, unused_variables)]));
     let run = quote! {
-        move |#unused mut parts: ::bindpost::Parts| {
+        move |#unused mut parts: ::bindpost::CallParts| {
             #share
             async move { #fill #result }
         }
@@ -115,38 +115,47 @@ pub(crate) fn entry(
     let name = name.trim_start_matches("r#");
     let settings = settings(kind, options, function, mistakes);
     match kind {
-        Kind::Tool => {
+        EntryKind::Tool => {
             check_tool_name(options, function, name, mistakes);
             quote! {{
                 #[allow(unused_imports)]
-                use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
-                let returns = ::bindpost::returns::Returns::<#returns>::new().of_value();
+                use ::bindpost::returns::{
+                    ContentReturn as _, InfallibleReturn as _, SerializedReturn as _, StructuredReturn as _,
+                };
+                let returns = ::bindpost::returns::ReturnType::<#returns>::new().of_value();
                 ::bindpost::ToolEntry::with_signature(#name, #signature, #run)
                     .output_schema((&&&returns).output_schema())
                     #settings
             }}
         }
-        Kind::Resource => {
+        EntryKind::Resource => {
             let uri = uri_of(options, function, mistakes);
             let ty = entry_type(kind, options);
             quote! {{
                 #[allow(unused_imports)]
-                use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+                use ::bindpost::returns::{InfallibleReturn as _, ResourceReturn as _, SerializedResourceReturn as _};
                 ::bindpost::#ty::with_signature(#uri, #name, #signature, #run) #settings
             }}
         }
-        Kind::ResourceList => {
+        EntryKind::ResourceList => {
             let scheme = scheme_of(options, function, mistakes);
             quote!(::bindpost::ResourceListEntry::with_signature(#scheme, #signature, #run) #settings)
         }
-        Kind::Prompt => quote!(::bindpost::PromptEntry::with_signature(#name, #signature, #run) #settings),
+        EntryKind::Prompt => {
+            quote!(::bindpost::PromptEntry::with_signature(#name, #signature, #run) #settings)
+        }
     }
 }
 
 /// The builder calls that say the rest.
-fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut Mistakes) -> TokenStream {
+fn settings(
+    kind: EntryKind,
+    options: &EntryOptions,
+    function: &EntryFunction,
+    mistakes: &mut CompileErrors,
+) -> TokenStream {
     let mut calls = Vec::new();
-    if kind != Kind::ResourceList {
+    if kind != EntryKind::ResourceList {
         let described = options.description.clone();
         let described = described.or_else(|| (!function.doc.is_empty()).then(|| text_expr(&function.doc)));
         match described {
@@ -157,18 +166,18 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
                      `#[{}]`, or `description = \"…\"`",
                     kind.attribute()
                 );
-                mistakes.at(function.ident.span(), text);
+                mistakes.add_at(function.ident.span(), text);
             }
         }
     }
     calls.extend(options.title.iter().map(|title| quote!(.title(#title))));
-    if kind == Kind::Tool {
+    if kind == EntryKind::Tool {
         let read_only = options.read_only.unwrap_or(false);
         let destructive = options.destructive.unwrap_or(false);
         let idempotent = options.idempotent.unwrap_or(false);
         let open_world = options.open_world.unwrap_or(true);
         calls.push(quote! {
-            .hints(::bindpost::Hints {
+            .hints(::bindpost::ToolHints {
                 read_only: #read_only,
                 destructive: #destructive,
                 idempotent: #idempotent,
@@ -176,12 +185,12 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
             })
         });
     }
-    if kind == Kind::Resource {
+    if kind == EntryKind::Resource {
         let mime_type = options.mime_type.clone().unwrap_or_else(|| text_expr("application/json"));
         calls.push(quote!(.mime_type(#mime_type)));
         match &options.size {
             Some(size) if is_template(options) => {
-                mistakes.at(size.span(), "a family of resources has no one size");
+                mistakes.add_at(size.span(), "a family of resources has no one size");
             }
             size => calls.extend(size.iter().map(|size| quote!(.size(#size)))),
         }
@@ -190,16 +199,18 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
         [&options.scopes, &options.user_roles, &options.roles].into_iter().any(Option::is_some);
     if options.anonymous && demands_rights {
         let text = "anybody may use it (`anonymous`), or callers with these rights: keep one";
-        mistakes.at(function.ident.span(), text);
+        mistakes.add_at(function.ident.span(), text);
     }
-    if kind == Kind::ResourceList {
+    if kind == EntryKind::ResourceList {
         if options.anonymous {
-            calls.push(quote!(.access(::bindpost::Access::anonymous())));
+            calls.push(quote!(.access(::bindpost::AccessRule::anonymous())));
         } else if demands_rights {
             let scopes = options.scopes.iter().map(|scopes| quote!(.with_scopes(#scopes)));
             let user_roles = options.user_roles.iter().map(|roles| quote!(.with_user_roles(#roles)));
             let roles = options.roles.iter().map(|roles| quote!(.with_roles(#roles)));
-            calls.push(quote!(.access(::bindpost::Access::default() #(#scopes)* #(#user_roles)* #(#roles)*)));
+            calls.push(
+                quote!(.access(::bindpost::AccessRule::default() #(#scopes)* #(#user_roles)* #(#roles)*)),
+            );
         }
     } else {
         calls.extend(options.anonymous.then(|| quote!(.anonymous())));
@@ -211,8 +222,8 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
     calls.extend(options.icons.iter().map(|icons| quote!(.icons(#icons))));
     calls.extend(options.meta.iter().map(|(name, value)| quote!(.with_meta(#name, #value))));
     calls.extend(options.task.iter().map(|task| match task {
-        Task::WhenPossible => quote!(.task(::bindpost::TaskSupport::WhenPossible)),
-        Task::Required => quote!(.task(::bindpost::TaskSupport::Required)),
+        TaskMode::WhenPossible => quote!(.task(::bindpost::TaskSupport::WhenPossible)),
+        TaskMode::Required => quote!(.task(::bindpost::TaskSupport::Required)),
     }));
     calls.extend(completers(kind, options, function, mistakes));
     quote!(#(#calls)*)
@@ -220,18 +231,18 @@ fn settings(kind: Kind, options: &Options, function: &Function, mistakes: &mut M
 
 /// `#[arg(complete = …)]`: a function, or `self.method`.
 fn completers(
-    kind: Kind,
-    options: &Options,
-    function: &Function,
-    mistakes: &mut Mistakes,
+    kind: EntryKind,
+    options: &EntryOptions,
+    function: &EntryFunction,
+    mistakes: &mut CompileErrors,
 ) -> Vec<TokenStream> {
-    let case = options.rename_all.unwrap_or(Case::Snake);
+    let case = options.rename_all.unwrap_or(ArgumentCase::Snake);
     let mut calls = Vec::new();
     for parameter in &function.parameters {
         let Some(complete) = &parameter.options.complete else { continue };
-        if kind != Kind::Prompt && !(kind == Kind::Resource && is_template(options)) {
+        if kind != EntryKind::Prompt && !(kind == EntryKind::Resource && is_template(options)) {
             let text = "clients complete the arguments of prompts and the variables of resources only";
-            mistakes.at(complete.span(), text);
+            mistakes.add_at(complete.span(), text);
             continue;
         }
         let name = parameter.wire_name(|name| case.apply(name));
@@ -254,20 +265,25 @@ fn is_self(expr: &Expr) -> bool {
     matches!(expr, Expr::Path(path) if path.path.is_ident("self"))
 }
 
-fn check_tool_name(options: &Options, function: &Function, name: &str, mistakes: &mut Mistakes) {
+fn check_tool_name(
+    options: &EntryOptions,
+    function: &EntryFunction,
+    name: &str,
+    mistakes: &mut CompileErrors,
+) {
     let fits = (1..=128).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
     if !fits {
         let span = options.name.as_ref().map_or(function.ident.span(), LitStr::span);
-        mistakes.at(span, "a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`");
+        mistakes.add_at(span, "a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`");
     }
 }
 
-fn uri_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> String {
+fn uri_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut CompileErrors) -> String {
     let Some(literal) = &options.uri else {
         let text = "a resource has a URI: `#[resource(\"config://settings\")]`, or one with variables: \
                     `#[resource(\"menu://categories/{category_id}\")]`";
-        mistakes.at(function.ident.span(), text);
+        mistakes.add_at(function.ident.span(), text);
         return String::new();
     };
     let uri = literal.value();
@@ -275,7 +291,7 @@ fn uri_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> St
     let fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     if !fits {
-        mistakes.at(literal.span(), "a URI starts with a scheme, like `menu:` in `menu://categories`");
+        mistakes.add_at(literal.span(), "a URI starts with a scheme, like `menu:` in `menu://categories`");
     }
     let mut depth = 0_i32;
     let mut balanced = true;
@@ -285,7 +301,7 @@ fn uri_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> St
             '{' => {
                 if after_variable {
                     let text = "two variables in a row cannot be told apart: put something between them";
-                    mistakes.at(literal.span(), text);
+                    mistakes.add_at(literal.span(), text);
                 }
                 depth += 1;
             }
@@ -296,21 +312,21 @@ fn uri_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> St
         balanced &= (0..=1).contains(&depth);
     }
     if !balanced || depth != 0 {
-        mistakes.at(literal.span(), "a variable is one name in braces: `{category_id}`");
+        mistakes.add_at(literal.span(), "a variable is one name in braces: `{category_id}`");
     }
     uri
 }
 
-fn scheme_of(options: &Options, function: &Function, mistakes: &mut Mistakes) -> String {
+fn scheme_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut CompileErrors) -> String {
     match &options.uri {
         Some(scheme) if scheme.value().contains(':') => {
-            mistakes.at(scheme.span(), "it lists one scheme: write `menu` for `menu://…`");
+            mistakes.add_at(scheme.span(), "it lists one scheme: write `menu` for `menu://…`");
             String::new()
         }
         Some(scheme) => scheme.value(),
         None => {
             let text = "say which scheme it lists: `#[resource_list(\"menu\")]` for `menu://…`";
-            mistakes.at(function.ident.span(), text);
+            mistakes.add_at(function.ident.span(), text);
             String::new()
         }
     }

@@ -6,9 +6,9 @@ use syn::spanned::Spanned as _;
 use syn::{Attribute, FnArg, Ident, Pat, ReturnType, Signature, Type};
 
 use crate::attributes::{ArgOptions, doc_of};
-use crate::mistakes::Mistakes;
+use crate::mistakes::CompileErrors;
 
-pub(crate) struct Function {
+pub(crate) struct EntryFunction {
     pub(crate) ident: Ident,
     pub(crate) is_async: bool,
     pub(crate) takes_self: bool,
@@ -27,26 +27,26 @@ pub(crate) struct Parameter {
 
 /// Where a function stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FunctionScope {
     Alone,
     InImpl,
 }
 
-impl Function {
+impl EntryFunction {
     /// Reads a function, and takes off its parameters what only we understand.
     pub(crate) fn read(
         attributes: &[Attribute],
         signature: &mut Signature,
-        place: Place,
-        mistakes: &mut Mistakes,
-    ) -> Function {
+        place: FunctionScope,
+        mistakes: &mut CompileErrors,
+    ) -> EntryFunction {
         if let Some(parameter) = signature.generics.params.first() {
             let text =
                 "an entry cannot be generic: a client names no types; write one function for each type";
-            mistakes.at(parameter.span(), text);
+            mistakes.add_at(parameter.span(), text);
         }
         if let Some(variadic) = &signature.variadic {
-            mistakes.at(variadic.span(), "an entry has a fixed number of parameters");
+            mistakes.add_at(variadic.span(), "an entry has a fixed number of parameters");
         }
         let mut takes_self = false;
         let mut parameters = Vec::new();
@@ -55,13 +55,13 @@ impl Function {
                 FnArg::Receiver(receiver) => {
                     takes_self = true;
                     let written = receiver.to_token_stream().to_string().replace(' ', "");
-                    if place == Place::Alone {
+                    if place == FunctionScope::Alone {
                         let text = "a method is an entry in an `impl` block with `#[tools]` only";
-                        mistakes.at(receiver.span(), text);
+                        mistakes.add_at(receiver.span(), text);
                     } else if written != "&self" {
                         let text = "calls run at the same time and share the value: take `&self`, and put \
                                     what changes behind a lock";
-                        mistakes.at(receiver.span(), text);
+                        mistakes.add_at(receiver.span(), text);
                     }
                 }
                 FnArg::Typed(typed) => {
@@ -83,12 +83,12 @@ impl Function {
             ReturnType::Type(_, ty) => {
                 if let Type::ImplTrait(hidden) = &**ty {
                     let text = "an entry says what it returns: name the type instead of `impl …`";
-                    mistakes.at(hidden.span(), text);
+                    mistakes.add_at(hidden.span(), text);
                 }
                 ty.to_token_stream()
             }
         };
-        Function {
+        EntryFunction {
             ident: signature.ident.clone(),
             is_async: signature.asyncness.is_some(),
             takes_self,
@@ -99,13 +99,13 @@ impl Function {
     }
 
     /// The call of the function with parameters that are in `p0`, `p1`, …
-    pub(crate) fn call(&self, place: Place) -> TokenStream {
+    pub(crate) fn call(&self, place: FunctionScope) -> TokenStream {
         let ident = &self.ident;
         let given = (0..self.parameters.len()).map(variable);
         let call = match (place, self.takes_self) {
-            (Place::Alone, _) => quote!(#ident(#(#given),*)),
-            (Place::InImpl, false) => quote!(Self::#ident(#(#given),*)),
-            (Place::InImpl, true) => quote!(Self::#ident(&this, #(#given),*)),
+            (FunctionScope::Alone, _) => quote!(#ident(#(#given),*)),
+            (FunctionScope::InImpl, false) => quote!(Self::#ident(#(#given),*)),
+            (FunctionScope::InImpl, true) => quote!(Self::#ident(&this, #(#given),*)),
         };
         if self.is_async { quote!(#call.await) } else { call }
     }
@@ -163,7 +163,7 @@ fn variable(at: usize) -> Ident {
 }
 
 /// Refuses types that can never be a parameter, whatever traits they have.
-fn refuse_type(ty: &Type, mistakes: &mut Mistakes) {
+fn refuse_type(ty: &Type, mistakes: &mut CompileErrors) {
     match ty {
         Type::Reference(borrowed) => {
             let owned = match &*borrowed.elem {
@@ -172,10 +172,10 @@ fn refuse_type(ty: &Type, mistakes: &mut Mistakes) {
                 other => format!("`{}`", other.to_token_stream()),
             };
             let text = format!("a parameter owns what it holds, because nobody else does: take {owned}");
-            mistakes.at(borrowed.span(), text);
+            mistakes.add_at(borrowed.span(), text);
         }
         Type::ImplTrait(hidden) => {
-            mistakes.at(hidden.span(), "a parameter has a type of its own: name it instead of `impl …`");
+            mistakes.add_at(hidden.span(), "a parameter has a type of its own: name it instead of `impl …`");
         }
         _ => {}
     }

@@ -12,7 +12,7 @@ mod mistakes;
 mod snapshots;
 mod toolbox;
 
-use attributes::Kind;
+use attributes::EntryKind;
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::punctuated::Punctuated;
@@ -47,7 +47,7 @@ use syn::{Path, Token, parse_macro_input};
 /// Besides the function there is then `<function>_entry()`, which `entries![…]` calls.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::of_function(Kind::Tool, options.into(), item.into()).into()
+    entry::expand_function(EntryKind::Tool, options.into(), item.into()).into()
 }
 
 /// Makes a resource of a function: `#[resource("config://settings")]`, or a family of them:
@@ -58,7 +58,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `blocking`, `icons`, `meta` and `rename_all`, as for `#[tool]`; `#[arg(complete = function)]` on a parameter suggests values for it.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::of_function(Kind::Resource, options.into(), item.into()).into()
+    entry::expand_function(EntryKind::Resource, options.into(), item.into()).into()
 }
 
 /// Makes a list of resources of a function that returns `Vec<Resource>`: `#[resource_list("menu")]` lists
@@ -67,7 +67,7 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// The options are `anonymous`, `scopes`, `user_roles` and `roles`: they matter where lists show what a caller may use.
 #[proc_macro_attribute]
 pub fn resource_list(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::of_function(Kind::ResourceList, options.into(), item.into()).into()
+    entry::expand_function(EntryKind::ResourceList, options.into(), item.into()).into()
 }
 
 /// Makes a prompt of a function. Its arguments are texts; `Option` makes one optional, and
@@ -77,14 +77,14 @@ pub fn resource_list(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `icons`, `meta` and `rename_all`, as for `#[tool]`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::of_function(Kind::Prompt, options.into(), item.into()).into()
+    entry::expand_function(EntryKind::Prompt, options.into(), item.into()).into()
 }
 
 /// Makes entries of the methods of an `impl` block that have `#[tool]`, `#[resource]`,
 /// `#[resource_list]` or `#[prompt]`. They take `&self`; register the value with `ServerBuilder::add`.
 #[proc_macro_attribute]
 pub fn tools(options: TokenStream, item: TokenStream) -> TokenStream {
-    toolbox::of_impl(options.into(), item.into()).into()
+    toolbox::expand_impl(options.into(), item.into()).into()
 }
 
 /// The entries of functions with `#[tool]`, `#[resource]`, `#[resource_list]` or `#[prompt]`, by their
@@ -94,7 +94,7 @@ pub fn entries(names: TokenStream) -> TokenStream {
     let names = parse_macro_input!(names with Punctuated::<Path, Token![,]>::parse_terminated);
     let entries = names.into_iter().map(|mut path| {
         if let Some(last) = path.segments.last_mut() {
-            last.ident = entry::companion(&last.ident);
+            last.ident = entry::entry_ident(&last.ident);
         }
         quote!(::std::convert::Into::<::bindpost::Entry>::into(#path()))
     });

@@ -4,9 +4,9 @@ use proc_macro2::{Span, TokenStream};
 
 /// The mistakes found so far.
 #[derive(Default)]
-pub(crate) struct Mistakes(Option<syn::Error>);
+pub(crate) struct CompileErrors(Option<syn::Error>);
 
-impl Mistakes {
+impl CompileErrors {
     pub(crate) fn add(&mut self, mistake: syn::Error) {
         match &mut self.0 {
             Some(all) => all.combine(mistake),
@@ -14,11 +14,11 @@ impl Mistakes {
         }
     }
 
-    pub(crate) fn at(&mut self, span: Span, text: impl std::fmt::Display) {
+    pub(crate) fn add_at(&mut self, span: Span, text: impl std::fmt::Display) {
         self.add(syn::Error::new(span, text));
     }
 
-    pub(crate) fn are_there(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         self.0.is_some()
     }
 

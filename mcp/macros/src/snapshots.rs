@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens as _;
 use syn::{Attribute, Item};
 
-use crate::attributes::{Kind, tokens_of};
+use crate::attributes::{EntryKind, tokens_of};
 
 #[test]
 fn attributes_write_what_a_person_could_have_written() {
@@ -50,14 +50,14 @@ fn expand_item(mut item: Item) -> TokenStream {
     };
     let is_ours = |attribute: &Attribute| {
         let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
-        name == "tools" || Kind::ALL.iter().any(|kind| kind.attribute() == name)
+        name == "tools" || EntryKind::ALL.iter().any(|kind| kind.attribute() == name)
     };
     let Some(at) = attributes.iter().position(is_ours) else { return item.into_token_stream() };
     let attribute = attributes.remove(at);
     let (options, item) = (tokens_of(&attribute), item.into_token_stream());
-    match Kind::ALL.into_iter().find(|kind| attribute.path().is_ident(kind.attribute())) {
-        Some(kind) => crate::entry::of_function(kind, options, item),
-        None => crate::toolbox::of_impl(options, item),
+    match EntryKind::ALL.into_iter().find(|kind| attribute.path().is_ident(kind.attribute())) {
+        Some(kind) => crate::entry::expand_function(kind, options, item),
+        None => crate::toolbox::expand_impl(options, item),
     }
 }
 

@@ -5,49 +5,50 @@ use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ImplItem, ItemImpl};
 
-use crate::attributes::{Kind, Options, tokens_of};
+use crate::attributes::{EntryKind, EntryOptions, tokens_of};
 use crate::entry;
-use crate::function::{Function, Place};
-use crate::mistakes::Mistakes;
+use crate::function::{EntryFunction, FunctionScope};
+use crate::mistakes::CompileErrors;
 
-pub(crate) fn of_impl(options: TokenStream, item: TokenStream) -> TokenStream {
-    let mut mistakes = Mistakes::default();
+pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStream {
+    let mut mistakes = CompileErrors::default();
     if !options.is_empty() {
-        mistakes.at(options.span(), "`#[tools]` has no options; they go on the methods");
+        mistakes.add_at(options.span(), "`#[tools]` has no options; they go on the methods");
     }
     let mut block: ItemImpl = match syn::parse2(item.clone()) {
         Ok(block) => block,
         Err(_) => {
             let text = "`#[tools]` goes on an `impl` block; for a function write `#[tool]`";
-            mistakes.at(item.span(), text);
+            mistakes.add_at(item.span(), text);
             let mistakes = mistakes.into_tokens();
             return quote!(#item #mistakes);
         }
     };
     if let Some((path, _)) = &block.trait_ {
-        mistakes.at(path.span(), "`#[tools]` goes on an `impl` block of its own, not on that of a trait");
+        mistakes.add_at(path.span(), "`#[tools]` goes on an `impl` block of its own, not on that of a trait");
     }
     let mut entries = Vec::new();
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
         let Some((kind, attribute)) = take_attribute(&mut method.attrs, &mut mistakes) else { continue };
-        let options = Options::parse(kind, tokens_of(&attribute), &mut mistakes);
-        let function = Function::read(&method.attrs, &mut method.sig, Place::InImpl, &mut mistakes);
-        let entry = entry::entry(kind, &options, &function, Place::InImpl, &mut mistakes);
+        let options = EntryOptions::parse(kind, tokens_of(&attribute), &mut mistakes);
+        let function =
+            EntryFunction::read(&method.attrs, &mut method.sig, FunctionScope::InImpl, &mut mistakes);
+        let entry = entry::entry(kind, &options, &function, FunctionScope::InImpl, &mut mistakes);
         let conditions = method.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         entries.push(quote! {
             #(#conditions)*
             entries.push(::std::convert::Into::<::bindpost::Entry>::into(#entry));
         });
     }
-    if entries.is_empty() && !mistakes.are_there() {
+    if entries.is_empty() && !mistakes.has_errors() {
         let text = "no method has `#[tool]`, `#[resource]`, `#[resource_list]` or `#[prompt]`";
-        mistakes.at(block.self_ty.span(), text);
+        mistakes.add_at(block.self_ty.span(), text);
     }
     let (generics, ty) = (&block.generics, &block.self_ty);
     let (parameters, _, conditions) = generics.split_for_impl();
     // With a mistake there are no entries, but whoever registers the value reports nothing of its own.
-    let (body, mistakes) = if mistakes.are_there() {
+    let (body, mistakes) = if mistakes.has_errors() {
         (quote!(::std::vec::Vec::new()), mistakes.into_tokens())
     } else {
         let body = quote! {
@@ -75,16 +76,19 @@ pub(crate) fn of_impl(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// The attribute that makes an entry of a method, which is taken off it.
-fn take_attribute(attributes: &mut Vec<Attribute>, mistakes: &mut Mistakes) -> Option<(Kind, Attribute)> {
+fn take_attribute(
+    attributes: &mut Vec<Attribute>,
+    mistakes: &mut CompileErrors,
+) -> Option<(EntryKind, Attribute)> {
     let kind_of = |attribute: &Attribute| {
         let last = attribute.path().segments.last()?.ident.to_string();
-        Kind::ALL.into_iter().find(|kind| kind.attribute() == last)
+        EntryKind::ALL.into_iter().find(|kind| kind.attribute() == last)
     };
     let mut found = None;
     attributes.retain(|attribute| {
         let Some(kind) = kind_of(attribute) else { return true };
         if found.is_some() {
-            mistakes.at(attribute.span(), "a method is one entry; keep one of these attributes");
+            mistakes.add_at(attribute.span(), "a method is one entry; keep one of these attributes");
         } else {
             found = Some((kind, attribute.clone()));
         }

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 /// The bearer token of a request with these headers.
-pub(crate) fn token(headers: &HeaderMap) -> Result<&str, Denial> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Err(Denial::missing()) };
     if values.next().is_some() {
@@ -38,7 +38,7 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
         }
-        token(&headers).map(str::to_owned)
+        bearer_token(&headers).map(str::to_owned)
     }
 
     #[test]

@@ -11,27 +11,27 @@ const CAPACITY: usize = 10_000;
 
 /// The callers of late.
 #[derive(Debug, Default)]
-pub(crate) struct Callers {
-    kept: Mutex<Kept>,
+pub(crate) struct RecentCallers {
+    kept: Mutex<CallerEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    callers: HashMap<String, Vouched>,
+struct CallerEntries {
+    callers: HashMap<String, IssuerKeyId>,
     /// In the order they came; the same ids as above.
     order: VecDeque<String>,
 }
 
 /// Who vouched for a caller last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Vouched {
+pub(crate) struct IssuerKeyId {
     /// Which issuer, and which of its keys.
     pub(crate) issuer: usize,
     pub(crate) key: Fingerprint,
 }
 
-impl Callers {
-    pub(crate) fn note(&self, caller: &str, vouched: Vouched) {
+impl RecentCallers {
+    pub(crate) fn record(&self, caller: &str, vouched: IssuerKeyId) {
         let mut kept = self.kept();
         if let Some(known) = kept.callers.get_mut(caller) {
             *known = vouched;
@@ -46,11 +46,11 @@ impl Callers {
         }
     }
 
-    pub(crate) fn find(&self, caller: &str) -> Option<Vouched> {
+    pub(crate) fn find(&self, caller: &str) -> Option<IssuerKeyId> {
         self.kept().callers.get(caller).copied()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CallerEntries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn the_oldest_give_way() {
-        let callers = Callers::default();
-        let vouched = |issuer| Vouched { issuer, key: [0; 32] };
+        let callers = RecentCallers::default();
+        let vouched = |issuer| IssuerKeyId { issuer, key: [0; 32] };
         for number in 0..=CAPACITY {
-            callers.note(&number.to_string(), vouched(1));
-            callers.note(&number.to_string(), vouched(2));
+            callers.record(&number.to_string(), vouched(1));
+            callers.record(&number.to_string(), vouched(2));
         }
         assert_eq!(callers.find("0"), None);
         assert_eq!(callers.find("1"), Some(vouched(2)));

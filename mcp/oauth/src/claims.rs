@@ -6,7 +6,7 @@ use bindpost_mcp_server::Identity;
 use serde_json::{Map, Value};
 
 use crate::issuer::Issuer;
-use crate::token::Refusal;
+use crate::token::TokenRefusal;
 
 /// A claim that is text and not empty.
 pub(crate) fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
@@ -15,30 +15,30 @@ pub(crate) fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a
 
 /// When a token counts, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Window {
+pub(crate) struct ValidityPeriod {
     not_before: Option<f64>,
     expires: f64,
 }
 
-impl Window {
+impl ValidityPeriod {
     /// From `nbf`, if there is one, until `exp`, which there must be. Both are numbers.
-    pub(crate) fn of(claims: &Map<String, Value>) -> Result<Window, Refusal> {
-        let expires = claims.get("exp").and_then(number).ok_or(Refusal::Invalid("exp is no number"))?;
+    pub(crate) fn from_claims(claims: &Map<String, Value>) -> Result<ValidityPeriod, TokenRefusal> {
+        let expires = claims.get("exp").and_then(number).ok_or(TokenRefusal::Invalid("exp is no number"))?;
         let not_before = match claims.get("nbf") {
-            Some(value) => Some(number(value).ok_or(Refusal::Invalid("nbf is no number"))?),
+            Some(value) => Some(number(value).ok_or(TokenRefusal::Invalid("nbf is no number"))?),
             None => None,
         };
-        Ok(Window { not_before, expires })
+        Ok(ValidityPeriod { not_before, expires })
     }
 
     /// Whether it counts now, if clocks may differ by this many seconds.
-    pub(crate) fn check(&self, now: f64, leeway: f64) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, now: f64, leeway: f64) -> Result<(), TokenRefusal> {
         // RFC 7519: not on or after `exp`, not before `nbf`.
         if now >= self.expires + leeway {
-            return Err(Refusal::Expired);
+            return Err(TokenRefusal::Expired);
         }
         match self.not_before {
-            Some(not_before) if now < not_before - leeway => Err(Refusal::Early),
+            Some(not_before) if now < not_before - leeway => Err(TokenRefusal::Early),
             _ => Ok(()),
         }
     }
@@ -56,7 +56,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Whether `aud`, a text or a list of texts, names one of these.
-pub(crate) fn is_for(claims: &Map<String, Value>, audiences: &[String]) -> bool {
+pub(crate) fn has_audience(claims: &Map<String, Value>, audiences: &[String]) -> bool {
     let is_one = |value: &Value| value.as_str().is_some_and(|name| audiences.iter().any(|one| one == name));
     match claims.get("aud") {
         Some(Value::Array(names)) => names.iter().any(is_one),
@@ -198,32 +198,32 @@ mod tests {
             (json!({"client": true}), false),
             (json!(null), false),
         ] {
-            assert_eq!(is_for(&claims(json!({"aud": aud})), &ours), is_ours, "{aud}");
+            assert_eq!(has_audience(&claims(json!({"aud": aud})), &ours), is_ours, "{aud}");
         }
-        assert!(!is_for(&Map::new(), &ours));
+        assert!(!has_audience(&Map::new(), &ours));
     }
 
     #[test]
     fn clocks_may_differ_by_the_leeway_and_no_more() {
         let now = 1_800_000_000.0;
-        let window = |exp: f64, nbf: Option<f64>| Window { not_before: nbf, expires: exp };
+        let window = |exp: f64, nbf: Option<f64>| ValidityPeriod { not_before: nbf, expires: exp };
         for (expired_for, counts) in [(-600, true), (59, true), (60, false), (61, false), (600, false)] {
             let check = window(now - f64::from(expired_for), None).check(now, 60.0);
-            assert_eq!(check, if counts { Ok(()) } else { Err(Refusal::Expired) }, "{expired_for}");
+            assert_eq!(check, if counts { Ok(()) } else { Err(TokenRefusal::Expired) }, "{expired_for}");
         }
         for (begins_in, counts) in [(-600, true), (59, true), (60, true), (61, false), (600, false)] {
             let check = window(now + 3600.0, Some(now + f64::from(begins_in))).check(now, 60.0);
-            assert_eq!(check, if counts { Ok(()) } else { Err(Refusal::Early) }, "{begins_in}");
+            assert_eq!(check, if counts { Ok(()) } else { Err(TokenRefusal::Early) }, "{begins_in}");
         }
         assert_eq!(window(now - 299.0, None).check(now, 300.0), Ok(()));
-        assert_eq!(window(now, None).check(now, 0.0), Err(Refusal::Expired));
+        assert_eq!(window(now, None).check(now, 0.0), Err(TokenRefusal::Expired));
     }
 
     #[test]
     fn a_deadline_is_as_far_away_as_the_expiry() {
         let (now, instant) = (1_800_000_000.0, Instant::now());
         let left = |exp: f64, leeway: f64| {
-            let window = Window { not_before: None, expires: exp };
+            let window = ValidityPeriod { not_before: None, expires: exp };
             window.deadline(now, instant, leeway).map(|deadline| deadline.duration_since(instant))
         };
         assert_eq!(left(now + 600.0, 60.0), Some(Duration::from_secs(660)));
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn times_are_numbers() {
         for good in [json!({"exp": 1}), json!({"exp": 1.5, "nbf": 0}), json!({"exp": -1, "nbf": -2.5})] {
-            Window::of(&claims(good)).unwrap();
+            ValidityPeriod::from_claims(&claims(good)).unwrap();
         }
         for bad in [
             json!({}),
@@ -248,7 +248,7 @@ mod tests {
             json!({"exp": 1, "nbf": "0"}),
             json!({"exp": 1, "nbf": null}),
         ] {
-            assert!(Window::of(&claims(bad.clone())).is_err(), "{bad}");
+            assert!(ValidityPeriod::from_claims(&claims(bad.clone())).is_err(), "{bad}");
         }
     }
 
@@ -279,8 +279,8 @@ mod tests {
                 prop_assert!(!scope.is_empty() && !scope.contains([' ', '\t', '\n']));
             }
             prop_assert!(roles(&claims).iter().all(|role| !role.is_empty()));
-            prop_assert!(!is_for(&claims, &["https://api.example/mcp".to_owned()]));
-            if let Ok(window) = Window::of(&claims) {
+            prop_assert!(!has_audience(&claims, &["https://api.example/mcp".to_owned()]));
+            if let Ok(window) = ValidityPeriod::from_claims(&claims) {
                 let _ = window.check(1_800_000_000.0, 60.0);
                 prop_assert!(claims["exp"].is_number() && claims["nbf"].is_number());
             }
@@ -295,10 +295,10 @@ mod tests {
 
         #[test]
         fn an_expired_token_stays_expired(exp in 0u32.., leeway in 0u16..300, later in 0u32..) {
-            let window = Window { not_before: None, expires: f64::from(exp) };
+            let window = ValidityPeriod { not_before: None, expires: f64::from(exp) };
             let end = f64::from(exp) + f64::from(leeway);
             let after = window.check(end + f64::from(later), f64::from(leeway));
-            prop_assert_eq!(after, Err(Refusal::Expired));
+            prop_assert_eq!(after, Err(TokenRefusal::Expired));
             prop_assert_eq!(window.check(end - 1.0, f64::from(leeway)), Ok(()));
         }
     }

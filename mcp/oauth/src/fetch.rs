@@ -6,13 +6,13 @@ use reqwest::{Client, ClientBuilder, StatusCode, Url, header, redirect};
 use serde_json::Value;
 
 use crate::issuer::Issuer;
-use crate::jwks::Fetch;
+use crate::jwks::KeySource;
 use crate::key::KeySet;
-use crate::limits::Limits;
+use crate::limits::OAuthLimits;
 
 /// Where the keys of one issuer come from.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct HttpKeySource {
     client: Client,
     issuer: Issuer,
     url: Url,
@@ -42,15 +42,22 @@ pub(crate) enum FetchError {
     TimedOut,
 }
 
-impl Source {
+impl HttpKeySource {
     pub(crate) fn new(
         client: Client,
         issuer: Issuer,
         url: Url,
         jwks_uri: Option<Url>,
-        limits: &Limits,
-    ) -> Source {
-        Source { client, issuer, url, jwks_uri, max_answer: limits.max_answer, max_keys: limits.max_keys }
+        limits: &OAuthLimits,
+    ) -> HttpKeySource {
+        HttpKeySource {
+            client,
+            issuer,
+            url,
+            jwks_uri,
+            max_answer: limits.max_answer,
+            max_keys: limits.max_keys,
+        }
     }
 
     /// Asks the metadata where the keys are.
@@ -106,7 +113,7 @@ impl Source {
     }
 }
 
-impl Fetch for Source {
+impl KeySource for HttpKeySource {
     async fn fetch(&self) -> Result<KeySet, FetchError> {
         let url = match &self.jwks_uri {
             Some(url) => url.clone(),

@@ -72,13 +72,13 @@ pub struct Issuer {
     pub(crate) jwks_uri: Option<String>,
     pub(crate) algorithms: Vec<Algorithm>,
     accepted: Vec<String>,
-    tenants: Tenants,
+    tenants: AcceptedTenants,
     key_claims: Vec<String>,
     typed: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Tenants {
+enum AcceptedTenants {
     /// Nobody asked for any.
     None,
     Some(Vec<String>),
@@ -94,7 +94,7 @@ impl Issuer {
             jwks_uri: None,
             algorithms: vec![Algorithm::RS256, Algorithm::ES256, Algorithm::PS256, Algorithm::EdDSA],
             accepted: Vec::new(),
-            tenants: Tenants::None,
+            tenants: AcceptedTenants::None,
             key_claims: Vec::new(),
             typed: false,
         }
@@ -124,14 +124,14 @@ impl Issuer {
     pub fn tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Issuer {
         // GUIDs are written in lower case in tokens.
         let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
-        self.tenants = Tenants::Some(tenants.collect());
+        self.tenants = AcceptedTenants::Some(tenants.collect());
         self
     }
 
     /// Tokens of any tenant: whoever signs up with the issuer gets in. Entries then have to look at the
     /// tenant themselves.
     pub fn any_tenant(mut self) -> Issuer {
-        self.tenants = Tenants::Any;
+        self.tenants = AcceptedTenants::Any;
         self
     }
 
@@ -164,9 +164,11 @@ impl Issuer {
         let Some(issuer) = claims::text(claims, "iss") else { return false };
         let tenant = tenant(claims);
         let right_tenant = match &self.tenants {
-            Tenants::None => true,
-            Tenants::Some(tenants) => tenant.is_some_and(|tenant| tenants.iter().any(|one| one == tenant)),
-            Tenants::Any => tenant.is_some(),
+            AcceptedTenants::None => true,
+            AcceptedTenants::Some(tenants) => {
+                tenant.is_some_and(|tenant| tenants.iter().any(|one| one == tenant))
+            }
+            AcceptedTenants::Any => tenant.is_some(),
         };
         right_tenant && self.accepted().iter().any(|accepted| is_issuer(accepted, issuer, tenant))
     }
@@ -193,7 +195,7 @@ impl Issuer {
     }
 
     /// Checks what was configured.
-    pub(crate) fn checked(&self) -> Result<Url, ConfigError> {
+    pub(crate) fn validated_url(&self) -> Result<Url, ConfigError> {
         let wrong = |reason: &'static str| ConfigError::Issuer { issuer: self.url.clone(), reason };
         let url = Url::parse(&self.url).map_err(|_| wrong("it is no URL"))?;
         if !is_permitted(&url) {
@@ -210,13 +212,13 @@ impl Issuer {
         }
         let templates = self.accepted().iter().any(|accepted| accepted.contains(TENANT));
         match &self.tenants {
-            Tenants::None if templates => {
+            AcceptedTenants::None if templates => {
                 return Err(wrong("say which tenants are taken: `tenants([…])`, or `any_tenant()`"));
             }
-            Tenants::Some(tenants) if tenants.is_empty() => {
+            AcceptedTenants::Some(tenants) if tenants.is_empty() => {
                 return Err(wrong("the list of tenants is empty"));
             }
-            Tenants::Some(tenants) if !tenants.iter().all(|tenant| is_guid(tenant)) => {
+            AcceptedTenants::Some(tenants) if !tenants.iter().all(|tenant| is_guid(tenant)) => {
                 return Err(wrong("a tenant is a GUID: 01234567-89ab-cdef-0123-456789abcdef"));
             }
             _ => {}
@@ -372,13 +374,13 @@ mod tests {
             (template().tenants([""; 0]), "empty"),
             (template().tenants(["contoso"]), "GUID"),
         ] {
-            let text = issuer.checked().unwrap_err().to_string();
+            let text = issuer.validated_url().unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         }
         for url in
             ["http://127.0.0.1:8080", "http://[::1]:80/x", "http://localhost:1/", "https://a.example/b"]
         {
-            Issuer::new(url).checked().unwrap();
+            Issuer::new(url).validated_url().unwrap();
         }
     }
 

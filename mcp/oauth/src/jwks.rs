@@ -1,5 +1,5 @@
 //! The keys of one issuer, kept: fetched when needed, by one fetch at a time, and never more often than
-//! the [`Limits`] allow, whatever tokens say.
+//! the [`OAuthLimits`] allow, whatever tokens say.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::fetch::{FetchError, Source};
+use crate::fetch::{FetchError, HttpKeySource};
 use crate::key::KeySet;
-use crate::limits::Limits;
+use crate::limits::OAuthLimits;
 
 /// Where keys come from.
-pub(crate) trait Fetch: Send + Sync + 'static {
+pub(crate) trait KeySource: Send + Sync + 'static {
     /// Fetches them. Whoever calls limits the time.
     fn fetch(&self) -> impl Future<Output = Result<KeySet, FetchError>> + Send;
 
@@ -23,22 +23,22 @@ pub(crate) trait Fetch: Send + Sync + 'static {
 
 /// The keys of one issuer.
 #[derive(Debug)]
-pub(crate) struct KeyCache<F = Source> {
-    shared: Arc<Shared<F>>,
+pub(crate) struct KeyCache<F = HttpKeySource> {
+    shared: Arc<SharedKeyCache<F>>,
     /// Who may wait for a fetch.
     places: Semaphore,
 }
 
 #[derive(Debug)]
-struct Shared<F> {
+struct SharedKeyCache<F> {
     source: F,
-    limits: Limits,
-    state: Mutex<State>,
+    limits: OAuthLimits,
+    state: Mutex<KeyCacheState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    good: Option<Keys>,
+struct KeyCacheState {
+    good: Option<FetchedKeys>,
     /// The fetch under way; it is closed when that ends, one way or another.
     fetch: Option<watch::Receiver<()>>,
     /// How many fetches have failed since one did not.
@@ -53,7 +53,7 @@ struct State {
 
 /// Keys as they were at some time.
 #[derive(Clone, Debug)]
-pub(crate) struct Keys {
+pub(crate) struct FetchedKeys {
     pub(crate) set: Arc<KeySet>,
     /// When the fetch began; from then on they age.
     fetched: Instant,
@@ -63,26 +63,26 @@ pub(crate) struct Keys {
 
 /// There are no keys, and none can be had now.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unavailable;
+pub(crate) struct KeysUnavailable;
 
 /// Why keys are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+enum FetchReason {
     /// There are none, or they are old.
     Age,
     /// A token names one that is not there.
     UnknownKey,
 }
 
-impl<F: Fetch> KeyCache<F> {
-    pub(crate) fn new(source: F, limits: Limits) -> KeyCache<F> {
+impl<F: KeySource> KeyCache<F> {
+    pub(crate) fn new(source: F, limits: OAuthLimits) -> KeyCache<F> {
         let places = Semaphore::new(limits.waiting.min(Semaphore::MAX_PERMITS));
-        KeyCache { shared: Arc::new(Shared { source, limits, state: Mutex::default() }), places }
+        KeyCache { shared: Arc::new(SharedKeyCache { source, limits, state: Mutex::default() }), places }
     }
 
     /// The keys that count now. Waits for a fetch only if there are none, or if they are old and the issuer
     /// answered last time.
-    pub(crate) async fn current(&self, now: Instant) -> Result<Keys, Unavailable> {
+    pub(crate) async fn current(&self, now: Instant) -> Result<FetchedKeys, KeysUnavailable> {
         let limits = &self.shared.limits;
         let (known, fetch) = {
             let mut state = self.shared.state();
@@ -95,35 +95,35 @@ impl<F: Fetch> KeyCache<F> {
                 return Ok(keys.clone());
             }
             let in_time = age.is_some_and(|age| age < limits.refresh) || state.failures > 0;
-            let fetch = self.shared.join_or_start(&mut state, now, Reason::Age);
+            let fetch = self.shared.join_or_start(&mut state, now, FetchReason::Age);
             match (known, fetch) {
                 (Some(keys), _) if in_time => return Ok(keys),
                 (known, Some(fetch)) => (known, fetch),
                 (Some(keys), None) => return Ok(keys),
-                (None, None) => return Err(Unavailable),
+                (None, None) => return Err(KeysUnavailable),
             }
         };
         if !self.wait(fetch).await {
-            return known.ok_or(Unavailable);
+            return known.ok_or(KeysUnavailable);
         }
-        self.shared.state().good.clone().ok_or(Unavailable)
+        self.shared.state().good.clone().ok_or(KeysUnavailable)
     }
 
     /// The keys as far as they are known, without waiting; old ones are fetched again all the same.
-    pub(crate) fn known(&self) -> Option<Arc<KeySet>> {
+    pub(crate) fn cached(&self) -> Option<Arc<KeySet>> {
         let mut state = self.shared.state();
         let now = Instant::now();
         let keys = state.good.clone()?;
         let is_old = now.duration_since(keys.fetched) >= self.shared.limits.refresh_early();
         if is_old && tokio::runtime::Handle::try_current().is_ok() {
-            self.shared.join_or_start(&mut state, now, Reason::Age);
+            self.shared.join_or_start(&mut state, now, FetchReason::Age);
         }
         Some(keys.set)
     }
 
     /// The keys after another look, because what a token names is not among these; `asked` is when the token
     /// came. Looks only as often as it may; otherwise these are all there is.
-    pub(crate) async fn look_again(&self, keys: Keys, asked: Instant) -> Keys {
+    pub(crate) async fn refresh_for_unknown_key(&self, keys: FetchedKeys, asked: Instant) -> FetchedKeys {
         let fetch = {
             let mut state = self.shared.state();
             let now = Instant::now();
@@ -141,7 +141,7 @@ impl<F: Fetch> KeyCache<F> {
             if state.looked_again.is_some_and(|last| now.duration_since(last) < interval) {
                 return keys;
             }
-            match self.shared.join_or_start(&mut state, now, Reason::UnknownKey) {
+            match self.shared.join_or_start(&mut state, now, FetchReason::UnknownKey) {
                 Some(fetch) => fetch,
                 None => return keys,
             }
@@ -159,19 +159,19 @@ impl<F: Fetch> KeyCache<F> {
     }
 }
 
-impl<F: Fetch> Shared<F> {
+impl<F: KeySource> SharedKeyCache<F> {
     /// No code that can panic runs under this lock.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KeyCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fetch under way, or a new one if it is time. It runs by itself: a request that goes away takes
     /// nobody's keys with it.
     fn join_or_start(
-        self: &Arc<Shared<F>>,
-        state: &mut State,
+        self: &Arc<SharedKeyCache<F>>,
+        state: &mut KeyCacheState,
         now: Instant,
-        reason: Reason,
+        reason: FetchReason,
     ) -> Option<watch::Receiver<()>> {
         if let Some(fetch) = state.fetch.as_ref().filter(|fetch| fetch.has_changed().is_ok()) {
             return Some(fetch.clone());
@@ -185,23 +185,24 @@ impl<F: Fetch> Shared<F> {
         tokio::spawn(async move {
             let limit = shared.limits.fetch_timeout;
             let fetched = tokio::time::timeout(limit, shared.source.fetch()).await;
-            shared.take(fetched.unwrap_or(Err(FetchError::TimedOut)), now, reason);
+            shared.store_fetched(fetched.unwrap_or(Err(FetchError::TimedOut)), now, reason);
             drop(under_way);
         });
         Some(fetch)
     }
 
     /// Takes what a fetch brought that began then.
-    fn take(&self, fetched: Result<KeySet, FetchError>, began: Instant, reason: Reason) {
+    fn store_fetched(&self, fetched: Result<KeySet, FetchError>, began: Instant, reason: FetchReason) {
         let issuer = self.source.name();
-        match fetched.and_then(|set| self.state().believe(set, began, self.limits.confirm_no_keys)) {
+        match fetched.and_then(|set| self.state().accept_key_set(set, began, self.limits.confirm_no_keys)) {
             Ok(set) => {
                 debug!(issuer, keys = set.len(), ?reason, "fetched the keys of an issuer");
                 let mut state = self.state();
-                state.good = Some(Keys { set: Arc::new(set), fetched: began, arrived: Instant::now() });
+                state.good =
+                    Some(FetchedKeys { set: Arc::new(set), fetched: began, arrived: Instant::now() });
                 state.failures = 0;
                 state.retry_at = None;
-                if reason == Reason::UnknownKey {
+                if reason == FetchReason::UnknownKey {
                     state.looked_again = Some(began);
                 }
             }
@@ -215,10 +216,15 @@ impl<F: Fetch> Shared<F> {
     }
 }
 
-impl State {
+impl KeyCacheState {
     /// Whether an answer counts. One without keys counts as a failure, until it has been the only answer for this
     /// long.
-    fn believe(&mut self, set: KeySet, began: Instant, confirm: Duration) -> Result<KeySet, FetchError> {
+    fn accept_key_set(
+        &mut self,
+        set: KeySet,
+        began: Instant,
+        confirm: Duration,
+    ) -> Result<KeySet, FetchError> {
         if set.len() > 0 {
             self.without_keys = None;
             return Ok(set);

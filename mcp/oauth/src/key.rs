@@ -16,23 +16,23 @@ pub(crate) type Fingerprint = [u8; 32];
 /// All keys of an issuer that can verify tokens.
 #[derive(Debug)]
 pub(crate) struct KeySet {
-    keys: Vec<Key>,
+    keys: Vec<VerificationKey>,
 }
 
 /// One key.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct VerificationKey {
     id: Option<String>,
     /// Whose tokens it verifies, where a set is for several issuers.
     issuer: Option<String>,
-    kind: Kind,
+    kind: KeyKind,
     algorithm: Option<Algorithm>,
     material: DecodingKey,
     pub(crate) fingerprint: Fingerprint,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Rsa,
     P256,
     P384,
@@ -41,7 +41,7 @@ enum Kind {
 
 /// What a token says of the key that signed it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct KeyQuery<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) algorithm: Algorithm,
     pub(crate) issuer: &'a str,
@@ -50,8 +50,8 @@ pub(crate) struct Wanted<'a> {
 
 /// Whether a key is there.
 #[derive(Debug)]
-pub(crate) enum Found<'a> {
-    Key(&'a Key),
+pub(crate) enum KeyMatch<'a> {
+    Key(&'a VerificationKey),
     /// No key has this id; a newer set may have one.
     Unknown,
     /// It is there, but not for this.
@@ -66,7 +66,7 @@ impl KeySet {
         if keys.len() > max_keys {
             return Err("it has too many keys");
         }
-        Ok(KeySet { keys: keys.iter().filter_map(|key| Key::parse(key.as_object()?)).collect() })
+        Ok(KeySet { keys: keys.iter().filter_map(|key| VerificationKey::parse(key.as_object()?)).collect() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,28 +74,28 @@ impl KeySet {
     }
 
     /// Whether this key is still there, as it was.
-    pub(crate) fn holds(&self, key: &Fingerprint) -> bool {
+    pub(crate) fn contains(&self, key: &Fingerprint) -> bool {
         self.keys.iter().any(|other| other.fingerprint == *key)
     }
 
     /// The key a token was signed with.
-    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Found<'_> {
-        let named = |key: &&Key| wanted.id.is_none() || key.id.as_deref() == wanted.id;
-        let mut fitting = self.keys.iter().filter(named).filter(|key| key.fits(wanted));
+    pub(crate) fn find(&self, wanted: &KeyQuery<'_>) -> KeyMatch<'_> {
+        let named = |key: &&VerificationKey| wanted.id.is_none() || key.id.as_deref() == wanted.id;
+        let mut fitting = self.keys.iter().filter(named).filter(|key| key.matches(wanted));
         match (fitting.next(), wanted.id) {
             // A token that names no key is verified by the only one that fits, or by none: trying many would
             // let anybody make us work.
-            (Some(key), None) if fitting.next().is_none() => Found::Key(key),
-            (Some(_), None) => Found::Unfit,
-            (Some(key), Some(_)) => Found::Key(key),
-            (None, _) if self.keys.iter().any(|key| named(&key)) => Found::Unfit,
-            (None, _) => Found::Unknown,
+            (Some(key), None) if fitting.next().is_none() => KeyMatch::Key(key),
+            (Some(_), None) => KeyMatch::Unfit,
+            (Some(key), Some(_)) => KeyMatch::Key(key),
+            (None, _) if self.keys.iter().any(|key| named(&key)) => KeyMatch::Unfit,
+            (None, _) => KeyMatch::Unknown,
         }
     }
 }
 
-impl Key {
-    fn parse(jwk: &Map<String, Value>) -> Option<Key> {
+impl VerificationKey {
+    fn parse(jwk: &Map<String, Value>) -> Option<VerificationKey> {
         let optional = |name: &str| match jwk.get(name) {
             None => Some(None),
             Some(value) => value.as_str().map(Some),
@@ -109,11 +109,11 @@ impl Key {
             return None;
         }
         let (kind, material) = match (text(jwk, "kty")?, optional("crv")?) {
-            ("RSA", _) => (Kind::Rsa, rsa(text(jwk, "n")?, text(jwk, "e")?)?),
-            ("EC", Some("P-256")) => (Kind::P256, ec(jwk)?),
-            ("EC", Some("P-384")) => (Kind::P384, ec(jwk)?),
+            ("RSA", _) => (KeyKind::Rsa, rsa(text(jwk, "n")?, text(jwk, "e")?)?),
+            ("EC", Some("P-256")) => (KeyKind::P256, ec(jwk)?),
+            ("EC", Some("P-384")) => (KeyKind::P384, ec(jwk)?),
             ("OKP", Some("Ed25519")) => {
-                (Kind::Ed25519, DecodingKey::from_ed_components(text(jwk, "x")?).ok()?)
+                (KeyKind::Ed25519, DecodingKey::from_ed_components(text(jwk, "x")?).ok()?)
             }
             _ => return None,
         };
@@ -125,10 +125,10 @@ impl Key {
         let [id, issuer] = [optional("kid")?, optional("issuer")?].map(|text| text.map(str::to_owned));
         // Members are sorted, so this is the same whenever they are.
         let fingerprint = Sha256::digest(serde_json::to_vec(jwk).ok()?).into();
-        Some(Key { id, issuer, kind, algorithm, material, fingerprint })
+        Some(VerificationKey { id, issuer, kind, algorithm, material, fingerprint })
     }
 
-    fn fits(&self, wanted: &Wanted<'_>) -> bool {
+    fn matches(&self, wanted: &KeyQuery<'_>) -> bool {
         self.kind == kind_for(wanted.algorithm)
             && self.algorithm.is_none_or(|algorithm| algorithm == wanted.algorithm)
             && self.issuer.as_deref().is_none_or(|issuer| is_issuer(issuer, wanted.issuer, wanted.tenant))
@@ -144,17 +144,17 @@ impl Key {
 }
 
 /// The kind of key an algorithm needs.
-fn kind_for(algorithm: Algorithm) -> Kind {
+fn kind_for(algorithm: Algorithm) -> KeyKind {
     match algorithm {
         Algorithm::RS256
         | Algorithm::RS384
         | Algorithm::RS512
         | Algorithm::PS256
         | Algorithm::PS384
-        | Algorithm::PS512 => Kind::Rsa,
-        Algorithm::ES256 => Kind::P256,
-        Algorithm::ES384 => Kind::P384,
-        Algorithm::EdDSA => Kind::Ed25519,
+        | Algorithm::PS512 => KeyKind::Rsa,
+        Algorithm::ES256 => KeyKind::P256,
+        Algorithm::ES384 => KeyKind::P384,
+        Algorithm::EdDSA => KeyKind::Ed25519,
     }
 }
 
@@ -197,8 +197,8 @@ mod tests {
         KeySet::parse(json!({"keys": keys}).to_string().as_bytes(), 1_000).unwrap()
     }
 
-    fn wanted(id: Option<&str>, algorithm: Algorithm) -> Wanted<'_> {
-        Wanted { id, algorithm, issuer: "https://issuer.example", tenant: None }
+    fn wanted(id: Option<&str>, algorithm: Algorithm) -> KeyQuery<'_> {
+        KeyQuery { id, algorithm, issuer: "https://issuer.example", tenant: None }
     }
 
     fn rsa_key(more: Value) -> Value {
@@ -257,19 +257,20 @@ mod tests {
             rsa_key(json!({"kid": "rs256", "alg": "RS256"})),
             json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "ec"}),
         ]));
-        let is =
-            |id, algorithm, pattern: fn(&Found<'_>) -> bool| pattern(&set.find(&wanted(Some(id), algorithm)));
-        assert!(is("any", Algorithm::PS512, |found| matches!(found, Found::Key(_))));
-        assert!(is("rs256", Algorithm::RS256, |found| matches!(found, Found::Key(_))));
-        assert!(is("rs256", Algorithm::PS256, |found| matches!(found, Found::Unfit)));
-        assert!(is("ec", Algorithm::RS256, |found| matches!(found, Found::Unfit)));
-        assert!(is("ec", Algorithm::ES384, |found| matches!(found, Found::Unfit)));
-        assert!(is("other", Algorithm::RS256, |found| matches!(found, Found::Unknown)));
+        let is = |id, algorithm, pattern: fn(&KeyMatch<'_>) -> bool| {
+            pattern(&set.find(&wanted(Some(id), algorithm)))
+        };
+        assert!(is("any", Algorithm::PS512, |found| matches!(found, KeyMatch::Key(_))));
+        assert!(is("rs256", Algorithm::RS256, |found| matches!(found, KeyMatch::Key(_))));
+        assert!(is("rs256", Algorithm::PS256, |found| matches!(found, KeyMatch::Unfit)));
+        assert!(is("ec", Algorithm::RS256, |found| matches!(found, KeyMatch::Unfit)));
+        assert!(is("ec", Algorithm::ES384, |found| matches!(found, KeyMatch::Unfit)));
+        assert!(is("other", Algorithm::RS256, |found| matches!(found, KeyMatch::Unknown)));
         // Without an id there must be no doubt.
-        assert!(matches!(set.find(&wanted(None, Algorithm::ES256)), Found::Key(_)));
-        assert!(matches!(set.find(&wanted(None, Algorithm::PS256)), Found::Key(_)));
-        assert!(matches!(set.find(&wanted(None, Algorithm::RS256)), Found::Unfit));
-        assert!(matches!(parse(json!([])).find(&wanted(None, Algorithm::RS256)), Found::Unknown));
+        assert!(matches!(set.find(&wanted(None, Algorithm::ES256)), KeyMatch::Key(_)));
+        assert!(matches!(set.find(&wanted(None, Algorithm::PS256)), KeyMatch::Key(_)));
+        assert!(matches!(set.find(&wanted(None, Algorithm::RS256)), KeyMatch::Unfit));
+        assert!(matches!(parse(json!([])).find(&wanted(None, Algorithm::RS256)), KeyMatch::Unknown));
     }
 
     #[test]
@@ -281,10 +282,10 @@ mod tests {
         ]));
         let issuer = format!("https://login.example/{tenant}/");
         let wanted =
-            |id, tenant| Wanted { id: Some(id), algorithm: Algorithm::RS256, issuer: &issuer, tenant };
-        assert!(matches!(set.find(&wanted("all", Some(tenant))), Found::Key(_)));
-        assert!(matches!(set.find(&wanted("all", None)), Found::Unfit));
-        assert!(matches!(set.find(&wanted("one", Some(tenant))), Found::Unfit));
+            |id, tenant| KeyQuery { id: Some(id), algorithm: Algorithm::RS256, issuer: &issuer, tenant };
+        assert!(matches!(set.find(&wanted("all", Some(tenant))), KeyMatch::Key(_)));
+        assert!(matches!(set.find(&wanted("all", None)), KeyMatch::Unfit));
+        assert!(matches!(set.find(&wanted("one", Some(tenant))), KeyMatch::Unfit));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! An OAuth 2.1 resource server: it checks JWT access tokens and issues none.
 //!
-//! [`Tokens`] is an [`Authorizer`](bindpost_mcp_http::Authorizer). It takes tokens of the [`Issuer`]s it
+//! [`TokenAuthorizer`] is an [`Authorizer`](bindpost_mcp_http::Authorizer). It takes tokens of the [`Issuer`]s it
 //! trusts, made for an audience it stands for, and turns their claims into a
 //! [`Caller`](bindpost_mcp_server::Caller). What a caller may do is for the entries to say.
 //!
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! An issuer's keys are fetched when the first token comes, so a server starts without its issuer.
-//! What an issuer or a client can make us do is bounded by [`Limits`].
+//! What an issuer or a client can make us do is bounded by [`OAuthLimits`].
 
 mod bearer;
 mod callers;
@@ -32,5 +32,5 @@ mod tokens;
 mod verified;
 
 pub use issuer::{Algorithm, Issuer};
-pub use limits::Limits;
-pub use tokens::{ConfigError, Tokens, TokensBuilder};
+pub use limits::OAuthLimits;
+pub use tokens::{ConfigError, TokenAuthorizer, TokenAuthorizerBuilder};

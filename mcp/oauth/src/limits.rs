@@ -12,7 +12,7 @@ use std::time::Duration;
 /// let limits = Limits { refresh: Duration::from_secs(60), ..Limits::default() };
 /// ```
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct OAuthLimits {
     /// Keys older than this are fetched again before they are used; while tokens come, that happens in
     /// the background a little earlier. So long a key that its issuer took back may still count.
     pub refresh: Duration,
@@ -41,9 +41,9 @@ pub struct Limits {
     pub verified: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for OAuthLimits {
+    fn default() -> OAuthLimits {
+        OAuthLimits {
             refresh: Duration::from_secs(60 * 60),
             keep: Duration::from_secs(24 * 60 * 60),
             confirm_no_keys: Duration::from_secs(5 * 60),
@@ -60,7 +60,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl OAuthLimits {
     /// From this age on, keys are fetched again in the background.
     pub(crate) fn refresh_early(&self) -> Duration {
         self.refresh - self.refresh / 6
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_back_off_doubles_up_to_its_limit() {
-        let limits = Limits::default();
+        let limits = OAuthLimits::default();
         let seconds = [1, 2, 3, 6, 7, 31, 32, 33, 34, u32::MAX].map(|n| limits.back_off(n).as_secs());
         assert_eq!(seconds, [1, 2, 4, 32, 60, 60, 60, 60, 60, 60]);
     }

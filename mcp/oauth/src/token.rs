@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::claims::text;
 use crate::issuer::Algorithm;
-use crate::key::Key;
+use crate::key::VerificationKey;
 
 /// A JWT in three parts.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Token<'a> {
 
 /// Why a token does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum TokenRefusal {
     Expired,
     Early,
     Audience,
@@ -29,49 +29,49 @@ pub(crate) enum Refusal {
     Invalid(&'static str),
 }
 
-impl Refusal {
+impl TokenRefusal {
     /// For the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Refusal::Expired => "expired",
-            Refusal::Early => "not valid yet",
-            Refusal::Audience => "for another audience",
-            Refusal::Invalid(reason) => reason,
+            TokenRefusal::Expired => "expired",
+            TokenRefusal::Early => "not valid yet",
+            TokenRefusal::Audience => "for another audience",
+            TokenRefusal::Invalid(reason) => reason,
         }
     }
 }
 
-impl From<Refusal> for Denial {
+impl From<TokenRefusal> for Denial {
     /// What the client learns: enough to get a better token, nothing about how near this one was.
-    fn from(refusal: Refusal) -> Denial {
+    fn from(refusal: TokenRefusal) -> Denial {
         Denial::invalid(match refusal {
-            Refusal::Expired => "the token has expired",
-            Refusal::Early => "the token is not valid yet",
-            Refusal::Audience => "the token is for another audience",
-            Refusal::Invalid(_) => "the token is not valid",
+            TokenRefusal::Expired => "the token has expired",
+            TokenRefusal::Early => "the token is not valid yet",
+            TokenRefusal::Audience => "the token is for another audience",
+            TokenRefusal::Invalid(_) => "the token is not valid",
         })
     }
 }
 
 impl<'a> Token<'a> {
-    pub(crate) fn decode(token: &'a str) -> Result<Token<'a>, Refusal> {
-        let (message, signature) = token.rsplit_once('.').ok_or(Refusal::Invalid("no JWT"))?;
-        let (header, claims) = message.split_once('.').ok_or(Refusal::Invalid("no JWT"))?;
-        let header = decode_object(header).ok_or(Refusal::Invalid("the header is broken"))?;
+    pub(crate) fn decode(token: &'a str) -> Result<Token<'a>, TokenRefusal> {
+        let (message, signature) = token.rsplit_once('.').ok_or(TokenRefusal::Invalid("no JWT"))?;
+        let (header, claims) = message.split_once('.').ok_or(TokenRefusal::Invalid("no JWT"))?;
+        let header = decode_object(header).ok_or(TokenRefusal::Invalid("the header is broken"))?;
         let algorithm = text(&header, "alg").and_then(|name| name.parse().ok());
-        let algorithm = algorithm.ok_or(Refusal::Invalid("signed by no algorithm we take"))?;
+        let algorithm = algorithm.ok_or(TokenRefusal::Invalid("signed by no algorithm we take"))?;
         // RFC 7515, 4.1.11: we understand no extension.
         if header.contains_key("crit") {
-            return Err(Refusal::Invalid("it demands extensions"));
+            return Err(TokenRefusal::Invalid("it demands extensions"));
         }
         for name in ["kid", "typ"] {
             if header.get(name).is_some_and(|value| !value.is_string()) {
-                return Err(Refusal::Invalid("the header is broken"));
+                return Err(TokenRefusal::Invalid("the header is broken"));
             }
         }
-        let claims = decode_object(claims).ok_or(Refusal::Invalid("the claims are broken"))?;
+        let claims = decode_object(claims).ok_or(TokenRefusal::Invalid("the claims are broken"))?;
         let signature = URL_SAFE_NO_PAD.decode(signature);
-        let signature = signature.map_err(|_| Refusal::Invalid("the signature is broken"))?;
+        let signature = signature.map_err(|_| TokenRefusal::Invalid("the signature is broken"))?;
         Ok(Token { algorithm, header, claims, message: message.as_bytes(), signature })
     }
 
@@ -85,7 +85,7 @@ impl<'a> Token<'a> {
         self.header.get("typ").and_then(Value::as_str)
     }
 
-    pub(crate) fn is_signed_by(&self, key: &Key) -> bool {
+    pub(crate) fn is_signed_by(&self, key: &VerificationKey) -> bool {
         key.verifies(self.algorithm, self.message, &self.signature)
     }
 }

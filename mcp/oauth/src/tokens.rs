@@ -1,4 +1,4 @@
-//! [`Tokens`]: the authorizer.
+//! [`TokenAuthorizer`]: the authorizer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::bearer;
-use crate::callers::{Callers, Vouched};
-use crate::claims::{self, Window, text};
-use crate::fetch::{Source, causes, client, is_permitted};
+use crate::callers::{IssuerKeyId, RecentCallers};
+use crate::claims::{self, ValidityPeriod, text};
+use crate::fetch::{HttpKeySource, causes, client, is_permitted};
 use crate::issuer::{Issuer, tenant};
-use crate::jwks::{KeyCache, Unavailable};
-use crate::key::{Found, Wanted};
-use crate::limits::Limits;
-use crate::token::{Refusal, Token};
-use crate::verified::{Verified, VerifiedTokens, digest};
+use crate::jwks::{KeyCache, KeysUnavailable};
+use crate::key::{KeyMatch, KeyQuery};
+use crate::limits::OAuthLimits;
+use crate::token::{Token, TokenRefusal};
+use crate::verified::{VerifiedToken, VerifiedTokens, digest};
 
 /// The longest time by which clocks may differ.
 const MAX_LEEWAY: Duration = Duration::from_secs(300);
@@ -47,9 +47,9 @@ const MAX_LEEWAY: Duration = Duration::from_secs(300);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tokens(Arc<Inner>);
+pub struct TokenAuthorizer(Arc<TokenAuthorizerState>);
 
-struct Inner {
+struct TokenAuthorizerState {
     issuers: Vec<(Issuer, KeyCache)>,
     audiences: Vec<String>,
     authorization_servers: Vec<String>,
@@ -57,7 +57,7 @@ struct Inner {
     clock: Clock,
     max_token: usize,
     verified: VerifiedTokens,
-    callers: Callers,
+    callers: RecentCallers,
 }
 
 /// What time it is.
@@ -85,13 +85,13 @@ impl std::fmt::Debug for Clock {
 
 /// Says whose tokens are taken.
 #[derive(Clone, Debug, Default)]
-pub struct TokensBuilder {
+pub struct TokenAuthorizerBuilder {
     issuers: Vec<Issuer>,
     audiences: Vec<String>,
     authorization_servers: Option<Vec<String>>,
     leeway: Option<Duration>,
     clock: Clock,
-    limits: Limits,
+    limits: OAuthLimits,
 }
 
 /// What was configured cannot be right.
@@ -128,34 +128,34 @@ pub enum ConfigError {
     Tls(#[source] reqwest::Error),
 }
 
-impl Tokens {
+impl TokenAuthorizer {
     /// Nobody's tokens; say whose.
-    pub fn builder() -> TokensBuilder {
-        TokensBuilder::default()
+    pub fn builder() -> TokenAuthorizerBuilder {
+        TokenAuthorizerBuilder::default()
     }
 }
 
-impl TokensBuilder {
+impl TokenAuthorizerBuilder {
     /// One more issuer whose tokens are taken.
-    pub fn issuer(mut self, issuer: Issuer) -> TokensBuilder {
+    pub fn issuer(mut self, issuer: Issuer) -> TokenAuthorizerBuilder {
         self.issuers.push(issuer);
         self
     }
 
     /// One more name of this server: `aud` must be, or list, one of them, letter by letter.
-    pub fn audience(mut self, audience: impl Into<String>) -> TokensBuilder {
+    pub fn audience(mut self, audience: impl Into<String>) -> TokenAuthorizerBuilder {
         self.audiences.push(audience.into());
         self
     }
 
     /// By how much clocks may differ; 60 s unless said otherwise, and at most 300 s.
-    pub fn leeway(mut self, leeway: Duration) -> TokensBuilder {
+    pub fn leeway(mut self, leeway: Duration) -> TokenAuthorizerBuilder {
         self.leeway = Some(leeway);
         self
     }
 
     /// Tells the time by this, instead of by the clock of the machine: for tests.
-    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> TokensBuilder {
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> TokenAuthorizerBuilder {
         self.clock = Clock(Arc::new(clock));
         self
     }
@@ -164,19 +164,19 @@ impl TokensBuilder {
     pub fn authorization_servers(
         mut self,
         servers: impl IntoIterator<Item = impl Into<String>>,
-    ) -> TokensBuilder {
+    ) -> TokenAuthorizerBuilder {
         self.authorization_servers = Some(servers.into_iter().map(Into::into).collect());
         self
     }
 
     /// How often keys are fetched, and how much of anything is taken.
-    pub fn limits(mut self, limits: Limits) -> TokensBuilder {
+    pub fn limits(mut self, limits: OAuthLimits) -> TokenAuthorizerBuilder {
         self.limits = limits;
         self
     }
 
     /// Checks all of it. No issuer is asked yet.
-    pub fn build(self) -> Result<Tokens, ConfigError> {
+    pub fn build(self) -> Result<TokenAuthorizer, ConfigError> {
         if self.issuers.is_empty() {
             return Err(ConfigError::NoIssuer);
         }
@@ -196,7 +196,7 @@ impl TokensBuilder {
         let mut clients = [None, None];
         let mut issuers = Vec::new();
         for issuer in &self.issuers {
-            let url = issuer.checked()?;
+            let url = issuer.validated_url()?;
             let jwks_uri = issuer.jwks_uri.as_deref().map(|keys| checked_keys(issuer, keys)).transpose()?;
             let plain = jwks_uri.as_ref().unwrap_or(&url).scheme() == "http";
             let slot = &mut clients[usize::from(plain)];
@@ -204,11 +204,11 @@ impl TokensBuilder {
                 Some(client) => client,
                 None => slot.insert(client(plain).map_err(ConfigError::Tls)?),
             };
-            let source = Source::new(client.clone(), issuer.clone(), url, jwks_uri, &self.limits);
+            let source = HttpKeySource::new(client.clone(), issuer.clone(), url, jwks_uri, &self.limits);
             issuers.push((issuer.clone(), KeyCache::new(source, self.limits.clone())));
         }
         let servers = self.authorization_servers;
-        Ok(Tokens(Arc::new(Inner {
+        Ok(TokenAuthorizer(Arc::new(TokenAuthorizerState {
             authorization_servers: servers
                 .unwrap_or_else(|| self.issuers.iter().map(|issuer| issuer.url.clone()).collect()),
             issuers,
@@ -217,7 +217,7 @@ impl TokensBuilder {
             clock: self.clock,
             max_token: self.limits.max_token,
             verified: VerifiedTokens::new(self.limits.verified),
-            callers: Callers::default(),
+            callers: RecentCallers::default(),
         })))
     }
 }
@@ -231,10 +231,10 @@ fn checked_keys(issuer: &Issuer, keys: &str) -> Result<Url, ConfigError> {
     Ok(url)
 }
 
-impl Authorizer for Tokens {
+impl Authorizer for TokenAuthorizer {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
-        let token = bearer::token(request.headers())?;
-        self.0.check(token).await
+        let token = bearer::bearer_token(request.headers())?;
+        self.0.authorize_token(token).await
     }
 
     fn authorization_servers(&self) -> Vec<String> {
@@ -245,15 +245,15 @@ impl Authorizer for Tokens {
     /// nothing: its caller comes back with the next one.
     fn knows(&self, caller: &Caller) -> bool {
         let Some(vouched) = caller.id().and_then(|id| self.0.callers.find(id)) else { return true };
-        let keys = self.0.issuers.get(vouched.issuer).and_then(|(_, keys)| keys.known());
-        keys.is_none_or(|keys| keys.holds(&vouched.key))
+        let keys = self.0.issuers.get(vouched.issuer).and_then(|(_, keys)| keys.cached());
+        keys.is_none_or(|keys| keys.contains(&vouched.key))
     }
 }
 
-impl Inner {
-    async fn check(&self, token: &str) -> Result<Caller, Denial> {
+impl TokenAuthorizerState {
+    async fn authorize_token(&self, token: &str) -> Result<Caller, Denial> {
         if token.len() > self.max_token {
-            let refusal = Refusal::Invalid("too long");
+            let refusal = TokenRefusal::Invalid("too long");
             log(None, None, refusal);
             return Err(refusal.into());
         }
@@ -267,9 +267,9 @@ impl Inner {
             match verified.window.check(self.clock.now(), self.leeway) {
                 // The machine's clock was set back since: that makes no token last longer. It stays here, to
                 // be known again.
-                Ok(()) if has_ended => return Err(Refusal::Expired.into()),
+                Ok(()) if has_ended => return Err(TokenRefusal::Expired.into()),
                 // The key it was verified with is still the issuer's.
-                Ok(()) if keys.set.holds(&verified.vouched.key) => return Ok(verified.caller),
+                Ok(()) if keys.set.contains(&verified.vouched.key) => return Ok(verified.caller),
                 Ok(()) => self.verified.remove(&digest),
                 Err(refusal) => {
                     self.verified.remove(&digest);
@@ -280,84 +280,86 @@ impl Inner {
         let verified = self.verify(token).await?;
         let caller = verified.caller.clone();
         if let Some(id) = caller.id() {
-            self.callers.note(id, verified.vouched);
+            self.callers.record(id, verified.vouched);
         }
         self.verified.put(digest, verified);
         Ok(caller)
     }
 
-    async fn verify(&self, token: &str) -> Result<Verified, Denial> {
+    async fn verify(&self, token: &str) -> Result<VerifiedToken, Denial> {
         let asked = Instant::now();
         let token = Token::decode(token).inspect_err(|refusal| log(None, None, *refusal))?;
         let accepting = |(_, (issuer, _)): &(usize, &(Issuer, KeyCache))| issuer.accepts(&token.claims);
         let Some((number, (issuer, keys))) = self.issuers.iter().enumerate().find(accepting) else {
-            let refusal = Refusal::Invalid("of no issuer we trust");
+            let refusal = TokenRefusal::Invalid("of no issuer we trust");
             log(None, token.key_id(), refusal);
             return Err(refusal.into());
         };
-        let refuse = |refusal: Refusal| {
+        let refuse = |refusal: TokenRefusal| {
             log(Some(issuer), token.key_id(), refusal);
             Denial::from(refusal)
         };
         if !issuer.algorithms.contains(&token.algorithm) {
-            return Err(refuse(Refusal::Invalid("signed by an algorithm its issuer does not use")));
+            return Err(refuse(TokenRefusal::Invalid("signed by an algorithm its issuer does not use")));
         }
         if !issuer.accepts_type(token.typ()) {
-            return Err(refuse(Refusal::Invalid("no access token")));
+            return Err(refuse(TokenRefusal::Invalid("no access token")));
         }
-        let wanted = Wanted {
+        let wanted = KeyQuery {
             id: token.key_id(),
             algorithm: token.algorithm,
             issuer: text(&token.claims, "iss").unwrap_or_default(),
             tenant: tenant(&token.claims),
         };
         let mut current = keys.current(asked).await?;
-        if let Found::Unknown = current.set.find(&wanted) {
-            current = keys.look_again(current, asked).await;
+        if let KeyMatch::Unknown = current.set.find(&wanted) {
+            current = keys.refresh_for_unknown_key(current, asked).await;
         }
         let key = match current.set.find(&wanted) {
-            Found::Key(key) => key,
-            Found::Unknown => return Err(refuse(Refusal::Invalid("signed by an unknown key"))),
-            Found::Unfit => return Err(refuse(Refusal::Invalid("signed by a key that is not for this"))),
+            KeyMatch::Key(key) => key,
+            KeyMatch::Unknown => return Err(refuse(TokenRefusal::Invalid("signed by an unknown key"))),
+            KeyMatch::Unfit => {
+                return Err(refuse(TokenRefusal::Invalid("signed by a key that is not for this")));
+            }
         };
         if !token.is_signed_by(key) {
-            return Err(refuse(Refusal::Invalid("the signature is wrong")));
+            return Err(refuse(TokenRefusal::Invalid("the signature is wrong")));
         }
         // From here on its claims are the issuer's.
-        let window = Window::of(&token.claims).map_err(refuse)?;
+        let window = ValidityPeriod::from_claims(&token.claims).map_err(refuse)?;
         let now = self.clock.now();
         window.check(now, self.leeway).map_err(refuse)?;
-        if !claims::is_for(&token.claims, &self.audiences) {
-            return Err(refuse(Refusal::Audience));
+        if !claims::has_audience(&token.claims, &self.audiences) {
+            return Err(refuse(TokenRefusal::Audience));
         }
-        let nobody = || refuse(Refusal::Invalid("about nobody"));
+        let nobody = || refuse(TokenRefusal::Invalid("about nobody"));
         let mut identity = claims::identity(issuer, token.claims.clone()).ok_or_else(nobody)?;
         if let Some(deadline) = window.deadline(now, Instant::now().into_std(), self.leeway) {
             identity = identity.expires_at(deadline);
         }
-        let vouched = Vouched { issuer: number, key: key.fingerprint };
-        Ok(Verified { caller: identity.into(), window, vouched })
+        let vouched = IssuerKeyId { issuer: number, key: key.fingerprint };
+        Ok(VerifiedToken { caller: identity.into(), window, vouched })
     }
 }
 
-impl From<Unavailable> for Denial {
-    fn from(_: Unavailable) -> Denial {
+impl From<KeysUnavailable> for Denial {
+    fn from(_: KeysUnavailable) -> Denial {
         Denial::unavailable("the token cannot be checked now")
     }
 }
 
 /// Says why a token was refused; neither the token nor its claims.
-fn log(issuer: Option<&Issuer>, key: Option<&str>, refusal: Refusal) {
+fn log(issuer: Option<&Issuer>, key: Option<&str>, refusal: TokenRefusal) {
     // The client chose the name of the key: it is cut, and its control characters are escaped.
     let key = key.map(|key| key.chars().take(64).collect::<String>());
     let issuer = issuer.map(|issuer| issuer.url.as_str());
     debug!(issuer, ?key, reason = refusal.reason(), "refused a token");
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for TokenAuthorizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let issuers: Vec<&str> = self.0.issuers.iter().map(|(issuer, _)| issuer.url.as_str()).collect();
-        f.debug_struct("Tokens")
+        f.debug_struct("TokenAuthorizer")
             .field("issuers", &issuers)
             .field("audiences", &self.0.audiences)
             .finish_non_exhaustive()
@@ -374,15 +376,21 @@ mod tests {
         let audience = "https://api.example/mcp";
         let two = || Issuer::new("https://metadata.example").accepts_issuer("https://issuer.example");
         for (builder, part) in [
-            (Tokens::builder().audience(audience), "no issuer"),
-            (Tokens::builder().issuer(issuer()), "no audience"),
-            (Tokens::builder().issuer(issuer()).audience(""), "no audience"),
-            (Tokens::builder().issuer(issuer()).issuer(two()).audience(audience), "two issuers"),
-            (Tokens::builder().issuer(issuer().jwks_uri("keys")).audience(audience), "no URL"),
-            (Tokens::builder().issuer(issuer().jwks_uri("http://x.example")).audience(audience), "https"),
-            (Tokens::builder().issuer(Issuer::new("http://x.example")).audience(audience), "https"),
+            (TokenAuthorizer::builder().audience(audience), "no issuer"),
+            (TokenAuthorizer::builder().issuer(issuer()), "no audience"),
+            (TokenAuthorizer::builder().issuer(issuer()).audience(""), "no audience"),
+            (TokenAuthorizer::builder().issuer(issuer()).issuer(two()).audience(audience), "two issuers"),
+            (TokenAuthorizer::builder().issuer(issuer().jwks_uri("keys")).audience(audience), "no URL"),
             (
-                Tokens::builder().issuer(issuer()).audience(audience).leeway(Duration::from_secs(301)),
+                TokenAuthorizer::builder().issuer(issuer().jwks_uri("http://x.example")).audience(audience),
+                "https",
+            ),
+            (TokenAuthorizer::builder().issuer(Issuer::new("http://x.example")).audience(audience), "https"),
+            (
+                TokenAuthorizer::builder()
+                    .issuer(issuer())
+                    .audience(audience)
+                    .leeway(Duration::from_secs(301)),
                 "at most 300 s",
             ),
         ] {
@@ -393,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_authorization_servers_can_be_said() {
-        let builder = Tokens::builder().issuer(Issuer::new("http://127.0.0.1:1/x")).audience("a");
+        let builder = TokenAuthorizer::builder().issuer(Issuer::new("http://127.0.0.1:1/x")).audience("a");
         let tokens = builder.clone().build().unwrap();
         assert_eq!(tokens.authorization_servers(), ["http://127.0.0.1:1/x"]);
         let tokens = builder.authorization_servers(["https://login.example"]).build().unwrap();

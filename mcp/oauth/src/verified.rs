@@ -9,19 +9,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bindpost_mcp_server::Caller;
 use sha2::{Digest as _, Sha256};
 
-use crate::callers::Vouched;
-use crate::claims::Window;
+use crate::callers::IssuerKeyId;
+use crate::claims::ValidityPeriod;
 
 /// Tokens that were verified; the oldest give way.
 #[derive(Debug)]
 pub(crate) struct VerifiedTokens {
     capacity: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<TokenEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    tokens: HashMap<TokenDigest, Verified>,
+struct TokenEntries {
+    tokens: HashMap<TokenDigest, VerifiedToken>,
     /// In the order they came; the same digests as above.
     order: VecDeque<TokenDigest>,
 }
@@ -31,10 +31,10 @@ pub(crate) type TokenDigest = [u8; 32];
 
 /// What was found out about a token.
 #[derive(Clone, Debug)]
-pub(crate) struct Verified {
+pub(crate) struct VerifiedToken {
     pub(crate) caller: Caller,
-    pub(crate) window: Window,
-    pub(crate) vouched: Vouched,
+    pub(crate) window: ValidityPeriod,
+    pub(crate) vouched: IssuerKeyId,
 }
 
 pub(crate) fn digest(token: &str) -> TokenDigest {
@@ -46,11 +46,11 @@ impl VerifiedTokens {
         VerifiedTokens { capacity, kept: Mutex::default() }
     }
 
-    pub(crate) fn get(&self, token: &TokenDigest) -> Option<Verified> {
+    pub(crate) fn get(&self, token: &TokenDigest) -> Option<VerifiedToken> {
         self.kept().tokens.get(token).cloned()
     }
 
-    pub(crate) fn put(&self, token: TokenDigest, verified: Verified) {
+    pub(crate) fn put(&self, token: TokenDigest, verified: VerifiedToken) {
         let mut kept = self.kept();
         if self.capacity == 0 {
             return;
@@ -72,7 +72,7 @@ impl VerifiedTokens {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, TokenEntries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,10 +83,10 @@ mod tests {
 
     use super::*;
 
-    fn verified(issuer: usize) -> Verified {
+    fn verified(issuer: usize) -> VerifiedToken {
         let claims = Map::from_iter([("exp".to_owned(), json!(1))]);
-        let window = Window::of(&claims).unwrap();
-        Verified { caller: Caller::new("alice"), window, vouched: Vouched { issuer, key: [0; 32] } }
+        let window = ValidityPeriod::from_claims(&claims).unwrap();
+        VerifiedToken { caller: Caller::new("alice"), window, vouched: IssuerKeyId { issuer, key: [0; 32] } }
     }
 
     #[test]

@@ -17,17 +17,17 @@ use bindpost_mcp_server::{Context, Entry, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::cursor::Cursors;
+use crate::cursor::CursorSigner;
 use crate::document::Document;
 use crate::operation::Operation;
-use crate::schema::Purpose;
+use crate::schema::SchemaPurpose;
 use crate::selection::PathPattern;
 use crate::upstream::Upstream;
 use crate::{entries, resources, three_tools};
 pub use builder::{BridgeBuilder, BridgeError, Conceal};
 use headers::PassedHeaders;
 pub use offered::AsksIf;
-use offered::Offered;
+use offered::OfferedOperation;
 
 /// A document's operations, served by the service they belong to. Cheap to clone.
 ///
@@ -46,11 +46,11 @@ use offered::Offered;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Bridge(Arc<Shared>);
+pub struct Bridge(Arc<BridgeState>);
 
 /// In which form operations are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ToolForm {
     /// A tool for each, with whole schemas.
     Whole,
     /// A tool for each, with short schemas; the whole ones are resources.
@@ -59,23 +59,23 @@ pub enum Form {
     ThreeTools,
 }
 
-impl Form {
+impl ToolForm {
     /// For people: `whole`, `short`, `three tools`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Form::Whole => "whole",
-            Form::Short => "short",
-            Form::ThreeTools => "three tools",
+            ToolForm::Whole => "whole",
+            ToolForm::Short => "short",
+            ToolForm::ThreeTools => "three tools",
         }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct BridgeState {
     pub(crate) document: Arc<Document>,
     pub(crate) upstream: Upstream,
     /// The selected operations, in the order of the document.
-    pub(crate) offered: Vec<Offered>,
+    pub(crate) offered: Vec<OfferedOperation>,
     /// Where they are by id and by tool name.
     places: HashMap<String, usize>,
     /// The operations that were left out: nobody gets there by a value that makes another path theirs.
@@ -90,10 +90,10 @@ pub(crate) struct Shared {
     pub(crate) hidden: Vec<String>,
     pub(crate) enforces_scopes: bool,
     passed: PassedHeaders,
-    pub(crate) cursors: Cursors,
+    pub(crate) cursors: CursorSigner,
     definitions: OnceLock<BTreeSet<String>>,
     warnings: Vec<String>,
-    form: Form,
+    form: ToolForm,
     list_bytes: usize,
     tools: Vec<bindpost_mcp_protocol::Tool>,
 }
@@ -114,8 +114,8 @@ impl Bridge {
     /// The tools alone, for a server that has resources of its own.
     pub fn tools(&self) -> Vec<Entry> {
         match self.0.form {
-            Form::ThreeTools => three_tools::entries(self, &self.0.tools),
-            Form::Whole | Form::Short => entries::tools(self, &self.0.tools),
+            ToolForm::ThreeTools => three_tools::entries(self, &self.0.tools),
+            ToolForm::Whole | ToolForm::Short => entries::tools(self, &self.0.tools),
         }
     }
 
@@ -144,7 +144,7 @@ impl Bridge {
     }
 
     /// In which form operations are served.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> ToolForm {
         self.0.form
     }
 
@@ -163,19 +163,19 @@ impl Bridge {
         &self.0.warnings
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn state(&self) -> &Arc<BridgeState> {
         &self.0
     }
 }
 
-impl Shared {
+impl BridgeState {
     /// The operation of that id, or of that tool.
-    pub(crate) fn find(&self, name: &str) -> Option<&Offered> {
+    pub(crate) fn find(&self, name: &str) -> Option<&OfferedOperation> {
         self.offered.get(*self.places.get(name)?)
     }
 
     /// Hides in an answer what the operator wants hidden.
-    pub(crate) fn conceal(&self, offered: &Offered, answer: &mut Value) {
+    pub(crate) fn conceal(&self, offered: &OfferedOperation, answer: &mut Value) {
         if let Some(conceal) = self.conceals {
             conceal(&offered.operation, answer);
         }
@@ -205,10 +205,10 @@ impl Shared {
     /// What to say of an operation that is not there. One that is denied is as unknown as any other.
     pub(crate) fn unknown_operation(&self, name: &str) -> ToolError {
         if self.changing.contains(name) {
-            let name = text::shown(name);
+            let name = text::visible_text(name);
             return ToolError::new(format!("{name} changes the service, and this server only reads"));
         }
-        let known: Vec<&str> = self.offered.iter().map(Offered::shown_id).collect();
+        let known: Vec<&str> = self.offered.iter().map(OfferedOperation::display_id).collect();
         let name: String = name.chars().take(100).collect();
         let name = name.as_str();
         ToolError::new(match nearest(name, &known) {
@@ -220,22 +220,23 @@ impl Shared {
     /// The names of definitions that selected operations use; nobody reads those of others.
     pub(crate) fn definitions(&self) -> &BTreeSet<String> {
         self.definitions.get_or_init(|| {
-            let schemas: Vec<Value> = self.offered.iter().flat_map(Offered::schemas).cloned().collect();
+            let schemas: Vec<Value> =
+                self.offered.iter().flat_map(OfferedOperation::schemas).cloned().collect();
             let all = json!({"anyOf": schemas});
             let mut names = BTreeSet::new();
             // Subtypes of discriminators are known to the document only.
-            for purpose in [Purpose::Input, Purpose::Output] {
-                let whole = self.document.whole(&all, purpose);
+            for purpose in [SchemaPurpose::Input, SchemaPurpose::Output] {
+                let whole = self.document.whole_schema(&all, purpose);
                 let defined = whole.get("$defs").and_then(Value::as_object);
                 names.extend(defined.into_iter().flatten().map(|(name, _)| name.clone()));
             }
             let mut found = Vec::new();
-            references(&all, &mut found);
+            collect_references(&all, &mut found);
             while let Some(name) = found.pop() {
                 if let Some(definition) = self.document.definitions.get(&name)
                     && names.insert(name)
                 {
-                    references(definition, &mut found);
+                    collect_references(definition, &mut found);
                 }
             }
             names.retain(|name| self.document.definitions.contains_key(name));
@@ -255,14 +256,19 @@ impl Shared {
 }
 
 /// The short form of a schema: the one place that knows how the document makes it.
-pub(crate) fn short(document: &Document, schema: &Value, purpose: Purpose, scheme: &str) -> Value {
-    let mut short = document.short(schema, purpose, scheme);
+pub(crate) fn short_schema(
+    document: &Document,
+    schema: &Value,
+    purpose: SchemaPurpose,
+    scheme: &str,
+) -> Value {
+    let mut short = document.short_schema(schema, purpose, scheme);
     text::clean(&mut short);
     short
 }
 
 /// The definitions that a schema names, itself and below.
-fn references(schema: &Value, found: &mut Vec<String>) {
+fn collect_references(schema: &Value, found: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
             for (keyword, value) in members {
@@ -271,11 +277,11 @@ fn references(schema: &Value, found: &mut Vec<String>) {
                         let name = reference.strip_prefix("#/$defs/").unwrap_or_default();
                         found.push(name.replace("~1", "/").replace("~0", "~"));
                     }
-                    _ => references(value, found),
+                    _ => collect_references(value, found),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
         _ => {}
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// How many of the items, from the first on, fit into so many bytes of JSON; one at least, if there is any.
-pub fn fitting(items: &[Value], bytes: usize) -> usize {
+pub fn count_fitting(items: &[Value], bytes: usize) -> usize {
     let mut left = bytes;
     let fit = items.iter().take_while(|item| {
         // One more for the comma.
@@ -23,9 +23,9 @@ mod tests {
     #[test]
     fn whole_items_and_at_least_one() {
         let items = [json!("aaaa"), json!("bbbb"), json!("cccc")];
-        assert_eq!(fitting(&items, 21), 3);
-        assert_eq!(fitting(&items, 20), 2);
-        assert_eq!(fitting(&items, 1), 1);
-        assert_eq!(fitting(&[], 10), 0);
+        assert_eq!(count_fitting(&items, 21), 3);
+        assert_eq!(count_fitting(&items, 20), 2);
+        assert_eq!(count_fitting(&items, 1), 1);
+        assert_eq!(count_fitting(&[], 10), 0);
     }
 }

@@ -12,13 +12,13 @@ const LONGEST: usize = 16 * 1024;
 
 /// Makes cursors and reads them again. They belong to a place (a tool, an operation) and to a caller.
 #[derive(Clone)]
-pub struct Cursors {
+pub struct CursorSigner {
     key: [u8; 32],
 }
 
-impl std::fmt::Debug for Cursors {
+impl std::fmt::Debug for CursorSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cursors")
+        f.write_str("CursorSigner")
     }
 }
 
@@ -29,16 +29,16 @@ impl std::fmt::Debug for Cursors {
 )]
 pub struct CursorError;
 
-impl Cursors {
+impl CursorSigner {
     /// Cursors that are good until the program ends.
-    pub fn new() -> Result<Cursors, getrandom::Error> {
+    pub fn new() -> Result<CursorSigner, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
-        Ok(Cursors { key })
+        Ok(CursorSigner { key })
     }
 
     /// A cursor that carries `next`. What it carries can be read by whoever has it: put no secret in it.
-    pub fn seal(&self, place: &str, caller: Option<&str>, next: &impl Serialize) -> Option<String> {
+    pub fn sign(&self, place: &str, caller: Option<&str>, next: &impl Serialize) -> Option<String> {
         let next = serde_json::to_vec(next).ok()?;
         let mut sealed = self.signature(place, caller, &next)?.finalize().into_bytes().to_vec();
         sealed.extend_from_slice(&next);
@@ -46,7 +46,7 @@ impl Cursors {
     }
 
     /// What a cursor carries.
-    pub fn open<T: DeserializeOwned>(
+    pub fn verify<T: DeserializeOwned>(
         &self,
         place: &str,
         caller: Option<&str>,
@@ -79,17 +79,20 @@ mod tests {
 
     #[test]
     fn cursors_belong_to_their_place_and_caller() {
-        let cursors = Cursors::new().unwrap();
-        let cursor = cursors.seal("list", Some("ann"), &vec![1, 2]).unwrap();
-        assert_eq!(cursors.open::<Vec<i32>>("list", Some("ann"), &cursor), Ok(vec![1, 2]));
+        let cursors = CursorSigner::new().unwrap();
+        let cursor = cursors.sign("list", Some("ann"), &vec![1, 2]).unwrap();
+        assert_eq!(cursors.verify::<Vec<i32>>("list", Some("ann"), &cursor), Ok(vec![1, 2]));
         for (place, caller) in
             [("other", Some("ann")), ("list", Some("bob")), ("list", None), ("lis", Some("tann"))]
         {
-            assert_eq!(cursors.open::<Vec<i32>>(place, caller, &cursor), Err(CursorError));
+            assert_eq!(cursors.verify::<Vec<i32>>(place, caller, &cursor), Err(CursorError));
         }
-        assert_eq!(Cursors::new().unwrap().open::<Vec<i32>>("list", Some("ann"), &cursor), Err(CursorError));
+        assert_eq!(
+            CursorSigner::new().unwrap().verify::<Vec<i32>>("list", Some("ann"), &cursor),
+            Err(CursorError)
+        );
         for broken in ["", "x", "AAAA", &cursor[1..], &format!("{cursor}AAAA")] {
-            assert_eq!(cursors.open::<Vec<i32>>("list", Some("ann"), broken), Err(CursorError));
+            assert_eq!(cursors.verify::<Vec<i32>>("list", Some("ann"), broken), Err(CursorError));
         }
     }
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::operation::Operation;
-use sources::Sources;
+use sources::SourceSet;
 
 /// What one or several OpenAPI or Swagger files say, in one shape.
 ///
@@ -87,9 +87,9 @@ impl Document {
     /// Relative references lead to other files only below the folders of what was given and [`LoadOptions::roots`];
     /// nothing is ever fetched from a network. What cannot be resolved is left open and becomes a warning.
     pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Document, DocumentError> {
-        let mut sources = Sources::new(options.clone());
+        let mut sources = SourceSet::new(options.clone());
         for path in paths {
-            sources.add_given(path)?;
+            sources.add_path(path)?;
         }
         if sources.roots().is_empty() {
             let place = paths.first().map_or_else(|| "no file".to_owned(), |path| path.display().to_string());
@@ -104,7 +104,7 @@ impl Document {
 
     /// Reads one text, JSON or YAML. Its references cannot leave it; `name` is what messages call it.
     pub fn parse(text: &str, name: &str) -> Result<Document, DocumentError> {
-        let mut sources = Sources::new(LoadOptions::default());
+        let mut sources = SourceSet::new(LoadOptions::default());
         sources.add_text(text, name)?;
         read::document(sources)
     }

@@ -1,41 +1,48 @@
 //! Operations as tools, in the form that fits the budget of `tools/list`.
 
 use bindpost_mcp_protocol::{Tool, ToolAnnotations};
-use bindpost_mcp_server::{Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use bindpost_mcp_server::{CallParts, Entry, Signature, ToolEntry, ToolError, ToolHints};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::bridge::offered::{Offered, as_object};
-use crate::bridge::{Bridge, Form, short, text};
+use crate::bridge::offered::{OfferedOperation, as_object};
+use crate::bridge::{Bridge, ToolForm, short_schema, text};
 use crate::document::Document;
-use crate::schema::Purpose;
+use crate::schema::SchemaPurpose;
 use crate::three_tools;
 
 /// The definitions of tools, and how they came out.
 #[derive(Debug)]
-pub(crate) struct List {
-    pub(crate) form: Form,
+pub(crate) struct ToolList {
+    pub(crate) form: ToolForm,
     pub(crate) bytes: usize,
     pub(crate) tools: Vec<Tool>,
 }
 
 /// What a tool shows of its operation's schemas, from the most to the least.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rung {
+enum SchemaDetail {
     Whole,
     Short,
     ShortInputs,
 }
 
 /// The first form that fits the budget, whatever else has to go.
-pub(crate) fn list(document: &Document, offered: &[Offered], scheme: &str, budget: usize) -> List {
-    for (rung, form) in
-        [(Rung::Whole, Form::Whole), (Rung::Short, Form::Short), (Rung::ShortInputs, Form::Short)]
-    {
+pub(crate) fn build_tool_list(
+    document: &Document,
+    offered: &[OfferedOperation],
+    scheme: &str,
+    budget: usize,
+) -> ToolList {
+    for (rung, form) in [
+        (SchemaDetail::Whole, ToolForm::Whole),
+        (SchemaDetail::Short, ToolForm::Short),
+        (SchemaDetail::ShortInputs, ToolForm::Short),
+    ] {
         let mut bytes = br#"{"tools":[]}"#.len();
         let mut tools = Vec::new();
         for one in offered {
-            let tool = define(document, one, scheme, rung);
+            let tool = define_tool(document, one, scheme, rung);
             bytes += size(&tool) + usize::from(!tools.is_empty());
             tools.push(tool);
             // A document may have a thousand operations: the rest need not be written.
@@ -44,16 +51,16 @@ pub(crate) fn list(document: &Document, offered: &[Offered], scheme: &str, budge
             }
         }
         if bytes <= budget {
-            return List { form, bytes, tools };
+            return ToolList { form, bytes, tools };
         }
     }
     let tools = three_tools::definitions(offered);
-    let bytes = size(&Listed { tools: &tools });
-    List { form: Form::ThreeTools, bytes, tools }
+    let bytes = size(&ToolsPayload { tools: &tools });
+    ToolList { form: ToolForm::ThreeTools, bytes, tools }
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ToolsPayload<'a> {
     tools: &'a [Tool],
 }
 
@@ -61,13 +68,13 @@ fn size(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX / 2, |bytes| bytes.len())
 }
 
-fn define(document: &Document, offered: &Offered, scheme: &str, rung: Rung) -> Tool {
+fn define_tool(document: &Document, offered: &OfferedOperation, scheme: &str, rung: SchemaDetail) -> Tool {
     let mut description = text::describe(&offered.operation);
     let input_schema = match rung {
-        Rung::Whole => offered.whole_input(document),
-        Rung::Short | Rung::ShortInputs => {
+        SchemaDetail::Whole => offered.whole_input(document),
+        SchemaDetail::Short | SchemaDetail::ShortInputs => {
             let input = offered.input();
-            let short = as_object(short(document, &input, Purpose::Input, scheme));
+            let short = as_object(short_schema(document, &input, SchemaPurpose::Input, scheme));
             if offered.operation.body.is_some() && short != offered.whole_input(document) {
                 let more = format!(" Whole schema: {scheme}-schema://{}", offered.name);
                 description = text::sentences(&description, text::LONGEST.saturating_sub(more.len())) + &more;
@@ -76,12 +83,12 @@ fn define(document: &Document, offered: &Offered, scheme: &str, rung: Rung) -> T
         }
     };
     let output_schema = match rung {
-        Rung::Whole => offered.whole_output(document),
-        Rung::Short => {
+        SchemaDetail::Whole => offered.whole_output(document),
+        SchemaDetail::Short => {
             let output = offered.output(document);
-            output.map(|output| as_object(short(document, &output, Purpose::Output, scheme)))
+            output.map(|output| as_object(short_schema(document, &output, SchemaPurpose::Output, scheme)))
         }
-        Rung::ShortInputs => None,
+        SchemaDetail::ShortInputs => None,
     };
     Tool {
         name: offered.name.clone(),
@@ -93,8 +100,8 @@ fn define(document: &Document, offered: &Offered, scheme: &str, rung: Rung) -> T
     }
 }
 
-pub(crate) fn annotations(hints: Hints) -> ToolAnnotations {
-    let Hints { read_only, destructive, idempotent, open_world } = hints;
+pub(crate) fn annotations(hints: ToolHints) -> ToolAnnotations {
+    let ToolHints { read_only, destructive, idempotent, open_world } = hints;
     ToolAnnotations {
         read_only_hint: Some(read_only),
         destructive_hint: Some(destructive),
@@ -106,13 +113,13 @@ pub(crate) fn annotations(hints: Hints) -> ToolAnnotations {
 
 /// A tool for each operation.
 pub(crate) fn tools(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
-    let shared = bridge.shared();
+    let shared = bridge.state();
     let entry = |(at, definition): (usize, &Tool)| {
         let bridge = bridge.clone();
-        let run = move |parts: Parts| {
+        let run = move |parts: CallParts| {
             let bridge = bridge.clone();
             async move {
-                let shared = bridge.shared();
+                let shared = bridge.state();
                 let offered = shared.offered.get(at).ok_or_else(|| ToolError::new("this tool is gone"))?;
                 let arguments = arguments(&parts)?;
                 shared.call(offered, arguments, &parts.context).await
@@ -132,7 +139,7 @@ pub(crate) fn tools(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
 }
 
 /// The arguments of a call, as an object.
-pub(crate) fn arguments(parts: &Parts) -> Result<Map<String, Value>, ToolError> {
+pub(crate) fn arguments(parts: &CallParts) -> Result<Map<String, Value>, ToolError> {
     serde_json::from_str(parts.context.arguments_json())
         .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Document`] is what was read: Swagger 2.0, OpenAPI 3.0 or 3.1, with references resolved and schemas turned into
 //! JSON Schema 2020-12. An [`Upstream`] is the service it describes: where it is, who we are there, how long we wait.
-//! A [`Bridge`] puts the two together: the operations that a [`Selection`] takes become entries of an MCP server.
+//! A [`Bridge`] puts the two together: the operations that a [`OperationSelection`] takes become entries of an MCP server.
 
 mod bridge;
 mod budget;
@@ -20,19 +20,22 @@ mod selection;
 mod three_tools;
 mod upstream;
 
-pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, Conceal, Form};
-pub use budget::fitting;
+pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, Conceal, ToolForm};
+pub use budget::count_fitting;
 pub use confirm::confirm;
-pub use cursor::{CursorError, Cursors};
+pub use cursor::{CursorError, CursorSigner};
 pub use document::{Document, DocumentError, LoadOptions};
-pub use operation::{Body, Media, Operation, Parameter, Place, Response, Status, Style};
+pub use operation::{
+    BodyFormat, Operation, OperationResponse, Parameter, ParameterLocation, ParameterStyle, RequestBody,
+    ResponseStatus,
+};
 pub use reply::FailureKind;
-pub use request::{RequestError, body_argument, outgoing};
-pub use schema::{Purpose, Subtype};
-pub use selection::Selection;
+pub use request::{RequestError, body_argument, build_request};
+pub use schema::{SchemaPurpose, Subtype};
+pub use selection::OperationSelection;
 pub use upstream::{
-    Credential, CredentialSource, Incoming, Outgoing, Redirects, Secret, Upstream, UpstreamBuilder,
-    UpstreamError, UpstreamLimits,
+    Credential, CredentialSource, Redirects, Secret, Upstream, UpstreamBuilder, UpstreamError,
+    UpstreamLimits, UpstreamRequest, UpstreamResponse,
 };
 
 /// The code in `docs/openapi.md` is compiled with the examples.

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::ToolHints;
 
 /// One path and verb of a document.
 #[derive(Clone, Debug)]
@@ -25,13 +25,13 @@ pub struct Operation {
     /// Everything it takes but the body.
     pub parameters: Vec<Parameter>,
     /// The body it takes.
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// What it answers.
-    pub responses: Vec<Response>,
+    pub responses: Vec<OperationResponse>,
     /// The scopes its security requirements name: all of them, whatever the scheme.
     pub scopes: Vec<String>,
     /// What a call may do, by its verb; see [`Hints`].
-    pub hints: Hints,
+    pub hints: ToolHints,
     /// The member of the answer that holds its items, if the document says so (`x-ms-pageable`).
     pub items: Option<String>,
     /// The member of the answer that leads to the next page, if the document names one.
@@ -46,7 +46,7 @@ pub struct Parameter {
     /// The name of the argument that fills it: the wire's, made fit for JSON, and unique within the operation.
     pub argument: String,
     /// Where it goes.
-    pub place: Place,
+    pub place: ParameterLocation,
     /// Whether a call needs it.
     pub required: bool,
     /// What it means.
@@ -54,7 +54,7 @@ pub struct Parameter {
     /// Its schema, with references to the document's definitions.
     pub schema: Value,
     /// How lists and objects are written.
-    pub style: Style,
+    pub style: ParameterStyle,
     /// Whether each item of a list, each member of an object, is written by itself.
     pub explode: bool,
     /// Whether reserved characters stay as they are (`allowReserved`); never in a path.
@@ -63,7 +63,7 @@ pub struct Parameter {
 
 /// Where a parameter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParameterLocation {
     /// A variable of the path.
     Path,
     /// The query.
@@ -76,7 +76,7 @@ pub enum Place {
 
 /// How a parameter's value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum ParameterStyle {
     /// `a,b` (paths, headers).
     Simple,
     /// `name=a&name=b`, or `name=a,b` when not exploded.
@@ -99,13 +99,13 @@ pub enum Style {
 
 /// The body of a request.
 #[derive(Clone, Debug)]
-pub struct Body {
+pub struct RequestBody {
     /// Whether a call needs it.
     pub required: bool,
     /// What it means.
     pub description: Option<String>,
     /// How it is written.
-    pub media: Media,
+    pub media: BodyFormat,
     /// The media type, as sent.
     pub content_type: String,
     /// Its schema, with references to the document's definitions.
@@ -114,7 +114,7 @@ pub struct Body {
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
+pub enum BodyFormat {
     /// JSON, whatever the subtype.
     Json,
     /// `application/x-www-form-urlencoded`
@@ -129,9 +129,9 @@ pub enum Media {
 
 /// One answer of an operation.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct OperationResponse {
     /// Which answer this is.
-    pub status: Status,
+    pub status: ResponseStatus,
     /// What it means.
     pub description: Option<String>,
     /// Its media type, if it has a body.
@@ -142,7 +142,7 @@ pub struct Response {
 
 /// The status of an answer, as documents name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ResponseStatus {
     /// `200`
     Exactly(u16),
     /// `2XX`
@@ -151,7 +151,7 @@ pub enum Status {
     Default,
 }
 
-impl Response {
+impl OperationResponse {
     /// Whether its body is JSON. A number or a truth value is, in plain text too.
     pub(crate) fn is_json(&self) -> bool {
         let kind = self.schema.as_ref().and_then(|schema| schema.get("type")?.as_str());
@@ -167,11 +167,11 @@ impl Response {
 
 impl Operation {
     /// The answer that says it went well: the first with a schema, or the first.
-    pub fn success(&self) -> Option<&Response> {
-        let good = |response: &&Response| match response.status {
-            Status::Exactly(status) => (200..300).contains(&status),
-            Status::Class(class) => class == 2,
-            Status::Default => false,
+    pub fn success(&self) -> Option<&OperationResponse> {
+        let good = |response: &&OperationResponse| match response.status {
+            ResponseStatus::Exactly(status) => (200..300).contains(&status),
+            ResponseStatus::Class(class) => class == 2,
+            ResponseStatus::Default => false,
         };
         let mut answers = self.responses.iter().filter(good);
         answers.clone().find(|response| response.schema.is_some()).or_else(|| answers.next())

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::budget::fitting;
+use crate::budget::count_fitting;
 use crate::document::Document;
 use crate::operation::{Operation, Parameter};
 
 /// What a cursor carries: the same operation once more, or its next page, from some item on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Next {
+pub(crate) struct PageCursor {
     /// The caller's arguments; never those that the operator gives.
     #[serde(rename = "a", default)]
     pub(crate) arguments: Map<String, Value>,
@@ -69,14 +69,14 @@ pub(crate) fn is_list(document: &Document, operation: &Operation) -> bool {
     let mut arrays = properties.iter().filter(|(_, schema)| is_of_type(document, schema, "array"));
     match (arrays.next(), arrays.next()) {
         // One thing that is named by its path may have a list of something, and is none.
-        (Some((name, _)), None) => USUAL.contains(&name.as_str()) || !names_one(&operation.path),
+        (Some((name, _)), None) => USUAL.contains(&name.as_str()) || !ends_with_variable(&operation.path),
         (Some(_), Some(_)) => USUAL.iter().any(|name| properties.contains_key(*name)),
         (None, _) => false,
     }
 }
 
 /// Whether a path ends with the name of something.
-fn names_one(path: &str) -> bool {
+fn ends_with_variable(path: &str) -> bool {
     path.trim_end_matches('/').rsplit('/').next().is_some_and(|last| last.contains('{'))
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn may_be_cut(document: &Document, operation: &Operation) -> bool {
 }
 
 /// Whether a parameter says where in a list an answer begins.
-pub(crate) fn is_place(parameter: &Parameter) -> bool {
+pub(crate) fn is_page_parameter(parameter: &Parameter) -> bool {
     let letters = parameter.name.chars().filter(char::is_ascii_alphanumeric);
     let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
     PLACES.contains(&name.as_str())
@@ -170,13 +170,13 @@ fn list_at<'a>(value: &'a mut Value, place: &[String]) -> Option<&'a mut Vec<Val
 }
 
 /// What a page is cut by.
-pub(crate) struct Cut<'a> {
+pub(crate) struct PageOptions<'a> {
     /// How many bytes the answer may have.
     pub(crate) budget: usize,
     /// The member that holds the items, if the document says so.
     pub(crate) items: Option<&'a str>,
     /// What this page was asked for.
-    pub(crate) next: &'a Next,
+    pub(crate) next: &'a PageCursor,
     /// Where the service says that the list goes on.
     pub(crate) link: Option<String>,
     /// Whether asking again does nothing but answer again.
@@ -186,12 +186,12 @@ pub(crate) struct Cut<'a> {
     /// The member of the answer that gives the next cursor.
     pub(crate) next_cursor: &'a str,
     /// Makes cursors; `None` for what does not fit into one.
-    pub(crate) seal: &'a dyn Fn(&Next) -> Option<String>,
+    pub(crate) seal: &'a dyn Fn(&PageCursor) -> Option<String>,
 }
 
 /// An answer that cannot be cut.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Uncut {
+pub(crate) struct OversizedPage {
     /// How large it is.
     pub(crate) bytes: usize,
     /// What goes on behind the item that is too large.
@@ -199,24 +199,24 @@ pub(crate) struct Uncut {
 }
 
 /// The part of an answer, an object, that fits; with a cursor and `hasMore` where there is more.
-pub(crate) fn cut(mut value: Value, by: &Cut<'_>) -> Result<Value, Uncut> {
+pub(crate) fn cut_page(mut value: Value, by: &PageOptions<'_>) -> Result<Value, OversizedPage> {
     let next = by.next;
     let place = next.place.clone().or_else(|| items_of(&value, by.items));
     if let Some(list) = place.as_ref().and_then(|place| list_at(&mut value, place)) {
         list.drain(..next.offset.min(list.len()));
     }
     let bytes = value.to_string().len();
-    let mut more = by.link.clone().map(|link| Next {
+    let mut more = by.link.clone().map(|link| PageCursor {
         arguments: next.arguments.clone(),
         link: Some(link),
-        ..Next::default()
+        ..PageCursor::default()
     });
     let mut cut_at = None;
     if bytes > by.budget {
         let whole_place = place.clone();
         let list = place.as_ref().and_then(|place| list_at(&mut value, place)).map(std::mem::take);
         let items = list.unwrap_or_default();
-        let here = |count: usize| Next {
+        let here = |count: usize| PageCursor {
             offset: next.offset + count,
             place: whole_place.clone(),
             arguments: next.arguments.clone(),
@@ -228,9 +228,9 @@ pub(crate) fn cut(mut value: Value, by: &Cut<'_>) -> Result<Value, Uncut> {
         let first = items.first().map_or(usize::MAX, |item| item.to_string().len());
         if first >= left {
             let beyond = Some(here(1)).filter(|_| items.len() > 1 && by.repeatable);
-            return Err(Uncut { bytes, beyond: beyond.and_then(|beyond| (by.seal)(&beyond)) });
+            return Err(OversizedPage { bytes, beyond: beyond.and_then(|beyond| (by.seal)(&beyond)) });
         }
-        let count = fitting(&items, left);
+        let count = count_fitting(&items, left);
         if count < items.len() {
             more = Some(here(count));
             cut_at = place.clone();
@@ -265,7 +265,7 @@ pub(crate) fn cut(mut value: Value, by: &Cut<'_>) -> Result<Value, Uncut> {
 }
 
 /// Where a list says by itself that it goes on: by a member of the answer, or by a `Link` header.
-pub(crate) fn link_in(value: &Value, named: Option<&str>, headers: &http::HeaderMap) -> Option<String> {
+pub(crate) fn next_link(value: &Value, named: Option<&str>, headers: &http::HeaderMap) -> Option<String> {
     let text = |value: &Value| value.as_str().filter(|link| !link.is_empty()).map(str::to_owned);
     let by_path = |path: &[&str]| path.iter().try_fold(value, |value, name| value.get(*name)).and_then(text);
     if let Some(named) = named {
@@ -332,10 +332,10 @@ pub(crate) fn with_fixed(link: &str, sent: &str, fixed: &[String]) -> String {
 }
 
 /// Takes a link out of an answer: a cursor stands for it now, and nobody reads what it carries.
-pub(crate) fn take_link(value: &mut Value, link: &str) {
+pub(crate) fn remove_link(value: &mut Value, link: &str) {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, member| member.as_str() != Some(link));
-        members.values_mut().for_each(|member| take_link(member, link));
+        members.values_mut().for_each(|member| remove_link(member, link));
     }
 }
 

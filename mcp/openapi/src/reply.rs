@@ -7,53 +7,53 @@ use bindpost_mcp_protocol::{CallToolResult, Content, ResourceContents};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::bridge::Shared;
-use crate::bridge::offered::Offered;
-use crate::operation::{Place, Status};
-use crate::paging::{self, Cut, Next};
-use crate::upstream::Incoming;
+use crate::bridge::BridgeState;
+use crate::bridge::offered::OfferedOperation;
+use crate::operation::{ParameterLocation, ResponseStatus};
+use crate::paging::{self, PageCursor, PageOptions};
+use crate::upstream::UpstreamResponse;
 
-pub(crate) use body::{Answer, Expected, media_type};
-pub(crate) use failure::Failure;
+pub(crate) use body::{DecodedBody, ExpectedBody, media_type};
+pub(crate) use failure::CallFailure;
 pub use failure::FailureKind;
 
 /// The largest thing that is no text: pictures are not read like text, but somebody has to carry them.
 const LARGEST_BINARY: usize = 4 << 20;
 
 /// What a call gives, given what the service answered.
-pub(crate) fn result(
-    shared: &Shared,
-    offered: &Offered,
-    next: &Next,
+pub(crate) fn call_result(
+    shared: &BridgeState,
+    offered: &OfferedOperation,
+    next: &PageCursor,
     sent: &str,
-    incoming: &Incoming,
+    incoming: &UpstreamResponse,
     caller: Option<&str>,
 ) -> CallToolResult {
-    let Incoming { status, headers, body, .. } = incoming;
+    let UpstreamResponse { status, headers, body, .. } = incoming;
     let status = *status;
     if !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
-        return Failure::of(status, headers, body).masked(incoming).into_result();
+        return CallFailure::from_response(status, headers, body).masked(incoming).into_result();
     }
-    let answer = match Answer::read(headers, body, expected(offered, status)) {
+    let answer = match DecodedBody::read(headers, body, expected(offered, status)) {
         Ok(answer) => answer,
         Err(message) => {
-            return Failure::unreadable(message, status, headers).masked(incoming).into_result();
+            return CallFailure::unreadable(message, status, headers).masked(incoming).into_result();
         }
     };
     let too_large = |bytes: usize, beyond: Option<String>| {
         let message = format!(
             "The answer has {bytes} bytes, more than the {} that are passed on, and cannot be cut.{}",
             shared.answer_budget,
-            narrowing(offered)
+            narrowing_advice(offered)
         );
-        let failure = Failure { status: Some(status.as_u16()), message, ..Failure::default() };
-        Failure { next_cursor: beyond, ..failure }.into_result()
+        let failure = CallFailure { status: Some(status.as_u16()), message, ..CallFailure::default() };
+        CallFailure { next_cursor: beyond, ..failure }.into_result()
     };
     let described =
         |media: &str, bytes: usize| json!({"status": status.as_u16(), "contentType": media, "bytes": bytes});
     match answer {
-        Answer::Empty => CallToolResult::structured(json!({"status": status.as_u16()})),
-        Answer::Json(mut value) => {
+        DecodedBody::Empty => CallToolResult::structured(json!({"status": status.as_u16()})),
+        DecodedBody::Json(mut value) => {
             shared.conceal(offered, &mut value);
             let mut value = match value {
                 Value::Object(_) => value,
@@ -62,8 +62,8 @@ pub(crate) fn result(
             };
             let link = next_page(shared, offered, sent, &mut value, incoming);
             shared.hide(&mut value);
-            let seal = |next: &Next| shared.cursors.seal(&offered.operation.id, caller, next);
-            let by = Cut {
+            let seal = |next: &PageCursor| shared.cursors.sign(&offered.operation.id, caller, next);
+            let by = PageOptions {
                 budget: shared.answer_budget,
                 items: offered.operation.items.as_deref(),
                 next,
@@ -73,19 +73,19 @@ pub(crate) fn result(
                 next_cursor: offered.next_cursor,
                 seal: &seal,
             };
-            match paging::cut(value, &by) {
+            match paging::cut_page(value, &by) {
                 Ok(value) => CallToolResult::structured(value),
                 Err(uncut) => too_large(uncut.bytes, uncut.beyond),
             }
         }
-        Answer::Text { text, .. } if text.len() > shared.answer_budget => too_large(text.len(), None),
-        Answer::Text { text, media } => {
+        DecodedBody::Text { text, .. } if text.len() > shared.answer_budget => too_large(text.len(), None),
+        DecodedBody::Text { text, media } => {
             // Whoever was promised structure gets some.
             let structured = offered.output(&shared.document).map(|_| described(&media, text.len()));
             CallToolResult { structured_content: structured, ..CallToolResult::text(text) }
         }
-        Answer::Binary { bytes, .. } if bytes.len() > LARGEST_BINARY => too_large(bytes.len(), None),
-        Answer::Binary { bytes, media } => {
+        DecodedBody::Binary { bytes, .. } if bytes.len() > LARGEST_BINARY => too_large(bytes.len(), None),
+        DecodedBody::Binary { bytes, media } => {
             let structured = Some(described(&media, bytes.len()));
             let content = match media.split('/').next() {
                 Some("image") => Content::image(&bytes, &*media),
@@ -106,42 +106,42 @@ pub(crate) fn result(
 }
 
 /// What the document says of the answer with this status.
-pub(crate) fn expected(offered: &Offered, status: StatusCode) -> Expected {
+pub(crate) fn expected(offered: &OfferedOperation, status: StatusCode) -> ExpectedBody {
     let mut responses = offered.operation.responses.iter();
-    let exact = responses.find(|response| response.status == Status::Exactly(status.as_u16()));
+    let exact = responses.find(|response| response.status == ResponseStatus::Exactly(status.as_u16()));
     let response = exact.or_else(|| offered.operation.success());
     let is_html = |media: &String| media.contains("html");
     match response {
-        Some(response) if response.is_json() => Expected::Json,
-        Some(response) if response.content_type.as_ref().is_some_and(is_html) => Expected::Html,
-        _ => Expected::Anything,
+        Some(response) if response.is_json() => ExpectedBody::Json,
+        Some(response) if response.content_type.as_ref().is_some_and(is_html) => ExpectedBody::Html,
+        _ => ExpectedBody::Anything,
     }
 }
 
 /// The next page as the service names it, if it is an operation that is served, at the same place.
 fn next_page(
-    shared: &Shared,
-    offered: &Offered,
+    shared: &BridgeState,
+    offered: &OfferedOperation,
     sent: &str,
     value: &mut Value,
-    incoming: &Incoming,
+    incoming: &UpstreamResponse,
 ) -> Option<String> {
     if offered.operation.method != http::Method::GET {
         return None;
     }
-    let written = paging::link_in(value, offered.operation.next_link.as_deref(), &incoming.headers)?;
-    let link = shared.upstream.follow(sent, &written).ok()?;
+    let written = paging::next_link(value, offered.operation.next_link.as_deref(), &incoming.headers)?;
+    let link = shared.upstream.link_path(sent, &written).ok()?;
     // A link is data of the service: it leads on, to operations that are served, and never to one that was left out.
-    if sent == link || !shared.serves(offered, &link) {
+    if sent == link || !shared.is_served_path(offered, &link) {
         return None;
     }
-    paging::take_link(value, &written);
+    paging::remove_link(value, &written);
     Some(paging::without_fixed(&link, &offered.fixed_names))
 }
 
 /// What might make an answer smaller.
-pub(crate) fn narrowing(offered: &Offered) -> String {
-    let query = offered.parameters().filter(|parameter| parameter.place == Place::Query);
+pub(crate) fn narrowing_advice(offered: &OfferedOperation) -> String {
+    let query = offered.parameters().filter(|parameter| parameter.place == ParameterLocation::Query);
     let names: Vec<String> = query.take(12).map(|parameter| format!("`{}`", parameter.argument)).collect();
     match names.as_slice() {
         [] => " The operation has no parameters that would narrow it.".to_owned(),

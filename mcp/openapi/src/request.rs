@@ -12,9 +12,9 @@ use bindpost_mcp_server::nearest::nearest;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Map, Value};
 
-use crate::operation::{Operation, Parameter, Place, Status, Style};
-use crate::upstream::Outgoing;
-use value::{Encoding, pairs, written};
+use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle, ResponseStatus};
+use crate::upstream::UpstreamRequest;
+use value::{ValueEncoding, encode_value, pairs};
 
 /// Headers that are ours to set: those of the connection, those that say who we are, and those by which some services
 /// take another verb than the one they were sent.
@@ -72,7 +72,8 @@ pub fn body_argument(operation: &Operation) -> &'static str {
 
 /// The query of these arguments, those of the parameters that stand there.
 pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> String {
-    let parameters = operation.parameters.iter().filter(|parameter| parameter.place == Place::Query);
+    let parameters =
+        operation.parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query);
     let given = parameters.filter_map(|parameter| Some((parameter, arguments.get(&parameter.argument)?)));
     given.flat_map(|(parameter, value)| pairs(parameter, value)).collect::<Vec<_>>().join("&")
 }
@@ -80,39 +81,42 @@ pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> St
 /// The request of a call with these arguments.
 ///
 /// Arguments that are `null` count as not given. Values are not checked against schemas here.
-pub fn outgoing(operation: &Operation, arguments: &Map<String, Value>) -> Result<Outgoing, RequestError> {
+pub fn build_request(
+    operation: &Operation,
+    arguments: &Map<String, Value>,
+) -> Result<UpstreamRequest, RequestError> {
     check_names(operation, arguments)?;
     let given = |parameter: &Parameter| arguments.get(&parameter.argument).filter(|value| !value.is_null());
     let mut query = Vec::new();
     let mut cookies = Vec::new();
     let mut headers = HeaderMap::new();
     for parameter in &operation.parameters {
-        let ours = parameter.place == Place::Header && is_ours(&parameter.name);
+        let ours = parameter.place == ParameterLocation::Header && is_reserved_header(&parameter.name);
         let Some(value) = given(parameter) else {
-            if parameter.required && !ours || parameter.place == Place::Path {
+            if parameter.required && !ours || parameter.place == ParameterLocation::Path {
                 return Err(RequestError::Missing(parameter.argument.clone()));
             }
             continue;
         };
-        if let Some(name) = foreign(operation, parameter, value) {
+        if let Some(name) = colliding_member(operation, parameter, value) {
             let problem = format!("has a member `{name}`, which is a parameter of its own; remove it");
             return Err(RequestError::unusable(&parameter.argument, problem));
         }
         match parameter.place {
-            Place::Path => {}
-            Place::Query => query.extend(pairs(parameter, value)),
-            Place::Cookie => cookies.extend(pairs(parameter, value)),
-            Place::Header if ours => {
+            ParameterLocation::Path => {}
+            ParameterLocation::Query => query.extend(pairs(parameter, value)),
+            ParameterLocation::Cookie => cookies.extend(pairs(parameter, value)),
+            ParameterLocation::Header if ours => {
                 let problem = "is a header that this server sets by itself; leave it out";
                 return Err(RequestError::unusable(&parameter.argument, problem));
             }
-            Place::Header => {
+            ParameterLocation::Header => {
                 let (name, value) = header(parameter, value)?;
                 headers.insert(name, value);
             }
         }
     }
-    let mut path = path::filled(operation, given)?;
+    let mut path = path::fill_path(operation, given)?;
     if !query.is_empty() {
         path.push(if path.contains('?') { '&' } else { '?' });
         path.push_str(&query.join("&"));
@@ -122,21 +126,21 @@ pub fn outgoing(operation: &Operation, arguments: &Map<String, Value>) -> Result
         headers.insert(header::COOKIE, value.map_err(|error| RequestError::Operation(error.to_string()))?);
     }
     if !headers.contains_key(header::ACCEPT) {
-        headers.insert(header::ACCEPT, accepted(operation));
+        headers.insert(header::ACCEPT, accept_header(operation));
     }
     let body = match &operation.body {
-        Some(body) => body::written(body, body_argument(operation), arguments, &mut headers)?,
+        Some(body) => body::encode_body(body, body_argument(operation), arguments, &mut headers)?,
         None => None,
     };
     let repeatable = operation.hints.read_only || operation.hints.idempotent;
-    Ok(Outgoing { method: operation.method.clone(), path, headers, body, repeatable })
+    Ok(UpstreamRequest { method: operation.method.clone(), path, headers, body, repeatable })
 }
 
 /// The member of an object that would be written as if it were another parameter.
-fn foreign<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -> Option<&'a str> {
-    if !matches!(parameter.place, Place::Query | Place::Cookie)
+fn colliding_member<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -> Option<&'a str> {
+    if !matches!(parameter.place, ParameterLocation::Query | ParameterLocation::Cookie)
         || !parameter.explode
-        || matches!(parameter.style, Style::DeepObject | Style::Json)
+        || matches!(parameter.style, ParameterStyle::DeepObject | ParameterStyle::Json)
     {
         return None;
     }
@@ -152,7 +156,7 @@ fn foreign<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -
 }
 
 /// Whether no argument, and nothing that callers send, sets this header.
-pub(crate) fn is_ours(name: &str) -> bool {
+pub(crate) fn is_reserved_header(name: &str) -> bool {
     OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name))
 }
 
@@ -176,7 +180,7 @@ fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderVal
     let name = HeaderName::from_bytes(parameter.name.as_bytes()).map_err(|_| {
         RequestError::Operation(format!("its parameter `{}` is no name of a header", parameter.name))
     })?;
-    let text = written(parameter, value, Encoding::Plain);
+    let text = encode_value(parameter, value, ValueEncoding::Plain);
     if text.chars().any(|c| c.is_control() && c != '\t') {
         let problem = "goes into a header and has a line break or another control character; remove it";
         return Err(RequestError::unusable(&parameter.argument, problem));
@@ -187,12 +191,12 @@ fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderVal
 }
 
 /// The media types that the operation's answers come in, those of its success first.
-fn accepted(operation: &Operation) -> HeaderValue {
+fn accept_header(operation: &Operation) -> HeaderValue {
     let of = |good: bool| {
         let is_good = |status| match status {
-            Status::Exactly(status) => (200..300).contains(&status),
-            Status::Class(class) => class == 2,
-            Status::Default => false,
+            ResponseStatus::Exactly(status) => (200..300).contains(&status),
+            ResponseStatus::Class(class) => class == 2,
+            ResponseStatus::Default => false,
         };
         operation.responses.iter().filter(move |response| is_good(response.status) == good)
     };

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use bindpost_mcp_protocol::ResourceContents;
 use bindpost_mcp_server::{
-    Entry, Parts, ProtocolError, ResourceEntry, Signature, TemplateEntry, ToolError, UriTemplate,
+    CallParts, Entry, ProtocolError, ResourceEntry, Signature, TemplateEntry, ToolError, UriTemplate,
 };
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::bridge::offered::Offered;
+use crate::bridge::offered::OfferedOperation;
 use crate::bridge::{Bridge, text};
-use crate::operation::Place;
-use crate::reply::{self, Answer, Failure, FailureKind};
+use crate::operation::ParameterLocation;
+use crate::reply::{self, CallFailure, DecodedBody, FailureKind};
 
 /// How many names a completion gives.
 const MOST_NAMES: usize = 100;
@@ -25,8 +25,8 @@ const MOST_READABLE: usize = 1_000;
 pub(crate) fn entries(bridge: &Bridge) -> Vec<Entry> {
     let mut entries = vec![schemas(bridge).into()];
     let mut shapes = HashSet::new();
-    for (at, offered) in bridge.shared().offered.iter().enumerate() {
-        entries.extend(readable(bridge, at, offered, &mut shapes));
+    for (at, offered) in bridge.state().offered.iter().enumerate() {
+        entries.extend(resource_entry(bridge, at, offered, &mut shapes));
         if entries.len() > MOST_READABLE {
             tracing::warn!(most = MOST_READABLE, "the other operations are no resources: there are too many");
             break;
@@ -37,9 +37,9 @@ pub(crate) fn entries(bridge: &Bridge) -> Vec<Entry> {
 
 /// `openapi-schema://{definition}`: a definition, or the schemas of an operation, whole.
 fn schemas(bridge: &Bridge) -> TemplateEntry {
-    let template = format!("{}-schema://{{definition}}", bridge.shared().scheme);
+    let template = format!("{}-schema://{{definition}}", bridge.state().scheme);
     let (reading, completing) = (bridge.clone(), bridge.clone());
-    let read = move |parts: Parts| {
+    let read = move |parts: CallParts| {
         let bridge = reading.clone();
         async move {
             let name = parts.context.variable("definition").unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ fn schemas(bridge: &Bridge) -> TemplateEntry {
         .description("The whole JSON Schema of a definition, or of an operation's arguments and answer")
         .mime_type("application/schema+json")
         .complete("definition", move |typed| {
-            let shared = completing.shared();
+            let shared = completing.state();
             let typed = typed.to_lowercase();
             let names = shared.definitions().iter().map(String::as_str);
             let operations = shared.offered.iter().map(|offered| offered.name.as_str());
@@ -67,7 +67,7 @@ fn schemas(bridge: &Bridge) -> TemplateEntry {
 }
 
 fn schema(bridge: &Bridge, name: &str) -> Option<Value> {
-    let shared = bridge.shared();
+    let shared = bridge.state();
     shared.definition(name).or_else(|| {
         let offered = shared.find(name)?;
         let document = &shared.document;
@@ -76,18 +76,27 @@ fn schema(bridge: &Bridge, name: &str) -> Option<Value> {
 }
 
 /// A GET that needs nothing but its path, and no consent of the user.
-fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<String>) -> Option<Entry> {
+fn resource_entry(
+    bridge: &Bridge,
+    at: usize,
+    offered: &OfferedOperation,
+    shapes: &mut HashSet<String>,
+) -> Option<Entry> {
     let operation = &offered.operation;
-    let asks = offered.asks.is_some() && bridge.shared().confirms;
-    let needs_more =
-        asks || offered.parameters().any(|parameter| parameter.place != Place::Path && parameter.required);
+    let asks = offered.asks.is_some() && bridge.state().confirms;
+    let needs_more = asks
+        || offered
+            .parameters()
+            .any(|parameter| parameter.place != ParameterLocation::Path && parameter.required);
     if operation.method != Method::GET || !offered.hints.read_only || needs_more || operation.body.is_some() {
         return None;
     }
     let mut path = operation.path.clone();
     let mut shape = path.clone();
     let mut variables = Vec::new();
-    for parameter in operation.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+    for parameter in
+        operation.parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Path)
+    {
         let written = format!("{{{}}}", parameter.name);
         let (variable, in_shape) = match offered.fixed.get(&parameter.argument) {
             // What the operator gives is not for the eyes of others.
@@ -101,9 +110,9 @@ fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<
         }
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
-    let uri = format!("{}://{slash}{path}", bridge.shared().scheme);
+    let uri = format!("{}://{slash}{path}", bridge.state().scheme);
     // People read addresses: one with something in it that nobody sees is not for them.
-    if text::shown(&uri) != uri {
+    if text::visible_text(&uri) != uri {
         return None;
     }
     // Two of the same shape cannot be told apart, and a query in a path is no template.
@@ -113,16 +122,16 @@ fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<
     }
     let is_template = !variables.is_empty();
     let bridge = bridge.clone();
-    let scopes = if bridge.shared().enforces_scopes { operation.scopes.clone() } else { Vec::new() };
+    let scopes = if bridge.state().enforces_scopes { operation.scopes.clone() } else { Vec::new() };
     let name = offered.name.clone();
     let description = text::describe(operation);
-    let read = move |parts: Parts| {
+    let read = move |parts: CallParts| {
         let bridge = bridge.clone();
         let given: Map<String, Value> = variables
             .iter()
             .filter_map(|(name, schema)| {
                 let value = parts.context.variable(name)?;
-                Some((name.clone(), typed(value, schema)))
+                Some((name.clone(), typed_value(value, schema)))
             })
             .collect();
         async move { read(&bridge, at, given, &parts).await }
@@ -140,7 +149,7 @@ fn readable(bridge: &Bridge, at: usize, offered: &Offered, shapes: &mut HashSet<
 }
 
 /// The value of a variable, in the type that its schema wants.
-fn typed(value: &str, schema: &Value) -> Value {
+fn typed_value(value: &str, schema: &Value) -> Value {
     let wants = |kind: &str| match schema.get("type") {
         Some(Value::String(only)) => only == kind,
         Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
@@ -156,9 +165,9 @@ async fn read(
     bridge: &Bridge,
     at: usize,
     arguments: Map<String, Value>,
-    parts: &Parts,
+    parts: &CallParts,
 ) -> Result<ResourceContents, ToolError> {
-    let shared = bridge.shared();
+    let shared = bridge.state();
     let uri = parts.context.uri().unwrap_or_default();
     let unknown = || ToolError::from(ProtocolError::UnknownResource(uri.to_owned()));
     let offered = shared.offered.get(at).ok_or_else(unknown)?;
@@ -166,21 +175,25 @@ async fn read(
         Ok(incoming) => incoming,
         // Nothing was sent: there is nothing of that name, or nothing that is served.
         Err(failure) if failure.kind == FailureKind::InvalidRequest => return Err(unknown()),
-        Err(failure) => return Err(failure.into_refusal().into()),
+        Err(failure) => return Err(failure.into_protocol_error().into()),
     };
     let (status, headers, body) = (incoming.status, &incoming.headers, &incoming.body);
     if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
         return Err(unknown());
     }
     if !status.is_success() {
-        return Err(Failure::of(status, headers, body).masked(&incoming).into_refusal().into());
+        return Err(CallFailure::from_response(status, headers, body)
+            .masked(&incoming)
+            .into_protocol_error()
+            .into());
     }
-    let answer = Answer::read(headers, body, reply::expected(offered, status));
-    let answer = answer
-        .map_err(|message| Failure::unreadable(message, status, headers).masked(&incoming).into_refusal())?;
+    let answer = DecodedBody::read(headers, body, reply::expected(offered, status));
+    let answer = answer.map_err(|message| {
+        CallFailure::unreadable(message, status, headers).masked(&incoming).into_protocol_error()
+    })?;
     let contents = match answer {
-        Answer::Empty => ResourceContents::text(uri, ""),
-        Answer::Json(mut value) => {
+        DecodedBody::Empty => ResourceContents::text(uri, ""),
+        DecodedBody::Json(mut value) => {
             let text = match shared.conceals.is_some() || !shared.hidden.is_empty() {
                 true => {
                     shared.conceal(offered, &mut value);
@@ -196,8 +209,8 @@ async fn read(
             let media = if media.contains("json") { media } else { "application/json".to_owned() };
             ResourceContents::text(uri, text).with_mime_type(media)
         }
-        Answer::Text { text, media } => ResourceContents::text(uri, text).with_mime_type(media),
-        Answer::Binary { bytes, media } => ResourceContents::blob(uri, bytes).with_mime_type(media),
+        DecodedBody::Text { text, media } => ResourceContents::text(uri, text).with_mime_type(media),
+        DecodedBody::Binary { bytes, media } => ResourceContents::blob(uri, bytes).with_mime_type(media),
     };
     Ok(contents)
 }

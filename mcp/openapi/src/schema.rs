@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 /// What a schema is for. What a service writes itself is left out of what it is given, and the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum SchemaPurpose {
     /// Arguments of a call.
     Input,
     /// Content of an answer; open, so that it accepts what services really answer.
@@ -33,7 +33,7 @@ fn reference_to(name: &str) -> Value {
 }
 
 /// The definition that a schema refers to.
-fn referred(schema: &Value) -> Option<&str> {
+fn referenced_definition(schema: &Value) -> Option<&str> {
     schema.as_object()?.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS)
 }
 
@@ -43,7 +43,7 @@ const ANNOTATIONS: [&str; 8] =
 
 /// Whether a schema is a reference and, at most, words about it.
 fn is_alias(schema: &Value) -> bool {
-    referred(schema).is_some()
+    referenced_definition(schema).is_some()
         && schema.as_object().is_some_and(|members| {
             members.keys().all(|key| key == "$ref" || ANNOTATIONS.contains(&key.as_str()))
         })

@@ -1,6 +1,6 @@
-//! [`Selection`]: which operations of a document are served. What is left out is left out of everything.
+//! [`OperationSelection`]: which operations of a document are served. What is left out is left out of everything.
 
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::ToolHints;
 use bindpost_mcp_server::nearest::nearest;
 use percent_encoding::percent_decode_str;
 
@@ -18,7 +18,7 @@ use crate::operation::Operation;
 /// # let _ = selection;
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct OperationSelection {
     tags: Vec<String>,
     include: Vec<String>,
     allow: Vec<String>,
@@ -26,45 +26,45 @@ pub struct Selection {
     read_only: bool,
 }
 
-impl Selection {
+impl OperationSelection {
     /// Everything.
-    pub fn all() -> Selection {
-        Selection::default()
+    pub fn all() -> OperationSelection {
+        OperationSelection::default()
     }
 
     /// Operations with this tag, and with others that are named.
-    pub fn tag(mut self, tag: impl Into<String>) -> Selection {
+    pub fn tag(mut self, tag: impl Into<String>) -> OperationSelection {
         self.tags.push(tag.into());
         self
     }
 
     /// Operations that this pattern fits, and others that are named.
-    pub fn include(mut self, pattern: impl Into<String>) -> Selection {
+    pub fn include(mut self, pattern: impl Into<String>) -> OperationSelection {
         self.include.push(pattern.into());
         self
     }
 
     /// The operation of this id, whatever tags and patterns say.
-    pub fn allow(mut self, id: impl Into<String>) -> Selection {
+    pub fn allow(mut self, id: impl Into<String>) -> OperationSelection {
         self.allow.push(id.into());
         self
     }
 
     /// No operation that this pattern fits, whatever else is said.
-    pub fn deny(mut self, pattern: impl Into<String>) -> Selection {
+    pub fn deny(mut self, pattern: impl Into<String>) -> OperationSelection {
         self.deny.push(pattern.into());
         self
     }
 
     /// Only operations that change nothing.
-    pub fn read_only(mut self) -> Selection {
+    pub fn read_only(mut self) -> OperationSelection {
         self.read_only = true;
         self
     }
 
     /// Whether an operation is served, given what it may do.
-    pub fn takes(&self, operation: &Operation, hints: Hints) -> bool {
-        let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, operation));
+    pub fn selects(&self, operation: &Operation, hints: ToolHints) -> bool {
+        let named = |patterns: &[String]| patterns.iter().any(|pattern| pattern_matches(pattern, operation));
         let tagged = |wanted: &String| operation.tags.iter().any(|tag| tag.eq_ignore_ascii_case(wanted));
         let says_nothing = self.tags.is_empty() && self.include.is_empty();
         let chosen = match says_nothing {
@@ -80,7 +80,7 @@ impl Selection {
     }
 
     /// What was named and is not there: probably a slip, and dangerous where something was to be denied.
-    pub(crate) fn idle(&self, operations: &[Operation]) -> Vec<String> {
+    pub(crate) fn unmatched_patterns(&self, operations: &[Operation]) -> Vec<String> {
         let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
         let tags: Vec<&str> =
             operations.iter().flat_map(|operation| &operation.tags).map(String::as_str).collect();
@@ -97,7 +97,7 @@ impl Selection {
         for (what, pattern) in
             self.include.iter().map(|it| ("includes", it)).chain(self.deny.iter().map(|it| ("denies", it)))
         {
-            if !operations.iter().any(|operation| fits(pattern, operation)) {
+            if !operations.iter().any(|operation| pattern_matches(pattern, operation)) {
                 idle.push(format!("{pattern:?} {what} no operation; fix: {}", meant(pattern, &ids)));
             }
         }
@@ -109,7 +109,7 @@ impl Selection {
 }
 
 /// Whether a pattern fits an operation.
-fn fits(pattern: &str, operation: &Operation) -> bool {
+fn pattern_matches(pattern: &str, operation: &Operation) -> bool {
     let pattern = pattern.trim().to_lowercase();
     let (path, id) = (operation.path.to_lowercase(), operation.id.to_lowercase());
     let whole = format!("{} {path}", operation.method.as_str().to_lowercase());
@@ -143,11 +143,11 @@ pub(crate) struct PathPattern {
 
 impl PathPattern {
     pub(crate) fn new(path: &str) -> PathPattern {
-        PathPattern::filled(path, |_| None)
+        PathPattern::with_values(path, |_| None)
     }
 
     /// The paths where these variables have these values.
-    pub(crate) fn filled(path: &str, value: impl Fn(&str) -> Option<String>) -> PathPattern {
+    pub(crate) fn with_values(path: &str, value: impl Fn(&str) -> Option<String>) -> PathPattern {
         let segment = |segment: &str| {
             let mut out = String::new();
             let mut rest = segment;

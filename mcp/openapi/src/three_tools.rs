@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use bindpost_mcp_protocol::{CallToolResult, Tool};
 use bindpost_mcp_server::nearest::nearest;
-use bindpost_mcp_server::{Context, Entry, Hints, Parts, Signature, ToolEntry, ToolError};
+use bindpost_mcp_server::{CallParts, Context, Entry, Signature, ToolEntry, ToolError, ToolHints};
 use serde_json::{Map, Value, json};
 
-use crate::bridge::offered::{Offered, as_object};
-use crate::bridge::{Bridge, short, text};
+use crate::bridge::offered::{OfferedOperation, as_object};
+use crate::bridge::{Bridge, short_schema, text};
 use crate::entries::{annotations, arguments};
-use crate::reply::Failure;
-use crate::schema::Purpose;
-use find::Finder;
+use crate::reply::CallFailure;
+use crate::schema::SchemaPurpose;
+use find::OperationIndex;
 
 const FIND: &str = "findOperations";
 const DESCRIBE: &str = "describeOperation";
@@ -24,16 +24,16 @@ const CALL: &str = "callOperation";
 const WHOLE: usize = 24 * 1024;
 
 /// The three tools as lists show them.
-pub(crate) fn definitions(offered: &[Offered]) -> Vec<Tool> {
-    let reading = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
-    let all = |is: fn(&Hints) -> bool| offered.iter().all(|offered| is(&offered.hints));
-    let calling = Hints {
+pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
+    let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    let all = |is: fn(&ToolHints) -> bool| offered.iter().all(|offered| is(&offered.hints));
+    let calling = ToolHints {
         read_only: all(|hints| hints.read_only),
         destructive: !all(|hints| !hints.destructive),
         idempotent: all(|hints| hints.idempotent),
         open_world: true,
     };
-    let tool = |name: &str, description: String, input_schema: Value, hints: Hints| Tool {
+    let tool = |name: &str, description: String, input_schema: Value, hints: ToolHints| Tool {
         name: name.to_owned(),
         description: Some(description),
         input_schema,
@@ -81,17 +81,17 @@ pub(crate) fn definitions(offered: &[Offered]) -> Vec<Tool> {
 
 /// The three tools.
 pub(crate) fn entries(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
-    let finder: Arc<OnceLock<Finder>> = Arc::default();
+    let finder: Arc<OnceLock<OperationIndex>> = Arc::default();
     let entry = |definition: &Tool| {
         let (bridge, finder, name) = (bridge.clone(), finder.clone(), definition.name.clone());
-        let run = move |parts: Parts| {
+        let run = move |parts: CallParts| {
             let (bridge, finder, name) = (bridge.clone(), finder.clone(), name.clone());
             async move {
                 let arguments = arguments(&parts)?;
                 match name.as_str() {
                     FIND => {
-                        let finder = finder.get_or_init(|| Finder::new(&bridge.shared().offered));
-                        find::find(bridge.shared(), finder, &arguments, &parts.context)
+                        let finder = finder.get_or_init(|| OperationIndex::new(&bridge.state().offered));
+                        find::find(bridge.state(), finder, &arguments, &parts.context)
                     }
                     DESCRIBE => describe(&bridge, &arguments),
                     _ => call(&bridge, arguments, &parts.context).await,
@@ -119,20 +119,22 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str>
 
 /// `describeOperation`
 fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolResult, ToolError> {
-    let shared = bridge.shared();
+    let shared = bridge.state();
     if let Some(name) = text_of(arguments, "definition") {
         let Some(whole) = shared.definition(name) else {
             let known: Vec<&str> = shared.definitions().iter().map(String::as_str).collect();
             let hint = nearest(name, &known).map(|meant| format!("; did you mean {meant:?}?"));
             let text = format!("there is no definition {name:?}{}", hint.unwrap_or_default());
-            return Ok(Failure::invalid(text).into_result());
+            return Ok(CallFailure::invalid(text).into_result());
         };
         if whole.to_string().len() <= WHOLE {
             return Ok(CallToolResult::structured(json!({"definition": name, "schema": whole})));
         }
         let names = names_in([&whole]);
         let short = match shared.document.definitions.get(name) {
-            Some(definition) => short(&shared.document, definition, Purpose::Input, &shared.scheme),
+            Some(definition) => {
+                short_schema(&shared.document, definition, SchemaPurpose::Input, &shared.scheme)
+            }
             None => json!({}),
         };
         return Ok(CallToolResult::structured(
@@ -140,15 +142,15 @@ fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolR
         ));
     }
     let Some(name) = text_of(arguments, "operation") else {
-        return Ok(Failure::invalid("give `operation`, or `definition`".to_owned()).into_result());
+        return Ok(CallFailure::invalid("give `operation`, or `definition`".to_owned()).into_result());
     };
     let offered = shared.find(name).ok_or_else(|| shared.unknown_operation(name))?;
     let operation = &offered.operation;
     let (document, scheme) = (&shared.document, &shared.scheme);
     let mut said = json!({
-        "operation": offered.shown_id(),
+        "operation": offered.display_id(),
         "method": operation.method.as_str(),
-        "path": text::shown(&operation.path),
+        "path": text::visible_text(&operation.path),
         "description": text::describe(operation),
         "readOnly": offered.hints.read_only,
         "destructive": offered.hints.destructive,
@@ -167,10 +169,10 @@ fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolR
     }
     said["inputSchema"] = match input_fits {
         true => input,
-        false => as_object(short(document, &offered.input(), Purpose::Input, scheme)),
+        false => as_object(short_schema(document, &offered.input(), SchemaPurpose::Input, scheme)),
     };
     said["outputSchema"] = match offered.output(document).filter(|_| !output_fits) {
-        Some(output) => as_object(short(document, &output, Purpose::Output, scheme)),
+        Some(output) => as_object(short_schema(document, &output, SchemaPurpose::Output, scheme)),
         None => output,
     };
     Ok(CallToolResult::structured(said))
@@ -191,7 +193,7 @@ async fn call(
     mut given: Map<String, Value>,
     context: &Context,
 ) -> Result<CallToolResult, ToolError> {
-    let shared = bridge.shared();
+    let shared = bridge.state();
     let name = text_of(&given, "operation").unwrap_or_default().to_owned();
     let offered = shared.find(&name).ok_or_else(|| shared.unknown_operation(&name))?;
     let read = match given.remove("arguments") {
@@ -201,7 +203,7 @@ async fn call(
         Some(_) => None,
     };
     let Some(mut arguments) = read else {
-        return Ok(Failure::invalid("`arguments` must be an object".to_owned()).into_result());
+        return Ok(CallFailure::invalid("`arguments` must be an object".to_owned()).into_result());
     };
     if let Some(cursor) = given.remove("cursor").filter(|cursor| !cursor.is_null()) {
         arguments.insert(offered.cursor.to_owned(), cursor);

@@ -17,18 +17,18 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use reqwest::{Client, Response, Url, redirect};
 use tokio::time::Instant;
 
-use address::Base;
-pub(crate) use address::{climbs, is_dots};
+use address::BaseUrl;
+pub(crate) use address::{is_dot_segment, is_path_traversal};
 pub use credential::{Credential, CredentialSource, Secret};
 pub use failure::UpstreamError;
-use failure::{Broken, causes};
-use mask::Mask;
+use failure::{AttemptError, causes};
+use mask::SecretMask;
 pub(crate) use retry::retry_after;
 
 /// How many redirects of one try are followed.
 const REDIRECTS: u32 = 5;
 
-/// What belongs to one connection, or is set from what is sent. `Accept-Encoding` among them: with one that is not its
+/// What belongs to one connection, or is set from what is sent. `Accept-ValueEncoding` among them: with one that is not its
 /// own the HTTP client leaves answers compressed.
 const CONNECTION_HEADERS: [HeaderName; 10] = [
     header::ACCEPT_ENCODING,
@@ -47,10 +47,10 @@ const CONNECTION_HEADERS: [HeaderName; 10] = [
 #[derive(Clone, Debug)]
 pub struct Upstream {
     client: Client,
-    base: Base,
+    base: BaseUrl,
     credential: Credential,
     /// Finds a credential that is always the same.
-    mask: Mask,
+    mask: SecretMask,
     limits: UpstreamLimits,
     allow_plain: bool,
 }
@@ -87,7 +87,7 @@ impl Default for UpstreamLimits {
 
 /// A request to the service.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
+pub struct UpstreamRequest {
     /// The verb.
     pub method: Method,
     /// Path and query below the base address, encoded already, with a leading `/`.
@@ -103,7 +103,7 @@ pub struct Outgoing {
 /// What the service answered, whatever the status. Where it repeated our credential, in whatever spelling, it has
 /// `(secret)` instead.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub struct UpstreamResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -112,14 +112,14 @@ pub struct Incoming {
     pub body: Bytes,
     /// How long the service asks us to wait before the next request.
     pub retry_after: Option<Duration>,
-    mask: Mask,
+    mask: SecretMask,
 }
 
-impl Incoming {
+impl UpstreamResponse {
     /// A text made of the answer, once more without our credential: taking something out, such as markup, may have put
     /// it together.
     pub(crate) fn masked(&self, text: String) -> String {
-        self.mask.text(text)
+        self.mask.mask_text(text)
     }
 }
 
@@ -166,7 +166,7 @@ impl UpstreamBuilder {
     /// The service, or what is wrong with its address. Nothing is sent yet.
     pub fn build(self) -> Result<Upstream, UpstreamError> {
         let UpstreamBuilder { base, credential, limits, allow_plain, is_documented } = self;
-        let base = Base::parse(&base)?;
+        let base = BaseUrl::parse(&base)?;
         if is_documented && base.is_reserved() {
             return Err(UpstreamError::reserved());
         }
@@ -183,10 +183,10 @@ impl UpstreamBuilder {
             client = client.no_proxy();
         }
         if is_documented {
-            client = client.dns_resolver(std::sync::Arc::new(reserved::Unreserved));
+            client = client.dns_resolver(std::sync::Arc::new(reserved::UnreservedResolver));
         }
         let client = client.build().map_err(|error| UpstreamError::Address(causes(error)))?;
-        let mask = Mask::new(&credential.written(None));
+        let mask = SecretMask::new(&credential.sent_secrets(None));
         Ok(Upstream { client, base, credential, mask, limits, allow_plain })
     }
 }
@@ -220,13 +220,13 @@ impl Upstream {
     /// The path of a link that the answer to `path` contained, for a request of its own.
     ///
     /// A link to another origin, or out of the base address's path, is [`UpstreamError::Redirected`].
-    pub fn follow(&self, path: &str, link: &str) -> Result<String, UpstreamError> {
+    pub fn link_path(&self, path: &str, link: &str) -> Result<String, UpstreamError> {
         let url = self.base.join(path)?.join(link).map_err(|_| UpstreamError::Redirected)?;
         let url = match &self.credential {
             Credential::Query(name, _) => address::without_parameter(url, name),
             _ => url,
         };
-        self.base.path_named(&url).ok_or(UpstreamError::Redirected)
+        self.base.safe_path_below(&url).ok_or(UpstreamError::Redirected)
     }
 
     /// Sends a request and reads the whole answer.
@@ -234,16 +234,16 @@ impl Upstream {
     /// Failures that may pass are tried again: 429, 502, 503, 504 and broken connections, if the request is repeatable
     /// or was surely not processed. The last answer is given as it came, whatever its status. Redirects are followed to
     /// every path below the base address; see [`Upstream::send_within`] for fewer.
-    pub async fn send(&self, request: Outgoing) -> Result<Incoming, UpstreamError> {
+    pub async fn send(&self, request: UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
         self.send_within(request, &|_, path| Ok(path.to_owned())).await
     }
 
     /// The same, following only the redirects that this decides for, of those to paths below the base address.
     pub async fn send_within(
         &self,
-        request: Outgoing,
+        request: UpstreamRequest,
         redirects: Redirects<'_>,
-    ) -> Result<Incoming, UpstreamError> {
+    ) -> Result<UpstreamResponse, UpstreamError> {
         let total = self.limits.total;
         let until = Instant::now() + total;
         let work = self.send_with_tries(request, redirects, until);
@@ -252,10 +252,10 @@ impl Upstream {
 
     async fn send_with_tries(
         &self,
-        mut request: Outgoing,
+        mut request: UpstreamRequest,
         redirects: Redirects<'_>,
         until: Instant,
-    ) -> Result<Incoming, UpstreamError> {
+    ) -> Result<UpstreamResponse, UpstreamError> {
         let url = self.base.join(&request.path)?;
         for name in &CONNECTION_HEADERS {
             request.headers.remove(name);
@@ -272,11 +272,11 @@ impl Upstream {
                 Err(_) => None,
             };
             let again = match &result {
-                Ok(answer) => retry::status_may_pass(answer.status, request.repeatable),
-                Err(broken) => broken.may_pass(request.repeatable),
+                Ok(answer) => retry::is_retryable_status(answer.status, request.repeatable),
+                Err(broken) => broken.is_retryable(request.repeatable),
             };
             let pause = match again && made < self.limits.tries {
-                true => retry::pause(&self.limits, made, asked, until),
+                true => retry::retry_delay(&self.limits, made, asked, until),
                 false => None,
             };
             let Some(pause) = pause else { return result.map_err(UpstreamError::from) };
@@ -289,24 +289,25 @@ impl Upstream {
     /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
     async fn send_signed(
         &self,
-        request: &Outgoing,
+        request: &UpstreamRequest,
         url: &Url,
         redirects: Redirects<'_>,
-    ) -> Result<Incoming, Broken> {
+    ) -> Result<UpstreamResponse, AttemptError> {
         let Credential::Source(source) = &self.credential else {
             return self.send_masked(request, url, redirects, None, self.mask.clone()).await;
         };
-        let first = credential::ask(source.as_ref()).await?;
-        let mut secrets = self.credential.written(Some(&first));
-        let answer = self.send_masked(request, url, redirects, Some(&first), Mask::new(&secrets)).await?;
+        let first = credential::request_authorization(source.as_ref()).await?;
+        let mut secrets = self.credential.sent_secrets(Some(&first));
+        let answer =
+            self.send_masked(request, url, redirects, Some(&first), SecretMask::new(&secrets)).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         source.refused(&first);
-        match credential::ask(source.as_ref()).await {
+        match credential::request_authorization(source.as_ref()).await {
             Ok(second) if second != first => {
-                secrets.extend(self.credential.written(Some(&second)));
-                self.send_masked(request, url, redirects, Some(&second), Mask::new(&secrets)).await
+                secrets.extend(self.credential.sent_secrets(Some(&second)));
+                self.send_masked(request, url, redirects, Some(&second), SecretMask::new(&secrets)).await
             }
             _ => Ok(answer),
         }
@@ -315,14 +316,14 @@ impl Upstream {
     /// Sends a request, and takes what was sent as our credential out of the answer: some services repeat it.
     async fn send_masked(
         &self,
-        request: &Outgoing,
+        request: &UpstreamRequest,
         url: &Url,
         redirects: Redirects<'_>,
         authorization: Option<&Secret>,
-        mask: Mask,
-    ) -> Result<Incoming, Broken> {
+        mask: SecretMask,
+    ) -> Result<UpstreamResponse, AttemptError> {
         let mut answer = self.send_redirected(request, url, redirects, authorization, &mask).await?;
-        mask.answer(&mut answer.headers, &mut answer.body);
+        mask.mask_response(&mut answer.headers, &mut answer.body);
         answer.mask = mask;
         Ok(answer)
     }
@@ -330,12 +331,12 @@ impl Upstream {
     /// Sends a request and follows redirects below the base address.
     async fn send_redirected(
         &self,
-        request: &Outgoing,
+        request: &UpstreamRequest,
         url: &Url,
         redirects: Redirects<'_>,
         authorization: Option<&Secret>,
-        mask: &Mask,
-    ) -> Result<Incoming, Broken> {
+        mask: &SecretMask,
+    ) -> Result<UpstreamResponse, AttemptError> {
         let (mut method, mut url) = (request.method.clone(), url.clone());
         let mut body = request.body.clone();
         for _ in 0..=REDIRECTS {
@@ -344,7 +345,7 @@ impl Upstream {
                 return Ok(answer);
             };
             if !self.base.is_same_origin(&target) {
-                return Err(Broken::Final(UpstreamError::Redirected));
+                return Err(AttemptError::Final(UpstreamError::Redirected));
             }
             let reads = matches!(method, Method::GET | Method::HEAD);
             match answer.status {
@@ -354,19 +355,19 @@ impl Upstream {
                 // Whether it may be sent again, and with which verb, is for the caller to say.
                 _ => return Ok(answer),
             }
-            url = self.redirected(&method, &target, redirects).map_err(|reason| {
-                let path: String = mask.text(target.path().to_owned()).chars().take(200).collect();
+            url = self.redirect_url(&method, &target, redirects).map_err(|reason| {
+                let path: String = mask.mask_text(target.path().to_owned()).chars().take(200).collect();
                 let to = format!("{method} {path}");
                 tracing::warn!(to, reason, "a redirect is not followed");
-                Broken::Final(UpstreamError::RedirectRefused { to, reason })
+                AttemptError::Final(UpstreamError::RedirectRefused { to, reason })
             })?;
         }
-        Err(Broken::Final(UpstreamError::RedirectLoop))
+        Err(AttemptError::Final(UpstreamError::RedirectLoop))
     }
 
     /// The address that a redirect leads to, or why it is not followed.
-    fn redirected(&self, method: &Method, target: &Url, redirects: Redirects<'_>) -> Result<Url, String> {
-        let path = self.base.path_named(target).ok_or(
+    fn redirect_url(&self, method: &Method, target: &Url, redirects: Redirects<'_>) -> Result<Url, String> {
+        let path = self.base.safe_path_below(target).ok_or(
             "it is not below the path of the base address; if the service has moved, the operator has to change the \
              base address",
         )?;
@@ -376,12 +377,12 @@ impl Upstream {
 
     async fn send_once(
         &self,
-        request: &Outgoing,
+        request: &UpstreamRequest,
         method: &Method,
         url: &Url,
         body: Option<Bytes>,
         authorization: Option<&Secret>,
-    ) -> Result<Incoming, Broken> {
+    ) -> Result<UpstreamResponse, AttemptError> {
         let mut headers = request.headers.clone();
         if body.is_none() {
             headers.remove(header::CONTENT_TYPE);
@@ -396,20 +397,21 @@ impl Upstream {
             }
             None => {}
         }
-        let response = sent.send().await.map_err(|error| Broken::of(error, self.limits.connect))?;
+        let response =
+            sent.send().await.map_err(|error| AttemptError::from_reqwest(error, self.limits.connect))?;
         self.read(response).await
     }
 
-    async fn read(&self, mut response: Response) -> Result<Incoming, Broken> {
+    async fn read(&self, mut response: Response) -> Result<UpstreamResponse, AttemptError> {
         let limit = self.limits.body;
-        let too_large = || Broken::Final(UpstreamError::TooLarge(limit));
+        let too_large = || AttemptError::Final(UpstreamError::TooLarge(limit));
         if response.content_length().is_some_and(|length| length > limit as u64) {
             return Err(too_large());
         }
         let mut body = Vec::new();
         // Pieces come unpacked, so what is counted is what is kept.
         while let Some(piece) =
-            response.chunk().await.map_err(|error| Broken::of(error, self.limits.connect))?
+            response.chunk().await.map_err(|error| AttemptError::from_reqwest(error, self.limits.connect))?
         {
             if body.len() + piece.len() > limit {
                 return Err(too_large());
@@ -418,6 +420,6 @@ impl Upstream {
         }
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
         let retry_after = retry::retry_after(&headers);
-        Ok(Incoming { status, headers, body: body.into(), retry_after, mask: Mask::default() })
+        Ok(UpstreamResponse { status, headers, body: body.into(), retry_after, mask: SecretMask::default() })
     }
 }

@@ -73,17 +73,19 @@ impl HeaderArgument {
             Value::Null => false,
             Value::String(argument) => *argument == text,
             Value::Bool(argument) => text == if *argument { "true" } else { "false" },
-            Value::Number(argument) => match (exact(&text), exact(&argument.to_string())) {
-                (Some(header), Some(argument)) => header == argument,
-                _ => text.parse::<f64>().is_ok_and(|number| argument.as_f64() == Some(number)),
-            },
+            Value::Number(argument) => {
+                match (parse_exact_integer(&text), parse_exact_integer(&argument.to_string())) {
+                    (Some(header), Some(argument)) => header == argument,
+                    _ => text.parse::<f64>().is_ok_and(|number| argument.as_f64() == Some(number)),
+                }
+            }
             Value::Array(_) | Value::Object(_) => false,
         }
     }
 }
 
 /// An integer digit by digit, with or without zeros behind a point; `None` for anything else.
-fn exact(text: &str) -> Option<i128> {
+fn parse_exact_integer(text: &str) -> Option<i128> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|digit| digit == b'0') => whole,
         Some(_) => return None,

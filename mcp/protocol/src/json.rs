@@ -17,21 +17,21 @@ const FEW_MEMBERS: usize = 12;
 
 /// A part of the text, by offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ByteSpan {
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-impl Span {
+impl ByteSpan {
     /// Whether anything was found: no JSON value is empty.
-    pub(crate) fn is_some(self) -> bool {
+    pub(crate) fn is_present(self) -> bool {
         self.end > self.start
     }
 }
 
 /// Whose member it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum MemberLevel {
     /// The message's own.
     Top,
     /// A member of `params`.
@@ -44,32 +44,32 @@ pub(crate) enum Level {
 
 /// One recorded member. `key` excludes the quotes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    pub(crate) level: Level,
+pub(crate) struct JsonMember {
+    pub(crate) level: MemberLevel,
     pub(crate) key_escaped: bool,
-    pub(crate) key: Span,
-    pub(crate) value: Span,
+    pub(crate) key: ByteSpan,
+    pub(crate) value: ByteSpan,
 }
 
 /// What the pass found out.
 #[derive(Debug, Default)]
-pub(crate) struct Outline {
-    pub(crate) jsonrpc: Span,
-    pub(crate) id: Span,
-    pub(crate) method: Span,
-    pub(crate) params: Span,
-    pub(crate) result: Span,
-    pub(crate) error: Span,
+pub(crate) struct MessageOutline {
+    pub(crate) jsonrpc: ByteSpan,
+    pub(crate) id: ByteSpan,
+    pub(crate) method: ByteSpan,
+    pub(crate) params: ByteSpan,
+    pub(crate) result: ByteSpan,
+    pub(crate) error: ByteSpan,
     /// Members of `params` and `params._meta`, in order of appearance.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<JsonMember>,
     /// The elements, when the text is an array.
-    pub(crate) elements: Vec<Span>,
-    pub(crate) root: Root,
+    pub(crate) elements: Vec<ByteSpan>,
+    pub(crate) root: RootKind,
 }
 
 /// What the text is as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Root {
+pub(crate) enum RootKind {
     Object,
     Array,
     #[default]
@@ -78,15 +78,15 @@ pub(crate) enum Root {
 
 /// Why the text was refused, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct JsonError {
     pub(crate) at: usize,
-    pub(crate) what: What,
+    pub(crate) what: JsonErrorKind,
     /// The message's id, when it was read before the fault.
-    pub(crate) id: Span,
+    pub(crate) id: ByteSpan,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum JsonErrorKind {
     Expected(&'static str),
     TooDeep,
     Duplicate(String),
@@ -94,67 +94,71 @@ pub(crate) enum What {
     TooLong,
 }
 
-impl Fault {
+impl JsonError {
     /// Says what is wrong and where, for people.
     pub(crate) fn explain(&self, text: &[u8]) -> String {
         let before = &text[..self.at.min(text.len())];
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
         let column = self.at - before.iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1) + 1;
         let what = match &self.what {
-            What::Expected(what) => format!("expected {what}"),
-            What::TooDeep => format!("nested deeper than {MAX_DEPTH} levels"),
-            What::Duplicate(key) => format!("member {key:?} appears twice in one object"),
-            What::NotUtf8 => "the text is not valid UTF-8".to_owned(),
-            What::TooLong => "the text is longer than 4 GiB".to_owned(),
+            JsonErrorKind::Expected(what) => format!("expected {what}"),
+            JsonErrorKind::TooDeep => format!("nested deeper than {MAX_DEPTH} levels"),
+            JsonErrorKind::Duplicate(key) => format!("member {key:?} appears twice in one object"),
+            JsonErrorKind::NotUtf8 => "the text is not valid UTF-8".to_owned(),
+            JsonErrorKind::TooLong => "the text is longer than 4 GiB".to_owned(),
         };
         format!("{what} at line {line}, column {column}")
     }
 }
 
 /// Ends the pass; boxed, because most texts never see one.
-type Refused = Box<What>;
+type BoxedErrorKind = Box<JsonErrorKind>;
 
 /// Passes over the whole text once.
-pub(crate) fn outline(text: &[u8]) -> Result<Outline, Fault> {
+pub(crate) fn outline(text: &[u8]) -> Result<MessageOutline, JsonError> {
     if let Err(error) = std::str::from_utf8(text) {
-        return Err(Fault { at: error.valid_up_to(), what: What::NotUtf8, id: Span::default() });
+        return Err(JsonError {
+            at: error.valid_up_to(),
+            what: JsonErrorKind::NotUtf8,
+            id: ByteSpan::default(),
+        });
     }
     if u32::try_from(text.len()).is_err() {
-        return Err(Fault { at: 0, what: What::TooLong, id: Span::default() });
+        return Err(JsonError { at: 0, what: JsonErrorKind::TooLong, id: ByteSpan::default() });
     }
-    let mut pass = Pass { text, at: 0, keys: Keys::default(), found: Outline::default() };
+    let mut pass = OutlineParser { text, at: 0, keys: KeyStack::default(), found: MessageOutline::default() };
     match pass.run() {
         Ok(()) => Ok(pass.found),
-        Err(what) => Err(Fault { at: pass.at, what: *what, id: pass.found.id }),
+        Err(what) => Err(JsonError { at: pass.at, what: *what, id: pass.found.id }),
     }
 }
 
 /// A key, by its place between the quotes.
 #[derive(Clone, Copy, Default)]
-struct Key {
-    span: Span,
+struct KeySpan {
+    span: ByteSpan,
     escaped: bool,
 }
 
 /// A stack of keys. Most messages need no more than fit in place.
 #[derive(Default)]
-struct Keys {
-    few: [Key; 24],
+struct KeyStack {
+    few: [KeySpan; 24],
     count: usize,
     /// All of them, once there were more than `few` holds.
-    many: Vec<Key>,
+    many: Vec<KeySpan>,
 }
 
-impl Keys {
+impl KeyStack {
     fn len(&self) -> usize {
         if self.many.is_empty() { self.count } else { self.many.len() }
     }
 
-    fn from(&self, first: usize) -> &[Key] {
+    fn keys_from(&self, first: usize) -> &[KeySpan] {
         if self.many.is_empty() { &self.few[first..self.count] } else { &self.many[first..] }
     }
 
-    fn push(&mut self, key: Key) {
+    fn push(&mut self, key: KeySpan) {
         if self.many.is_empty() && self.count < self.few.len() {
             self.few[self.count] = key;
             self.count += 1;
@@ -178,30 +182,30 @@ impl Keys {
     }
 }
 
-struct Pass<'a> {
+struct OutlineParser<'a> {
     text: &'a [u8],
     at: usize,
     /// The keys of the objects that are open, innermost last.
-    keys: Keys,
-    found: Outline,
+    keys: KeyStack,
+    found: MessageOutline,
 }
 
-impl<'a> Pass<'a> {
-    fn run(&mut self) -> Result<(), Refused> {
-        self.space();
+impl<'a> OutlineParser<'a> {
+    fn run(&mut self) -> Result<(), BoxedErrorKind> {
+        self.skip_space();
         match self.peek() {
             Some(b'{') => {
-                self.found.root = Root::Object;
+                self.found.root = RootKind::Object;
                 self.found.members.reserve(8);
-                self.object(MAX_DEPTH, Level::Top)?;
+                self.object(MAX_DEPTH, MemberLevel::Top)?;
             }
             Some(b'[') => {
-                self.found.root = Root::Array;
+                self.found.root = RootKind::Array;
                 self.array(MAX_DEPTH, true)?;
             }
             _ => self.value(MAX_DEPTH)?,
         }
-        self.space();
+        self.skip_space();
         if self.at < self.text.len() {
             return Err(expected("the end of the text"));
         }
@@ -212,21 +216,21 @@ impl<'a> Pass<'a> {
         self.text.get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
     }
 
-    fn span(&self, start: usize) -> Span {
+    fn span(&self, start: usize) -> ByteSpan {
         // Checked in `outline`: the text is shorter than 4 GiB.
-        Span { start: start as u32, end: self.at as u32 }
+        ByteSpan { start: start as u32, end: self.at as u32 }
     }
 
-    fn value(&mut self, depth: u8) -> Result<(), Refused> {
+    fn value(&mut self, depth: u8) -> Result<(), BoxedErrorKind> {
         match self.peek() {
             Some(b'"') => self.string().map(|_| ()),
-            Some(b'{') => self.object(depth, Level::Below),
+            Some(b'{') => self.object(depth, MemberLevel::Below),
             Some(b'[') => self.array(depth, false),
             Some(b't') => self.literal(b"true"),
             Some(b'f') => self.literal(b"false"),
@@ -236,7 +240,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn literal(&mut self, word: &'static [u8]) -> Result<(), Refused> {
+    fn literal(&mut self, word: &'static [u8]) -> Result<(), BoxedErrorKind> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             Ok(())
@@ -245,7 +249,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<(), Refused> {
+    fn number(&mut self) -> Result<(), BoxedErrorKind> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -268,7 +272,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Refused> {
+    fn digits(&mut self) -> Result<(), BoxedErrorKind> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(expected("a digit"));
         }
@@ -279,7 +283,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Passes over a string and tells whether it holds an escape.
-    fn string(&mut self) -> Result<bool, Refused> {
+    fn string(&mut self) -> Result<bool, BoxedErrorKind> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -299,7 +303,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), Refused> {
+    fn escape(&mut self) -> Result<(), BoxedErrorKind> {
         match self.text.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
@@ -325,7 +329,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn hex4(&self, start: usize) -> Result<u16, Refused> {
+    fn hex4(&self, start: usize) -> Result<u16, BoxedErrorKind> {
         let digits = self.text.get(start..start + 4).unwrap_or_default();
         if digits.len() != 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
             return Err(expected("four hexadecimal digits"));
@@ -333,23 +337,23 @@ impl<'a> Pass<'a> {
         Ok(digits.iter().fold(0, |sum, &d| sum << 4 | (d as char).to_digit(16).unwrap_or(0) as u16))
     }
 
-    fn array(&mut self, depth: u8, record: bool) -> Result<(), Refused> {
-        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(What::TooDeep))?;
+    fn array(&mut self, depth: u8, record: bool) -> Result<(), BoxedErrorKind> {
+        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(JsonErrorKind::TooDeep))?;
         self.at += 1;
-        self.space();
+        self.skip_space();
         if self.peek() == Some(b']') {
             self.at += 1;
             return Ok(());
         }
         loop {
-            self.space();
+            self.skip_space();
             let start = self.at;
             self.value(depth)?;
             if record {
                 let span = self.span(start);
                 self.found.elements.push(span);
             }
-            self.space();
+            self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
@@ -361,47 +365,51 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn object(&mut self, depth: u8, level: Level) -> Result<(), Refused> {
-        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(What::TooDeep))?;
+    fn object(&mut self, depth: u8, level: MemberLevel) -> Result<(), BoxedErrorKind> {
+        let depth = depth.checked_sub(1).ok_or_else(|| Box::new(JsonErrorKind::TooDeep))?;
         let first_key = self.keys.len();
         self.at += 1;
-        self.space();
+        self.skip_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
             return Ok(());
         }
         loop {
-            self.space();
+            self.skip_space();
             if self.peek() != Some(b'"') {
                 return Err(expected("a member name in quotes"));
             }
             let key_start = self.at;
             let key_escaped = self.string()?;
-            let key_span = Span { start: key_start as u32 + 1, end: self.at as u32 - 1 };
-            self.note_key(first_key, Key { span: key_span, escaped: key_escaped })?;
+            let key_span = ByteSpan { start: key_start as u32 + 1, end: self.at as u32 - 1 };
+            self.record_key(first_key, KeySpan { span: key_span, escaped: key_escaped })?;
             let escaped_name;
             let key = if key_escaped {
-                escaped_name = self.decoded(Key { span: key_span, escaped: true });
+                escaped_name = self.decoded(KeySpan { span: key_span, escaped: true });
                 &*escaped_name
             } else {
                 self.slice(key_span)
             };
-            self.space();
+            self.skip_space();
             if self.peek() != Some(b':') {
                 return Err(expected("`:`"));
             }
             self.at += 1;
-            self.space();
+            self.skip_space();
 
             let start = self.at;
             let opens_object = self.peek() == Some(b'{');
             match level {
-                Level::Top if opens_object && key == b"params" => self.object(depth, Level::Params)?,
-                Level::Params if opens_object && key == b"_meta" => self.object(depth, Level::Meta)?,
+                MemberLevel::Top if opens_object && key == b"params" => {
+                    self.object(depth, MemberLevel::Params)?
+                }
+                MemberLevel::Params if opens_object && key == b"_meta" => {
+                    self.object(depth, MemberLevel::Meta)?
+                }
                 _ => self.value(depth)?,
             }
             let value = self.span(start);
-            self.space();
+            self.skip_space();
             let last = match self.peek() {
                 Some(b',') => false,
                 Some(b'}') => true,
@@ -410,8 +418,8 @@ impl<'a> Pass<'a> {
             self.at += 1;
             // Only now is it certain where the value ends.
             match level {
-                Level::Below => {}
-                Level::Top => match key {
+                MemberLevel::Below => {}
+                MemberLevel::Top => match key {
                     b"jsonrpc" => self.found.jsonrpc = value,
                     b"id" => self.found.id = value,
                     b"method" => self.found.method = value,
@@ -420,8 +428,8 @@ impl<'a> Pass<'a> {
                     b"error" => self.found.error = value,
                     _ => {}
                 },
-                Level::Params | Level::Meta => {
-                    self.found.members.push(Member { level, key_escaped, key: key_span, value });
+                MemberLevel::Params | MemberLevel::Meta => {
+                    self.found.members.push(JsonMember { level, key_escaped, key: key_span, value });
                 }
             }
             if last {
@@ -430,16 +438,16 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn slice(&self, span: Span) -> &'a [u8] {
+    fn slice(&self, span: ByteSpan) -> &'a [u8] {
         &self.text[span.start as usize..span.end as usize]
     }
 
     /// A key without its escapes.
-    fn decoded(&self, key: Key) -> Cow<'a, [u8]> {
+    fn decoded(&self, key: KeySpan) -> Cow<'a, [u8]> {
         if !key.escaped {
             return Cow::Borrowed(self.slice(key.span));
         }
-        let quoted = Span { start: key.span.start - 1, end: key.span.end + 1 };
+        let quoted = ByteSpan { start: key.span.start - 1, end: key.span.end + 1 };
         match serde_json::from_slice::<String>(self.slice(quoted)) {
             Ok(decoded) => Cow::Owned(decoded.into_bytes()),
             Err(_) => Cow::Borrowed(self.slice(key.span)),
@@ -447,11 +455,11 @@ impl<'a> Pass<'a> {
     }
 
     /// Remembers a key of the open object; refuses one that is there already.
-    fn note_key(&mut self, first_key: usize, key: Key) -> Result<(), Refused> {
-        let siblings = self.keys.from(first_key);
+    fn record_key(&mut self, first_key: usize, key: KeySpan) -> Result<(), BoxedErrorKind> {
+        let siblings = self.keys.keys_from(first_key);
         if siblings.len() < FEW_MEMBERS {
             let bytes = self.slice(key.span);
-            let same = |other: &Key| {
+            let same = |other: &KeySpan| {
                 if key.escaped || other.escaped {
                     self.decoded(key) == self.decoded(*other)
                 } else {
@@ -466,10 +474,10 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn close_object(&mut self, first_key: usize) -> Result<(), Refused> {
+    fn close_object(&mut self, first_key: usize) -> Result<(), BoxedErrorKind> {
         if self.keys.len() - first_key > FEW_MEMBERS {
             let mut keys: Vec<Cow<'a, [u8]>> =
-                self.keys.from(first_key).iter().map(|key| self.decoded(*key)).collect();
+                self.keys.keys_from(first_key).iter().map(|key| self.decoded(*key)).collect();
             keys.sort_unstable();
             if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
                 return Err(self.duplicate(&pair[0]));
@@ -479,14 +487,14 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn duplicate(&self, key: &[u8]) -> Refused {
-        Box::new(What::Duplicate(String::from_utf8_lossy(key).into_owned()))
+    fn duplicate(&self, key: &[u8]) -> BoxedErrorKind {
+        Box::new(JsonErrorKind::Duplicate(String::from_utf8_lossy(key).into_owned()))
     }
 }
 
 #[cold]
-fn expected(what: &'static str) -> Refused {
-    Box::new(What::Expected(what))
+fn expected(what: &'static str) -> BoxedErrorKind {
+    Box::new(JsonErrorKind::Expected(what))
 }
 
 /// How many bytes from the start need no look inside a string: no quote, no backslash, no control character.
@@ -577,7 +585,7 @@ mod tests {
             match outline(text.as_bytes()) {
                 Ok(_) => prop_assert!(theirs, "we accept {text:?}"),
                 Err(fault) => prop_assert!(
-                    !theirs || matches!(fault.what, What::Duplicate(_)), "we refuse {text:?}: {fault:?}"),
+                    !theirs || matches!(fault.what, JsonErrorKind::Duplicate(_)), "we refuse {text:?}: {fault:?}"),
             }
         }
     }

@@ -11,7 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::json::{self, Fault, Level, Member, Outline, Root, Span, What};
+use crate::json::{
+    self, ByteSpan, JsonError, JsonErrorKind, JsonMember, MemberLevel, MessageOutline, RootKind,
+};
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
@@ -48,7 +50,7 @@ impl RequestId {
     /// Reads an id from JSON text; `None` unless it is a string or an integer.
     fn from_json(json: &[u8]) -> Option<RequestId> {
         if json.first() == Some(&b'"') {
-            let text = Raw(json).as_text()?;
+            let text = RawJson(json).as_text()?;
             return Some(RequestId(IdKind::Text(text.into())));
         }
         let (negative, digits) = match json.split_first() {
@@ -129,7 +131,7 @@ impl<'de> Deserialize<'de> for RequestId {
 
 /// What a body holds.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum DecodedBody {
     /// One message.
     One(Message),
     /// A batch (2025-03-26 only), element by element, each good or bad by itself.
@@ -230,7 +232,7 @@ enum MethodName {
 }
 
 impl MethodName {
-    fn read(raw: Raw<'_>) -> Option<MethodName> {
+    fn read(raw: RawJson<'_>) -> Option<MethodName> {
         if let Some(known) = METHODS.iter().find(|known| raw.is_text(known)) {
             return Some(MethodName::Known(known));
         }
@@ -273,30 +275,30 @@ const METHODS: [&str; 23] = [
 ];
 
 /// Decodes a body.
-pub fn decode(body: Bytes) -> Result<Incoming, DecodeError> {
+pub fn decode(body: Bytes) -> Result<DecodedBody, DecodeError> {
     match json::outline(&body) {
-        Err(fault) => Err(refuse(&body, &fault)),
-        Ok(outline) if outline.root == Root::Array => {
+        Err(fault) => Err(to_decode_error(&body, &fault)),
+        Ok(outline) if outline.root == RootKind::Array => {
             if outline.elements.is_empty() {
                 return Err(invalid(None, "a batch must not be empty"));
             }
-            let one = |span: &Span| decode_one(body.slice(span.start as usize..span.end as usize));
-            Ok(Incoming::Batch(outline.elements.iter().map(one).collect()))
+            let one = |span: &ByteSpan| decode_one(body.slice(span.start as usize..span.end as usize));
+            Ok(DecodedBody::Batch(outline.elements.iter().map(one).collect()))
         }
-        Ok(outline) => message(body, outline).map(Incoming::One),
+        Ok(outline) => decode_message(body, outline).map(DecodedBody::One),
     }
 }
 
 /// Decodes a body that must hold exactly one message.
 pub fn decode_one(body: Bytes) -> Result<Message, DecodeError> {
-    let outline = json::outline(&body).map_err(|fault| refuse(&body, &fault))?;
-    message(body, outline)
+    let outline = json::outline(&body).map_err(|fault| to_decode_error(&body, &fault))?;
+    decode_message(body, outline)
 }
 
-fn refuse(body: &Bytes, fault: &Fault) -> DecodeError {
-    let id = fault.id.is_some().then(|| RequestId::from_json(slice(body, fault.id))).flatten();
+fn to_decode_error(body: &Bytes, fault: &JsonError) -> DecodeError {
+    let id = fault.id.is_present().then(|| RequestId::from_json(slice(body, fault.id))).flatten();
     let code = match fault.what {
-        What::Duplicate(_) => INVALID_REQUEST,
+        JsonErrorKind::Duplicate(_) => INVALID_REQUEST,
         _ => PARSE_ERROR,
     };
     let kind = if code == PARSE_ERROR { "invalid JSON" } else { "ambiguous JSON" };
@@ -307,11 +309,11 @@ fn invalid(id: Option<RequestId>, reason: &str) -> DecodeError {
     DecodeError { id, error: ErrorObject::new(INVALID_REQUEST, format!("invalid request: {reason}")) }
 }
 
-fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
-    if outline.root != Root::Object {
+fn decode_message(body: Bytes, outline: MessageOutline) -> Result<Message, DecodeError> {
+    if outline.root != RootKind::Object {
         return Err(invalid(None, "a message is a JSON object"));
     }
-    let id = match outline.id.is_some() {
+    let id = match outline.id.is_present() {
         false => None,
         true => Some(
             RequestId::from_json(slice(&body, outline.id))
@@ -321,11 +323,11 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
     if slice(&body, outline.jsonrpc) != b"\"2.0\"" {
         return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
     }
-    if outline.method.is_some() {
-        let Some(method) = MethodName::read(Raw(slice(&body, outline.method))) else {
+    if outline.method.is_present() {
+        let Some(method) = MethodName::read(RawJson(slice(&body, outline.method))) else {
             return Err(invalid(id, "`method` must be a string"));
         };
-        if outline.params.is_some() && !slice(&body, outline.params).starts_with(b"{") {
+        if outline.params.is_present() && !slice(&body, outline.params).starts_with(b"{") {
             return Err(invalid(id, "`params` must be an object"));
         }
         let params = Params { body, whole: outline.params, members: outline.members };
@@ -338,10 +340,10 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
         return Err(invalid(None, "neither `method` nor `id` is there"));
     };
     // The id of a response is ours: a refusal that repeated it would look like an answer to it.
-    let outcome = match (outline.result.is_some(), outline.error.is_some()) {
+    let outcome = match (outline.result.is_present(), outline.error.is_present()) {
         (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
         (false, true) => {
-            let raw = Raw(slice(&body, outline.error));
+            let raw = RawJson(slice(&body, outline.error));
             match raw.is_object().then(|| raw.decode().ok()).flatten() {
                 Some(error) => Err(error),
                 None => return Err(invalid(None, "`error` must be an object with a code and a message")),
@@ -354,7 +356,7 @@ fn message(body: Bytes, outline: Outline) -> Result<Message, DecodeError> {
 
 /// A part of the body. Spans come from the pass over this very body, which checked it to be UTF-8 and
 /// cut it at ASCII bytes.
-fn slice(body: &Bytes, span: Span) -> &[u8] {
+fn slice(body: &Bytes, span: ByteSpan) -> &[u8] {
     body.get(span.start as usize..span.end as usize).unwrap_or_default()
 }
 
@@ -373,7 +375,7 @@ impl Request {
     }
     /// Lets go of the parameters, and of the body they came in.
     pub fn forget_params(&mut self) {
-        self.params = Params { body: Bytes::new(), whole: Span::default(), members: Vec::new() };
+        self.params = Params { body: Bytes::new(), whole: ByteSpan::default(), members: Vec::new() };
     }
 
     /// The request's id and parameters, taken apart.
@@ -397,19 +399,19 @@ impl Notification {
 #[derive(Debug)]
 pub struct Params {
     body: Bytes,
-    whole: Span,
-    members: Vec<Member>,
+    whole: ByteSpan,
+    members: Vec<JsonMember>,
 }
 
 impl Params {
     /// One member.
-    pub fn get(&self, name: &str) -> Option<Raw<'_>> {
-        self.find(Level::Params, name)
+    pub fn get(&self, name: &str) -> Option<RawJson<'_>> {
+        self.find(MemberLevel::Params, name)
     }
 
     /// One member of `_meta`.
-    pub fn meta(&self, name: &str) -> Option<Raw<'_>> {
-        self.find(Level::Meta, name)
+    pub fn meta(&self, name: &str) -> Option<RawJson<'_>> {
+        self.find(MemberLevel::Meta, name)
     }
 
     /// A member that is a string; `None` when it is missing or of another type.
@@ -418,8 +420,8 @@ impl Params {
     }
 
     /// A member's JSON text, sharing the body's memory.
-    pub fn share(&self, name: &str) -> Option<Bytes> {
-        let member = self.member(Level::Params, name)?;
+    pub fn get_bytes(&self, name: &str) -> Option<Bytes> {
+        let member = self.member(MemberLevel::Params, name)?;
         Some(self.body.slice(member.value.start as usize..member.value.end as usize))
     }
 
@@ -439,27 +441,27 @@ impl Params {
     }
 
     fn as_bytes(&self) -> &[u8] {
-        if self.whole.is_some() { slice(&self.body, self.whole) } else { b"{}" }
+        if self.whole.is_present() { slice(&self.body, self.whole) } else { b"{}" }
     }
 
     /// Name and JSON text of every member, in order.
-    pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, Raw<'_>)> {
+    pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, RawJson<'_>)> {
         self.members
             .iter()
-            .filter(|member| member.level == Level::Params)
-            .map(|member| (self.key(member), Raw(slice(&self.body, member.value))))
+            .filter(|member| member.level == MemberLevel::Params)
+            .map(|member| (self.key(member), RawJson(slice(&self.body, member.value))))
     }
 
-    fn key(&self, member: &Member) -> Cow<'_, str> {
+    fn key(&self, member: &JsonMember) -> Cow<'_, str> {
         if member.key_escaped {
-            let quoted = Span { start: member.key.start - 1, end: member.key.end + 1 };
-            Raw(slice(&self.body, quoted)).as_text().unwrap_or_default()
+            let quoted = ByteSpan { start: member.key.start - 1, end: member.key.end + 1 };
+            RawJson(slice(&self.body, quoted)).as_text().unwrap_or_default()
         } else {
             Cow::Borrowed(text(slice(&self.body, member.key)))
         }
     }
 
-    fn member(&self, level: Level, name: &str) -> Option<&Member> {
+    fn member(&self, level: MemberLevel, name: &str) -> Option<&JsonMember> {
         self.members.iter().find(|member| {
             member.level == level
                 && if member.key_escaped {
@@ -470,16 +472,16 @@ impl Params {
         })
     }
 
-    fn find(&self, level: Level, name: &str) -> Option<Raw<'_>> {
-        self.member(level, name).map(|member| Raw(slice(&self.body, member.value)))
+    fn find(&self, level: MemberLevel, name: &str) -> Option<RawJson<'_>> {
+        self.member(level, name).map(|member| RawJson(slice(&self.body, member.value)))
     }
 }
 
 /// A JSON value that was checked but not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a>(&'a [u8]);
+pub struct RawJson<'a>(&'a [u8]);
 
-impl<'a> Raw<'a> {
+impl<'a> RawJson<'a> {
     /// The JSON text.
     pub fn as_json(self) -> &'a str {
         text(self.0)
@@ -660,9 +662,9 @@ mod tests {
                 "jsonrpc":"2.0","method":"tools/call","id":1}"#,
         );
         assert_eq!(request.params().text("name").as_deref(), Some("ab"));
-        assert_eq!(request.params().get("arguments").map(Raw::as_json), Some(r#"{"x":[1.0, 2]}"#));
-        assert_eq!(request.params().share("arguments").as_deref(), Some(&br#"{"x":[1.0, 2]}"#[..]));
-        assert_eq!(request.params().meta("progressToken").map(Raw::as_json), Some("0"));
+        assert_eq!(request.params().get("arguments").map(RawJson::as_json), Some(r#"{"x":[1.0, 2]}"#));
+        assert_eq!(request.params().get_bytes("arguments").as_deref(), Some(&br#"{"x":[1.0, 2]}"#[..]));
+        assert_eq!(request.params().meta("progressToken").map(RawJson::as_json), Some("0"));
         assert!(request.params().get("progressToken").is_none());
         assert_eq!(request.params().members().count(), 3);
     }
@@ -670,7 +672,7 @@ mod tests {
     #[test]
     fn a_batch_is_good_or_bad_element_by_element() {
         let body = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, 1, {"jsonrpc":"2.0","method":"x"}]"#;
-        let Ok(Incoming::Batch(batch)) = decode(body.into()) else { panic!() };
+        let Ok(DecodedBody::Batch(batch)) = decode(body.into()) else { panic!() };
         assert!(matches!(batch[0], Ok(Message::Request(_))));
         assert!(batch[1].is_err());
         assert!(matches!(batch[2], Ok(Message::Notification(_))));

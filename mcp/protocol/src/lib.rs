@@ -30,13 +30,13 @@ pub mod tools;
 
 pub use content::{Annotations, Content, Role};
 pub use jsonrpc::{
-    DecodeError, ErrorObject, Incoming, Message, Notification, Params, Raw, Request, RequestId, Response,
-    decode,
+    DecodeError, DecodedBody, ErrorObject, Message, Notification, Params, RawJson, Request, RequestId,
+    Response, decode,
 };
 pub use lifecycle::{Icon, Implementation};
 pub use meta::Meta;
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
 pub use resources::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 pub use revision::Revision;
-pub use shape::Shape;
+pub use shape::ShapeForRevision;
 pub use tools::{CallToolResult, Tool, ToolAnnotations};

@@ -1,4 +1,4 @@
-//! [`Shape`]: leave out of a definition or a result what a revision does not know.
+//! [`ShapeForRevision`]: leave out of a definition or a result what a revision does not know.
 //!
 //! Serialising is the same for all revisions; a value is shaped first. Old clients parse strictly,
 //! so a field from the future can make them drop a whole list.
@@ -13,12 +13,12 @@ use crate::revision::Revision;
 use crate::tools::{CallToolResult, Tool};
 
 /// Can be written the way a revision expects it.
-pub trait Shape {
+pub trait ShapeForRevision {
     /// Leaves out, or says otherwise, what `revision` does not have.
     fn shape(&mut self, revision: Revision);
 }
 
-impl Shape for Tool {
+impl ShapeForRevision for Tool {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_tool_annotations() {
             self.annotations = None;
@@ -46,7 +46,7 @@ fn describes_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-impl Shape for Resource {
+impl ShapeForRevision for Resource {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_titles() {
             self.title = None;
@@ -59,7 +59,7 @@ impl Shape for Resource {
     }
 }
 
-impl Shape for ResourceTemplate {
+impl ShapeForRevision for ResourceTemplate {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_titles() {
             self.title = None;
@@ -72,7 +72,7 @@ impl Shape for ResourceTemplate {
     }
 }
 
-impl Shape for Prompt {
+impl ShapeForRevision for Prompt {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_titles() {
             self.title = None;
@@ -85,7 +85,7 @@ impl Shape for Prompt {
     }
 }
 
-impl Shape for Implementation {
+impl ShapeForRevision for Implementation {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_titles() {
             self.title = None;
@@ -98,7 +98,7 @@ impl Shape for Implementation {
     }
 }
 
-impl Shape for ServerCapabilities {
+impl ShapeForRevision for ServerCapabilities {
     fn shape(&mut self, revision: Revision) {
         if !revision.has_completions_capability() {
             self.completions = None;
@@ -117,7 +117,7 @@ fn shape_annotations(annotations: &mut Option<Annotations>, revision: Revision) 
     }
 }
 
-impl Shape for Content {
+impl ShapeForRevision for Content {
     fn shape(&mut self, revision: Revision) {
         match self {
             Content::Audio(audio) if !revision.has_audio() => {
@@ -151,13 +151,13 @@ fn drop_unless(meta: &mut Option<Map<String, Value>>, has: bool) {
     }
 }
 
-impl Shape for ResourceContents {
+impl ShapeForRevision for ResourceContents {
     fn shape(&mut self, revision: Revision) {
         drop_unless(&mut self.meta, revision.has_titles());
     }
 }
 
-impl Shape for CallToolResult {
+impl ShapeForRevision for CallToolResult {
     fn shape(&mut self, revision: Revision) {
         self.content.iter_mut().for_each(|content| content.shape(revision));
         let keep = match &self.structured_content {
@@ -171,13 +171,13 @@ impl Shape for CallToolResult {
     }
 }
 
-impl Shape for GetPromptResult {
+impl ShapeForRevision for GetPromptResult {
     fn shape(&mut self, revision: Revision) {
         self.messages.iter_mut().for_each(|message| message.content.shape(revision));
     }
 }
 
-impl Shape for ReadResourceResult {
+impl ShapeForRevision for ReadResourceResult {
     fn shape(&mut self, revision: Revision) {
         self.contents.iter_mut().for_each(|contents| contents.shape(revision));
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shaped<T: Shape + serde::Serialize>(mut value: T, revision: Revision) -> Value {
+    fn shaped<T: ShapeForRevision + serde::Serialize>(mut value: T, revision: Revision) -> Value {
         value.shape(revision);
         serde_json::to_value(value).unwrap()
     }

@@ -1,4 +1,4 @@
-//! [`Answer`]: one encoded answer to one request.
+//! [`EncodedResponse`]: one encoded answer to one request.
 
 use bindpost_mcp_protocol::jsonrpc::{self, RESULT_END};
 use bindpost_mcp_protocol::{RequestId, Revision};
@@ -11,15 +11,15 @@ use crate::error::ProtocolError;
 /// Most answers are one piece of bytes. A list that was encoded before is shared: the answer is then
 /// a head with the id, the shared result and a closing brace, and nothing is copied.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct EncodedResponse {
     head: Vec<u8>,
     shared: Option<Bytes>,
-    refusal: Option<Refusal>,
+    refusal: Option<RejectionKind>,
 }
 
 /// Why a request was refused, for transports with status codes of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RejectionKind {
     /// The error is part of the conversation.
     InBand,
     /// The request itself is broken: its envelope, its headers, its version, its capabilities.
@@ -38,27 +38,27 @@ pub enum Refusal {
     },
 }
 
-impl Answer {
+impl EncodedResponse {
     /// An answer that was encoded as a whole.
-    pub(crate) fn whole(message: Vec<u8>) -> Answer {
-        Answer { head: message, shared: None, refusal: None }
+    pub(crate) fn from_message(message: Vec<u8>) -> EncodedResponse {
+        EncodedResponse { head: message, shared: None, refusal: None }
     }
 
     /// A result that is shared between answers.
-    pub(crate) fn shared(id: &RequestId, result: Bytes) -> Answer {
+    pub(crate) fn from_shared_result(id: &RequestId, result: Bytes) -> EncodedResponse {
         let mut head = Vec::with_capacity(64);
         jsonrpc::write_result_start(&mut head, id);
-        Answer { head, shared: Some(result), refusal: None }
+        EncodedResponse { head, shared: Some(result), refusal: None }
     }
 
     /// A refusal.
-    pub fn refused(id: &RequestId, error: &ProtocolError, revision: Revision) -> Answer {
+    pub fn from_error(id: &RequestId, error: &ProtocolError, revision: Revision) -> EncodedResponse {
         let message = jsonrpc::encode_error(Some(id), &error.to_object(revision));
-        Answer { head: message, shared: None, refusal: Some(error.refusal()) }
+        EncodedResponse { head: message, shared: None, refusal: Some(error.rejection_kind()) }
     }
 
     /// What was refused, if it was.
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn rejection_kind(&self) -> Option<RejectionKind> {
         self.refusal
     }
 

@@ -23,9 +23,9 @@ use sha2::{Digest as _, Sha256};
 use crate::call::Call;
 use crate::context::Context;
 use crate::error::{ProtocolError, ToolError};
-use crate::schema::Schema;
-use crate::seal::Carried;
-use crate::transport::Delivery;
+use crate::schema::CompiledSchema;
+use crate::seal::RequestState;
+use crate::transport::DeliveryTarget;
 
 /// How long a user may take to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -65,7 +65,7 @@ impl From<AskError> for ToolError {
 
 /// What a call has asked, and what it was answered.
 #[derive(Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct InputRequests {
     pub(crate) answers: Map<String, Value>,
     /// Questions of this round: key, method, parameters.
     pub(crate) wanted: Vec<(String, &'static str, Value)>,
@@ -77,7 +77,7 @@ pub(crate) struct Asks {
     memory: Option<Value>,
 }
 
-impl Asks {
+impl InputRequests {
     /// The key as the client sees it: asked once more, the same question gets a number behind its key.
     /// A handler that runs again counts again, and finds each answer where it was.
     fn next_key(&mut self, key: &str) -> String {
@@ -108,7 +108,7 @@ impl Context {
         if question.is_url() && revision.has_elicitation_ids() && question.elicitation_id.is_none() {
             question.elicitation_id = Some(crate::server::random_id());
         }
-        let form = question.requested_schema.as_ref().map(Schema::compile);
+        let form = question.requested_schema.as_ref().map(CompiledSchema::compile);
         let form = form.transpose().map_err(AskError::Invalid)?;
         self.call()
             .ask(key, ELICIT, &question, |answer: &ElicitResult| match (&form, answer.action) {
@@ -149,13 +149,13 @@ impl Context {
     /// ```
     pub async fn ask_all(&self, questions: &Map<String, Value>) -> Result<Map<String, Value>, AskError> {
         let asked = questions.iter().map(async |(key, question)| {
-            let answer = self.ask_as_written(key, question).await?;
+            let answer = self.ask_raw(key, question).await?;
             Ok((key.clone(), answer))
         });
         futures_util::future::try_join_all(asked).await.map(Map::from_iter)
     }
 
-    async fn ask_as_written(&self, key: &str, question: &Value) -> Result<Value, AskError> {
+    async fn ask_raw(&self, key: &str, question: &Value) -> Result<Value, AskError> {
         fn params<P: DeserializeOwned>(key: &str, params: Value) -> Result<P, AskError> {
             serde_json::from_value(params)
                 .map_err(|error| AskError::Unclear(format!("the params of question {key:?}: {error}")))
@@ -182,7 +182,7 @@ impl Context {
     /// [`Context::remembered`]. The client carries it, sealed. Answers to what was asked before the last
     /// time are forgotten: this is a new round.
     pub fn remember(&self, memory: Value) {
-        let mut asks = self.call().asks();
+        let mut asks = self.call().input_requests();
         if asks.memory.replace(memory).is_some() {
             asks.answers.clear();
         }
@@ -192,7 +192,7 @@ impl Context {
     /// What the handler gave to [`Context::remember`] before its last question, if this is a run to take up
     /// the answers. In revisions with sessions a handler does not run again, and there is nothing.
     pub fn remembered(&self) -> Option<Value> {
-        self.call().asks().memory.clone()
+        self.call().input_requests().memory.clone()
     }
 
     /// Tells the client that what a URL elicitation asked for is done (2025-11-25); other revisions have
@@ -228,8 +228,8 @@ impl Call {
         if let Some(task) = self.task() {
             // An answer that does not fit is asked for again.
             loop {
-                let key = self.asks().next_key(key);
-                match task.ask(&key, method, &question).await.map(decode) {
+                let key = self.input_requests().next_key(key);
+                match task.request_input(&key, method, &question).await.map(decode) {
                     Some(Ok(answer)) => return Ok(answer),
                     Some(Err(_)) => {}
                     None => return Err(AskError::NoAnswer),
@@ -237,13 +237,13 @@ impl Call {
             }
         }
         if self.revision().asks_by_result() {
-            let key = self.asks().next_key(key);
-            let answer = self.asks().answers.get(&key).cloned();
+            let key = self.input_requests().next_key(key);
+            let answer = self.input_requests().answers.get(&key).cloned();
             if let Some(answer) = answer.and_then(|answer| decode(answer).ok()) {
                 return Ok(answer);
             }
             {
-                let mut asks = self.asks();
+                let mut asks = self.input_requests();
                 asks.answers.remove(&key);
                 asks.wanted.push((key, method, question));
             }
@@ -257,18 +257,18 @@ impl Call {
     /// Sends a request to the client and waits for its answer.
     async fn ask_session(&self, method: &'static str, question: &Value) -> Result<Value, AskError> {
         let session = self.peer().session().ok_or(AskError::NoWayBack)?;
-        if matches!(self.delivery(), Delivery::None) {
+        if matches!(self.delivery(), DeliveryTarget::None) {
             return Err(AskError::NoWayBack);
         }
-        let (id, answer) = session.ask();
+        let (id, answer) = session.register_request();
         let _open = OpenQuestion::new(self);
-        let _forget = Forget { session, id: &id };
+        let _forget = QuestionGuard { session, id: &id };
         let message = jsonrpc::encode_request(&id, method, question);
         if !self.send(message.into()).await {
             return Err(AskError::NoAnswer);
         }
         let answer = tokio::time::timeout(PATIENCE, answer).await;
-        self.take_place().await;
+        self.reacquire_permit().await;
         match answer {
             Ok(Ok(Ok(result))) => {
                 serde_json::from_slice(&result).map_err(|error| AskError::Invalid(error.to_string()))
@@ -286,18 +286,22 @@ impl Call {
         let mut asked = None;
         if let Some(state) = params.get("requestState").filter(|state| !state.is_null()) {
             let state = state.as_text();
-            let opened = state.and_then(|state| self.server().sealer.open(&state, &self.bound(method)));
+            let opened =
+                state.and_then(|state| self.server().sealer.open(&state, &self.binding_digest(method)));
             let opened = opened.ok_or_else(|| {
                 let reason = "`requestState` does not belong to this request: it was altered, has expired, \
                               was used before, or was given to another caller";
-                ProtocolError::invalid(method, reason)
+                ProtocolError::invalid_params(method, reason)
             })?;
             (answers, asked) = (opened.answers, Some(opened.asked));
-            self.asks().memory = opened.memory;
+            self.input_requests().memory = opened.memory;
         }
         if let Some(responses) = params.get("inputResponses") {
             let responses: Map<String, Value> = responses.decode().map_err(|_| {
-                ProtocolError::invalid(method, "`inputResponses` must be an object with one answer per key")
+                ProtocolError::invalid_params(
+                    method,
+                    "`inputResponses` must be an object with one answer per key",
+                )
             })?;
             // Who brings a state answers what it was asked, and nothing else. Without one these are answers in
             // advance; the client could as well have waited for the question.
@@ -307,21 +311,21 @@ impl Call {
                     .filter(|(key, _)| asked.as_ref().is_none_or(|asked: &Vec<String>| asked.contains(key))),
             );
         }
-        self.asks().answers = answers;
+        self.input_requests().answers = answers;
         Ok(())
     }
 
     /// The result that ends a round: what is wanted, and the state to bring back.
     pub(crate) fn input_required(&self, method: &'static str) -> Result<Value, ProtocolError> {
-        let asks = self.asks();
+        let asks = self.input_requests();
         let wanted: Map<String, Value> = asks
             .wanted
             .iter()
             .map(|(key, method, question)| (key.clone(), json!({"method": method, "params": question})))
             .collect();
         let asked = wanted.keys().cloned().collect();
-        let carried = Carried { answers: asks.answers.clone(), asked, memory: asks.memory.clone() };
-        let state = self.server().sealer.seal(carried, &self.bound(method));
+        let carried = RequestState { answers: asks.answers.clone(), asked, memory: asks.memory.clone() };
+        let state = self.server().sealer.seal(carried, &self.binding_digest(method));
         let state =
             state.ok_or_else(|| ProtocolError::Internal("the state could not be sealed".to_owned()))?;
         Ok(json!({"inputRequests": wanted, "requestState": state}))
@@ -329,7 +333,7 @@ impl Call {
 
     /// What a state is bound to: the caller, the method, and the parameters without those that change
     /// from round to round.
-    fn bound(&self, method: &str) -> Vec<u8> {
+    fn binding_digest(&self, method: &str) -> Vec<u8> {
         let mut params: Map<String, Value> = self.params().decode().unwrap_or_default();
         for changing in ["_meta", "inputResponses", "requestState"] {
             params.remove(changing);
@@ -349,26 +353,26 @@ struct OpenQuestion<'a>(&'a Call);
 
 impl<'a> OpenQuestion<'a> {
     fn new(call: &'a Call) -> OpenQuestion<'a> {
-        call.asks().open += 1;
-        call.release_place();
+        call.input_requests().open += 1;
+        call.release_permit();
         OpenQuestion(call)
     }
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.0.asks().open -= 1;
+        self.0.input_requests().open -= 1;
     }
 }
 
 /// Forgets the question when the handler stops waiting for its answer.
-struct Forget<'a> {
+struct QuestionGuard<'a> {
     session: &'a crate::session::Session,
     id: &'a bindpost_mcp_protocol::RequestId,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        self.session.forget_ask(self.id);
+        self.session.forget_request(self.id);
     }
 }

@@ -1,7 +1,7 @@
-//! [`Caller`]: the authenticated identity behind a request. [`Access`]: which callers may use an entry.
+//! [`Caller`]: the authenticated identity behind a request. [`AccessRule`]: which callers may use an entry.
 //!
 //! Nothing here knows how an identity is established; a transport does that and asks
-//! [`Server::demand`] what a message needs before it hands the message on.
+//! [`Server::required_access`] what a message needs before it hands the message on.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use bindpost_mcp_protocol::Request;
 use serde_json::{Map, Value};
 
-use crate::dispatch::find_line;
+use crate::dispatch::find_method;
 use crate::server::Server;
 
 /// The authenticated identity behind a request; anonymous unless a transport says otherwise.
@@ -229,7 +229,7 @@ impl Caller {
 /// assert!(!access.permits(&other));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessRule {
     anonymous: bool,
     scopes: Vec<String>,
     user_roles: Vec<String>,
@@ -246,26 +246,26 @@ pub struct LackingRights<'a> {
     pub roles: &'a [String],
 }
 
-impl Access {
+impl AccessRule {
     /// Anybody, known or not.
-    pub fn anonymous() -> Access {
-        Access { anonymous: true, ..Access::default() }
+    pub fn anonymous() -> AccessRule {
+        AccessRule { anonymous: true, ..AccessRule::default() }
     }
 
     /// Callers whose user has granted all of these rights.
-    pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Access {
+    pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
     /// Users who have all of these roles, besides the scopes.
-    pub fn with_user_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Access {
+    pub fn with_user_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.user_roles.extend(roles.into_iter().map(Into::into));
         self
     }
 
     /// Applications that act for themselves and have all of these roles. Nothing else lets an application in.
-    pub fn with_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Access {
+    pub fn with_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.roles.extend(roles.into_iter().map(Into::into));
         self
     }
@@ -313,7 +313,7 @@ impl Access {
 
     /// What this caller lacks. Nothing of both kinds, although it may not, means that the entry is not for its
     /// kind of caller.
-    pub fn lacking(&self, caller: &Caller) -> LackingRights<'_> {
+    pub fn lacking_rights(&self, caller: &Caller) -> LackingRights<'_> {
         fn unless_all(demanded: &[String], has: impl Fn(&str) -> bool) -> &[String] {
             if demanded.iter().all(|right| has(right)) { &[] } else { demanded }
         }
@@ -332,28 +332,28 @@ impl Access {
 
 /// What a message demands of its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum RequiredAccess {
     /// It opens a conversation, keeps one going, lists: open while the server is.
     Opening,
     /// A known caller, whoever it is.
     Known,
     /// What these entries demand, all of them.
-    Entries(Vec<Arc<Access>>),
+    Entries(Vec<Arc<AccessRule>>),
 }
 
-impl Demand {
-    pub(crate) fn of(access: Option<Arc<Access>>) -> Demand {
+impl RequiredAccess {
+    pub(crate) fn from_rule(access: Option<Arc<AccessRule>>) -> RequiredAccess {
         // A name that is not there demands what most entries do: nobody learns what is there by asking.
-        access.map_or(Demand::Known, |access| Demand::Entries(vec![access]))
+        access.map_or(RequiredAccess::Known, |access| RequiredAccess::Entries(vec![access]))
     }
 }
 
 impl Server {
     /// What a request demands of its caller, whatever its revision.
-    pub fn demand(&self, request: &Request) -> Demand {
-        match find_line(request.method()) {
+    pub fn required_access(&self, request: &Request) -> RequiredAccess {
+        match find_method(request.method()) {
             Some(line) => (line.demands)(self.shared(), request.params()),
-            None => Demand::Opening,
+            None => RequiredAccess::Opening,
         }
     }
 
@@ -377,9 +377,9 @@ mod tests {
         let user = Caller::from(Identity::new("u").user().scope("a").scope("b").role("Manager"));
         let key = Caller::from(Identity::new("key:k").scope("a").scope("b").role("Orders.All"));
         let app = Caller::from(Identity::new("app").application().role("a").role("Orders.All"));
-        let access = Access::default;
+        let access = AccessRule::default;
         for (access, user_may, key_may, app_may, anonymous_may) in [
-            (Access::anonymous(), true, true, true, true),
+            (AccessRule::anonymous(), true, true, true, true),
             (access(), true, true, true, false),
             (access().with_scopes(["a"]), true, true, false, false),
             (access().with_scopes(["a", "c"]), false, false, false, false),
@@ -403,13 +403,13 @@ mod tests {
     #[test]
     fn an_application_has_no_use_for_scopes() {
         let app = Caller::from(Identity::new("app").application().scope("a").role("Other"));
-        assert!(!Access::default().with_scopes(["a"]).permits(&app));
-        assert!(!Access::default().with_scopes(["a"]).with_roles(["Orders.All"]).permits(&app));
+        assert!(!AccessRule::default().with_scopes(["a"]).permits(&app));
+        assert!(!AccessRule::default().with_scopes(["a"]).with_roles(["Orders.All"]).permits(&app));
     }
 
     #[test]
     fn what_is_lacking_is_told_by_kind() {
-        let access = Access::default().with_scopes(["a", "b"]).with_user_roles(["M"]).with_roles(["R"]);
+        let access = AccessRule::default().with_scopes(["a", "b"]).with_user_roles(["M"]).with_roles(["R"]);
         let identity = || Identity::new("i");
         for (caller, scopes, roles) in [
             (Caller::ANONYMOUS, &["a", "b"][..], &[][..]),
@@ -420,7 +420,7 @@ mod tests {
             (identity().application().scope("a").role("M").into(), &[], &["R"]),
             (identity().application().role("R").into(), &[], &[]),
         ] {
-            let lacking = access.lacking(&caller);
+            let lacking = access.lacking_rights(&caller);
             assert_eq!(
                 (lacking.scopes.join(" "), lacking.roles.join(" ")),
                 (scopes.join(" "), roles.join(" "))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::stream::Stream;
+use crate::stream::MessageStream;
 
 /// What is at most this large may use the whole budget. Larger things leave a quarter of it free, so that a few large
 /// bodies do not keep ordinary calls out.
@@ -26,13 +26,13 @@ const PARKED: Duration = Duration::from_secs(30);
 pub struct ByteBudget {
     used: AtomicUsize,
     most: usize,
-    pasts: Mutex<Pasts>,
+    pasts: Mutex<RetainedStreams>,
 }
 
 /// The streams that keep what they delivered.
 #[derive(Debug, Default)]
-struct Pasts {
-    streams: Vec<Weak<Stream>>,
+struct RetainedStreams {
+    streams: Vec<Weak<MessageStream>>,
     /// There was nothing to drop when last looked at; looked at again from then on.
     look_again: Option<Instant>,
 }
@@ -53,20 +53,20 @@ impl ByteBudget {
     }
 
     /// Counts these bytes until what is returned is dropped; `None` if they are too many.
-    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
-        let mut reserved = Reservation { budget: self.clone(), bytes: 0 };
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
+        let mut reserved = ByteReservation { budget: self.clone(), bytes: 0 };
         reserved.grow_to(bytes).then_some(reserved)
     }
 
     /// Counts these bytes, however many there are: they are here already.
-    pub fn reserve_anyway(self: &Arc<Self>, bytes: usize) -> Reservation {
+    pub fn reserve_anyway(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.take_anyway(bytes);
-        Reservation { budget: self.clone(), bytes }
+        ByteReservation { budget: self.clone(), bytes }
     }
 
     /// Takes bytes of something large, or of something there is much of.
     pub(crate) fn take_bulk(&self, bytes: usize) -> bool {
-        self.take(bytes, self.most - self.most / 4)
+        self.try_take(bytes, self.most - self.most / 4)
     }
 
     pub(crate) fn take_anyway(&self, bytes: usize) {
@@ -77,21 +77,21 @@ impl ByteBudget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    fn take(&self, bytes: usize, most: usize) -> bool {
+    fn try_take(&self, bytes: usize, most: usize) -> bool {
         let take = || {
             let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
         };
-        take() || self.drop_pasts(bytes, most) && take()
+        take() || self.evict_retained(bytes, most) && take()
     }
 
-    fn pasts(&self) -> MutexGuard<'_, Pasts> {
+    fn lock_retained(&self) -> MutexGuard<'_, RetainedStreams> {
         self.pasts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a stream whose past may be dropped.
-    pub(crate) fn add_past(&self, stream: &Arc<Stream>) {
-        let mut pasts = self.pasts();
+    pub(crate) fn register_retained(&self, stream: &Arc<MessageStream>) {
+        let mut pasts = self.lock_retained();
         if pasts.streams.len() == pasts.streams.capacity() {
             pasts.streams.retain(|stream| stream.strong_count() > 0);
         }
@@ -101,9 +101,9 @@ impl ByteBudget {
     /// Drops the oldest pasts until this many bytes more may be taken: first what was delivered, then what has waited
     /// long for clients that do not read. Nothing is dropped if all of it would not do. `false` if nothing was.
     #[cold]
-    fn drop_pasts(&self, bytes: usize, most: usize) -> bool {
-        let mut streams: Vec<Arc<Stream>> = {
-            let pasts = self.pasts();
+    fn evict_retained(&self, bytes: usize, most: usize) -> bool {
+        let mut streams: Vec<Arc<MessageStream>> = {
+            let pasts = self.lock_retained();
             if pasts.look_again.is_some_and(|at| Instant::now() < at) {
                 return false;
             }
@@ -112,7 +112,7 @@ impl ByteBudget {
         let needed = self.used().saturating_add(bytes).saturating_sub(most);
         let droppable: usize = streams.iter().map(|stream| stream.droppable(PARKED)).sum();
         if droppable < needed || droppable == 0 {
-            self.pasts().look_again = Some(Instant::now() + PAUSE);
+            self.lock_retained().look_again = Some(Instant::now() + PAUSE);
             return false;
         }
         streams.sort_by_cached_key(|stream| stream.last_touched());
@@ -136,17 +136,17 @@ impl ByteBudget {
 
 /// Bytes that count towards a budget, given back when dropped.
 #[derive(Debug)]
-pub struct Reservation {
+pub struct ByteReservation {
     budget: Arc<ByteBudget>,
     bytes: usize,
 }
 
-impl Reservation {
+impl ByteReservation {
     /// Counts this many bytes from now on; `false` if they are too many, and then nothing changes. It never shrinks.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return true };
         let budget = &self.budget;
-        let taken = if bytes <= SMALL { budget.take(more, budget.most) } else { budget.take_bulk(more) };
+        let taken = if bytes <= SMALL { budget.try_take(more, budget.most) } else { budget.take_bulk(more) };
         if taken {
             self.bytes = bytes;
         }
@@ -154,7 +154,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.budget.give_back(self.bytes);
     }

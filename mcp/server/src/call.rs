@@ -11,36 +11,36 @@ use std::task::Poll;
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Completion, LogLevel};
 use bindpost_mcp_protocol::resources::ListResourcesResult;
 use bindpost_mcp_protocol::{
-    CallToolResult, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision, Shape, jsonrpc,
-    meta,
+    CallToolResult, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision, ShapeForRevision,
+    jsonrpc, meta,
 };
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use serde_json::json;
 use tokio::sync::Notify;
 
-pub use running::{Canceller, Running};
+pub use running::{CallCanceller, RunningCall};
 
-use crate::answer::Answer;
-use crate::ask::Asks;
+use crate::answer::EncodedResponse;
+use crate::ask::InputRequests;
 use crate::auth::Caller;
-use crate::dispatch::{Dispatch, Inbound};
-use crate::error::{Failure, ProtocolError, ToolError};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
+use crate::error::{ProtocolError, ToolError, ToolFailure};
 use crate::peer::Peer;
 use crate::prompt;
-use crate::server::{Cache, Shared};
-use crate::stream::Stream;
+use crate::server::{CachePolicy, ServerState};
+use crate::stream::MessageStream;
 use crate::tasks::TaskState;
 use crate::tool::ToolEntry;
-use crate::transport::{Delivery, HttpRequest};
-use crate::turns::{ClientKey, ClientPart, Place, Turn};
+use crate::transport::{DeliveryTarget, HttpRequest};
+use crate::turns::{CallAdmission, CallPermit, ClientKey, ClientPart};
 
 /// A handler at work.
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Finished, ToolError>> + Send>>;
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<HandlerOutput, ToolError>> + Send>>;
 
 /// What a handler ends with.
 #[derive(Debug)]
-pub(crate) enum Finished {
+pub(crate) enum HandlerOutput {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
@@ -52,7 +52,7 @@ pub(crate) enum Finished {
 
 /// What a call is about.
 #[derive(Debug)]
-pub(crate) enum Subject {
+pub(crate) enum CallTarget {
     Tool(Arc<ToolEntry>),
     Prompt(String),
     Resource { uri: String, variables: Vec<(String, String)> },
@@ -61,13 +61,13 @@ pub(crate) enum Subject {
     Completing,
 }
 
-impl Subject {
+impl CallTarget {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Subject::Tool(entry) => &entry.definition.name,
-            Subject::Prompt(name) => name,
-            Subject::Resource { uri, .. } => uri,
-            Subject::Changes | Subject::Listing | Subject::Completing => "",
+            CallTarget::Tool(entry) => &entry.definition.name,
+            CallTarget::Prompt(name) => name,
+            CallTarget::Resource { uri, .. } => uri,
+            CallTarget::Changes | CallTarget::Listing | CallTarget::Completing => "",
         }
     }
 }
@@ -75,29 +75,29 @@ impl Subject {
 /// The state of one call, shared by its handler, its driver and whoever may cancel it.
 #[derive(Debug)]
 pub(crate) struct Call {
-    server: Arc<Shared>,
+    server: Arc<ServerState>,
     id: RequestId,
     params: Params,
     peer: Peer,
     caller: Caller,
-    delivery: Delivery,
+    delivery: DeliveryTarget,
     http: Option<Arc<HttpRequest>>,
-    subject: Subject,
-    own_stream: OnceLock<Arc<Stream>>,
+    subject: CallTarget,
+    own_stream: OnceLock<Arc<MessageStream>>,
     cancelled: AtomicBool,
     /// A listener is asked to come to its graceful end.
     ending: AtomicBool,
     cancel_signal: Notify,
     driver: AtomicWaker,
-    asks: Mutex<Asks>,
+    asks: Mutex<InputRequests>,
     /// Its place among the running calls, while it has one.
-    place: Mutex<Option<Place>>,
+    place: Mutex<Option<CallPermit>>,
     wants_task: AtomicBool,
     task: OnceLock<Arc<TaskState>>,
 }
 
 impl Call {
-    pub(crate) fn new(inbound: Inbound, subject: Subject) -> Arc<Call> {
+    pub(crate) fn new(inbound: InboundRequest, subject: CallTarget) -> Arc<Call> {
         let (id, params) = inbound.request.into_parts();
         Arc::new(Call {
             server: inbound.server,
@@ -120,7 +120,7 @@ impl Call {
         })
     }
 
-    pub(crate) fn server(&self) -> &Arc<Shared> {
+    pub(crate) fn server(&self) -> &Arc<ServerState> {
         &self.server
     }
     pub(crate) fn id(&self) -> &RequestId {
@@ -138,10 +138,10 @@ impl Call {
     pub(crate) fn http(&self) -> Option<&HttpRequest> {
         self.http.as_deref()
     }
-    pub(crate) fn delivery(&self) -> &Delivery {
+    pub(crate) fn delivery(&self) -> &DeliveryTarget {
         &self.delivery
     }
-    pub(crate) fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &CallTarget {
         &self.subject
     }
     pub(crate) fn revision(&self) -> Revision {
@@ -156,7 +156,7 @@ impl Call {
         self.task.get().is_none()
     }
 
-    pub(crate) fn asks(&self) -> MutexGuard<'_, Asks> {
+    pub(crate) fn input_requests(&self) -> MutexGuard<'_, InputRequests> {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,13 +181,13 @@ impl Call {
     }
 
     /// The stream of this call, made now if it is made on demand.
-    pub(crate) fn stream(&self) -> Option<&Arc<Stream>> {
+    pub(crate) fn stream(&self) -> Option<&Arc<MessageStream>> {
         match &self.delivery {
-            Delivery::None => None,
-            Delivery::Shared(stream) => Some(stream),
-            Delivery::OnDemand { keeps } => {
+            DeliveryTarget::None => None,
+            DeliveryTarget::Shared(stream) => Some(stream),
+            DeliveryTarget::OnDemand { keeps } => {
                 Some(self.own_stream.get_or_init(|| match self.peer.session().filter(|_| *keeps) {
-                    Some(session) => self.server.kept_stream(session),
+                    Some(session) => self.server.new_resumable_stream(session),
                     None => self.server.new_stream(),
                 }))
             }
@@ -207,7 +207,7 @@ impl Call {
     }
 
     pub(crate) fn hang_up(&self) {
-        if let Delivery::OnDemand { keeps: true } = self.delivery
+        if let DeliveryTarget::OnDemand { keeps: true } = self.delivery
             && let Some(stream) = self.stream()
         {
             stream.hang_up();
@@ -244,23 +244,23 @@ impl Call {
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+    fn lock_permit(&self) -> MutexGuard<'_, Option<CallPermit>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn release_place(&self) {
-        let place = self.place().take();
+    pub(crate) fn release_permit(&self) {
+        let place = self.lock_permit().take();
         drop(place);
     }
 
     /// Takes a place among the running calls again.
-    pub(crate) async fn take_place(&self) {
-        let place = match self.server.turns.enter_again(self.client_key()) {
-            Turn::Now(place) => Some(place),
-            Turn::Later(waiting) => waiting.await,
-            Turn::Refused => None,
+    pub(crate) async fn reacquire_permit(&self) {
+        let place = match self.server.turns.readmit(self.client_key()) {
+            CallAdmission::Now(place) => Some(place),
+            CallAdmission::Later(waiting) => waiting.await,
+            CallAdmission::Refused => None,
         };
-        *self.place() = place;
+        *self.lock_permit() = place;
     }
 
     /// Whose call it is, as far as turns go.
@@ -276,7 +276,7 @@ impl Call {
 
     /// Waits, in the handler, until its driver has made a task of the call.
     pub(crate) async fn go_on_as_task(&self) {
-        if !matches!(self.subject, Subject::Tool(_)) || self.task.get().is_some() || !self.can_be_task() {
+        if !matches!(self.subject, CallTarget::Tool(_)) || self.task.get().is_some() || !self.can_be_task() {
             return;
         }
         self.wants_task.store(true, Ordering::Release);
@@ -293,19 +293,19 @@ impl Call {
     }
 
     /// Refuses before a handler runs.
-    pub(crate) fn refuse(&self, error: &ProtocolError) -> Dispatch {
-        Dispatch::Answer(Answer::refused(&self.id, error, self.revision()))
+    pub(crate) fn refuse(&self, error: &ProtocolError) -> DispatchOutcome {
+        DispatchOutcome::Answer(EncodedResponse::from_error(&self.id, error, self.revision()))
     }
 
-    fn finish(&self, outcome: Result<Finished, ToolError>) -> Answer {
+    fn finish(&self, outcome: Result<HandlerOutput, ToolError>) -> EncodedResponse {
         let mut message = Vec::with_capacity(256);
         jsonrpc::write_result_start(&mut message, &self.id);
         match self.write_result(&mut message, outcome) {
             Ok(()) => {
                 message.push(jsonrpc::RESULT_END);
-                Answer::whole(message)
+                EncodedResponse::from_message(message)
             }
-            Err(error) => Answer::refused(&self.id, &error, self.revision()),
+            Err(error) => EncodedResponse::from_error(&self.id, &error, self.revision()),
         }
     }
 
@@ -313,37 +313,37 @@ impl Call {
     fn write_result(
         &self,
         out: &mut Vec<u8>,
-        outcome: Result<Finished, ToolError>,
+        outcome: Result<HandlerOutput, ToolError>,
     ) -> Result<(), ProtocolError> {
         let revision = self.revision();
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => match error.into_failure() {
-                Failure::Protocol(error @ ProtocolError::MissingCapability(_))
+                ToolFailure::Protocol(error @ ProtocolError::MissingCapability(_))
                     if revision.has_handshake() =>
                 {
                     // The code for this is newer than the revision; the model can read why.
                     match self.subject {
-                        Subject::Tool(_) => Finished::Tool(CallToolResult::error(error.to_string())),
+                        CallTarget::Tool(_) => HandlerOutput::Tool(CallToolResult::error(error.to_string())),
                         _ => return Err(ProtocolError::Internal(error.to_string())),
                     }
                 }
-                Failure::Protocol(error) => return Err(error),
-                Failure::Shown { shown, source } => {
+                ToolFailure::Protocol(error) => return Err(error),
+                ToolFailure::Shown { shown, source } => {
                     if let Some(source) = source {
                         tracing::warn!(entry = self.subject.name(), error = %source, "handler failed");
                     }
                     match self.subject {
-                        Subject::Tool(_) => Finished::Tool(CallToolResult::error(shown)),
+                        CallTarget::Tool(_) => HandlerOutput::Tool(CallToolResult::error(shown)),
                         _ => return Err(ProtocolError::Internal(shown)),
                     }
                 }
             },
         };
         match finished {
-            Finished::Tool(mut result) => {
-                if let Subject::Tool(entry) = &self.subject
-                    && let Some(violations) = entry.broken_promise(&result)
+            HandlerOutput::Tool(mut result) => {
+                if let CallTarget::Tool(entry) = &self.subject
+                    && let Some(violations) = entry.output_violation(&result)
                 {
                     let name = &entry.definition.name;
                     tracing::error!(entry = name, "result does not match the output schema:\n{violations}");
@@ -354,30 +354,30 @@ impl Call {
                 }
                 result.shape(revision);
                 let meta = result.meta.take();
-                self.server.write_complete(out, revision, &result, meta, Cache::Unsaid);
+                self.server.write_complete(out, revision, &result, meta, CachePolicy::Unsaid);
             }
-            Finished::Prompt(mut result) => {
+            HandlerOutput::Prompt(mut result) => {
                 result.shape(revision);
                 let meta = result.meta.take();
-                self.server.write_complete(out, revision, &result, meta, Cache::Unsaid);
+                self.server.write_complete(out, revision, &result, meta, CachePolicy::Unsaid);
             }
-            Finished::Resource(mut result) => {
+            HandlerOutput::Resource(mut result) => {
                 result.shape(revision);
                 let meta = result.meta.take();
                 let answered = self.params.get("inputResponses").or(self.params.get("requestState"));
-                let cache = if answered.is_some() { Cache::Never } else { Cache::AsSet };
+                let cache = if answered.is_some() { CachePolicy::Never } else { CachePolicy::AsSet };
                 self.server.write_complete(out, revision, &result, meta, cache);
             }
-            Finished::Listed(mut page) => {
+            HandlerOutput::Listed(mut page) => {
                 page.resources.iter_mut().for_each(|resource| resource.shape(revision));
-                self.server.write_complete(out, revision, &page, None, Cache::AsSet);
+                self.server.write_complete(out, revision, &page, None, CachePolicy::AsSet);
             }
-            Finished::Completed(completion) => {
-                let result = prompt::answer(completion);
-                self.server.write_complete(out, revision, &result, None, Cache::Unsaid);
+            HandlerOutput::Completed(completion) => {
+                let result = prompt::completion_result(completion);
+                self.server.write_complete(out, revision, &result, None, CachePolicy::Unsaid);
             }
-            Finished::Listened(meta) => {
-                self.server.write_complete(out, revision, &json!({}), Some(meta), Cache::Unsaid);
+            HandlerOutput::Listened(meta) => {
+                self.server.write_complete(out, revision, &json!({}), Some(meta), CachePolicy::Unsaid);
             }
         }
         Ok(())

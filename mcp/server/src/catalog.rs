@@ -8,23 +8,23 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bindpost_mcp_protocol::resources::ListResourcesResult;
-use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, Shape, Tool};
+use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, ShapeForRevision, Tool};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
-use crate::auth::{Access, Caller};
+use crate::auth::{AccessRule, Caller};
 use crate::context::Context;
-use crate::cursor::{Cursor, Kind};
+use crate::cursor::{ListCursor, ListKind};
 use crate::entry::{Entry, IntoEntries};
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::States;
+use crate::extract::StateMap;
 use crate::prompt::PromptEntry;
-use crate::resource::{Readable, ResourceEntry, TemplateEntry};
+use crate::resource::{ReadableResource, ResourceEntry, TemplateEntry};
 use crate::resource_list::ResourceListEntry;
-use crate::server::{BuildError, Cache, Stamp};
+use crate::server::{BuildError, CachePolicy, ResultEnvelope};
 use crate::signature::Signature;
-use crate::subscriptions::{Change, Hub};
+use crate::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::tool::ToolEntry;
 
 /// Why an entry was not added.
@@ -57,31 +57,35 @@ pub enum CatalogError {
 /// The tools, resources, templates and prompts of a server. It can change while the server serves.
 #[derive(Debug)]
 pub struct Catalog {
-    current: RwLock<Arc<Snapshot>>,
-    hub: Arc<Hub>,
+    current: RwLock<Arc<CatalogSnapshot>>,
+    hub: Arc<SubscriptionHub>,
     page_size: usize,
-    stamp: Arc<Stamp>,
-    states: Arc<States>,
+    stamp: Arc<ResultEnvelope>,
+    states: Arc<StateMap>,
 }
 
 impl Catalog {
     pub(crate) fn new(
-        snapshot: Snapshot,
-        hub: Arc<Hub>,
+        snapshot: CatalogSnapshot,
+        hub: Arc<SubscriptionHub>,
         page_size: usize,
-        stamp: Arc<Stamp>,
-        states: Arc<States>,
+        stamp: Arc<ResultEnvelope>,
+        states: Arc<StateMap>,
     ) -> Catalog {
         Catalog { current: RwLock::new(Arc::new(snapshot)), hub, page_size, stamp, states }
     }
 
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change<T>(&self, change: Change<'_>, make: impl FnOnce(&mut Snapshot) -> Option<T>) -> Option<T> {
+    fn change<T>(
+        &self,
+        change: ChangeNotification<'_>,
+        make: impl FnOnce(&mut CatalogSnapshot) -> Option<T>,
+    ) -> Option<T> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = Snapshot::clone(&current);
+        let mut next = CatalogSnapshot::clone(&current);
         let made = make(&mut next)?;
         *current = Arc::new(next);
         drop(current);
@@ -91,8 +95,8 @@ impl Catalog {
 
     fn try_change(
         &self,
-        change: Change<'_>,
-        make: impl FnOnce(&mut Snapshot) -> Result<(), CatalogError>,
+        change: ChangeNotification<'_>,
+        make: impl FnOnce(&mut CatalogSnapshot) -> Result<(), CatalogError>,
     ) -> Result<(), CatalogError> {
         let mut refused = Ok(());
         self.change(change, |snapshot| match make(snapshot) {
@@ -107,7 +111,7 @@ impl Catalog {
 
     /// Adds a tool.
     pub fn add_tool(&self, entry: ToolEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Tools, |snapshot| {
+        self.try_change(ChangeNotification::Tools, |snapshot| {
             snapshot.tools.add(entry)?;
             snapshot.check_states(&self.states)
         })
@@ -115,12 +119,12 @@ impl Catalog {
 
     /// Removes a tool; `false` if there is none of that name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(Change::Tools, |snapshot| snapshot.tools.remove(name)).is_some()
+        self.change(ChangeNotification::Tools, |snapshot| snapshot.tools.remove(name)).is_some()
     }
 
     /// Adds a resource.
     pub fn add_resource(&self, entry: ResourceEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Resources, |snapshot| {
+        self.try_change(ChangeNotification::Resources, |snapshot| {
             snapshot.resources.add(entry)?;
             snapshot.check_states(&self.states)
         })
@@ -128,12 +132,12 @@ impl Catalog {
 
     /// Removes a resource; `false` if there is none of that URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(Change::Resources, |snapshot| snapshot.resources.remove(uri)).is_some()
+        self.change(ChangeNotification::Resources, |snapshot| snapshot.resources.remove(uri)).is_some()
     }
 
     /// Adds a resource template.
     pub fn add_template(&self, entry: TemplateEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Resources, |snapshot| {
+        self.try_change(ChangeNotification::Resources, |snapshot| {
             snapshot.templates.add(entry)?;
             snapshot.check_states(&self.states)
         })
@@ -141,12 +145,13 @@ impl Catalog {
 
     /// Removes a resource template; `false` if there is none of that URI template.
     pub fn remove_template(&self, uri_template: &str) -> bool {
-        self.change(Change::Resources, |snapshot| snapshot.templates.remove(uri_template)).is_some()
+        self.change(ChangeNotification::Resources, |snapshot| snapshot.templates.remove(uri_template))
+            .is_some()
     }
 
     /// Adds a prompt.
     pub fn add_prompt(&self, entry: PromptEntry) -> Result<(), CatalogError> {
-        self.try_change(Change::Prompts, |snapshot| {
+        self.try_change(ChangeNotification::Prompts, |snapshot| {
             snapshot.prompts.add(entry)?;
             snapshot.check_states(&self.states)
         })
@@ -154,7 +159,7 @@ impl Catalog {
 
     /// Removes a prompt; `false` if there is none of that name.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(Change::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
+        self.change(ChangeNotification::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
     }
 
     /// Puts these entries in the place of all that are there, at once, and announces the lists that differ.
@@ -172,12 +177,12 @@ impl Catalog {
         let now = current.clone();
         drop(current);
         for (change, differs) in [
-            (Change::Tools, before.tools.differs(&now.tools)),
+            (ChangeNotification::Tools, before.tools.differs(&now.tools)),
             (
-                Change::Resources,
+                ChangeNotification::Resources,
                 before.resources.differs(&now.resources) || before.templates.differs(&now.templates),
             ),
-            (Change::Prompts, before.prompts.differs(&now.prompts)),
+            (ChangeNotification::Prompts, before.prompts.differs(&now.prompts)),
         ] {
             if differs {
                 self.hub.announce(&change);
@@ -189,24 +194,24 @@ impl Catalog {
     /// One page of a list as an encoded result. A caller that is named sees only what it may use.
     pub(crate) fn page(
         &self,
-        kind: Kind,
+        kind: ListKind,
         revision: Revision,
         params: &Params,
         seer: Option<&Caller>,
     ) -> Result<Bytes, ProtocolError> {
         let snapshot = self.snapshot();
-        let after = cursor_of(kind, params)?;
-        let view = View { kind, revision, after, size: self.page_size, seer, stamp: &self.stamp };
+        let after = parse_cursor(kind, params)?;
+        let view = PageRequest { kind, revision, after, size: self.page_size, seer, stamp: &self.stamp };
         Ok(match kind {
-            Kind::Tools => snapshot.tools.page(&view),
-            Kind::Resources => snapshot.resources.page(&view),
-            Kind::Templates => snapshot.templates.page(&view),
-            Kind::Prompts => snapshot.prompts.page(&view),
+            ListKind::Tools => snapshot.tools.page(&view),
+            ListKind::Resources => snapshot.resources.page(&view),
+            ListKind::Templates => snapshot.templates.page(&view),
+            ListKind::Prompts => snapshot.prompts.page(&view),
         })
     }
 
     /// One page of the resources where some are listed when asked: first those that are always there.
-    pub(crate) async fn page_of_listed(
+    pub(crate) async fn page_with_dynamic_resources(
         &self,
         context: Context,
         after: Option<u64>,
@@ -235,7 +240,7 @@ impl Catalog {
         let last = page.last().map(|(number, _)| *number).filter(|_| rest.next().is_some());
         Ok(ListResourcesResult {
             resources: page.into_iter().map(|(_, resource)| resource).collect(),
-            next_cursor: last.map(|after| Cursor { kind: Kind::Resources, after }.encode()),
+            next_cursor: last.map(|after| ListCursor { kind: ListKind::Resources, after }.encode()),
         })
     }
 }
@@ -244,55 +249,55 @@ impl Catalog {
 const FIRST_LISTED: u64 = 1 << 40;
 
 /// Where the client wants to go on.
-pub(crate) fn cursor_of(kind: Kind, params: &Params) -> Result<Option<u64>, ProtocolError> {
+pub(crate) fn parse_cursor(kind: ListKind, params: &Params) -> Result<Option<u64>, ProtocolError> {
     let Some(raw) = params.get("cursor").filter(|cursor| !cursor.is_null()) else { return Ok(None) };
-    let cursor = raw.as_text().and_then(|text| Cursor::decode(kind, &text));
+    let cursor = raw.as_text().and_then(|text| ListCursor::decode(kind, &text));
     let unknown = || {
         let reason = format!("unknown cursor {}; start again without one", raw.as_json());
-        ProtocolError::invalid(kind.method(), reason)
+        ProtocolError::invalid_params(kind.method(), reason)
     };
     Ok(Some(cursor.ok_or_else(unknown)?.after))
 }
 
 /// What of a list is to be seen.
-struct View<'a> {
-    kind: Kind,
+struct PageRequest<'a> {
+    kind: ListKind,
     revision: Revision,
     after: Option<u64>,
     size: usize,
     seer: Option<&'a Caller>,
-    stamp: &'a Stamp,
+    stamp: &'a ResultEnvelope,
 }
 
-impl Kind {
+impl ListKind {
     fn method(self) -> &'static str {
         match self {
-            Kind::Tools => "tools/list",
-            Kind::Resources => "resources/list",
-            Kind::Templates => "resources/templates/list",
-            Kind::Prompts => "prompts/list",
+            ListKind::Tools => "tools/list",
+            ListKind::Resources => "resources/list",
+            ListKind::Templates => "resources/templates/list",
+            ListKind::Prompts => "prompts/list",
         }
     }
 
     /// The member of the result that holds the list.
     fn member(self) -> &'static str {
         match self {
-            Kind::Tools => "tools",
-            Kind::Resources => "resources",
-            Kind::Templates => "resourceTemplates",
-            Kind::Prompts => "prompts",
+            ListKind::Tools => "tools",
+            ListKind::Resources => "resources",
+            ListKind::Templates => "resourceTemplates",
+            ListKind::Prompts => "prompts",
         }
     }
 }
 
 /// One page as its result shows it.
-struct Page<D> {
+struct ListPage<D> {
     member: &'static str,
     definitions: Vec<D>,
     next_cursor: Option<String>,
 }
 
-impl<D: Serialize> Serialize for Page<D> {
+impl<D: Serialize> Serialize for ListPage<D> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut page = serializer.serialize_map(None)?;
         page.serialize_entry(self.member, &self.definitions)?;
@@ -305,20 +310,20 @@ impl<D: Serialize> Serialize for Page<D> {
 
 /// The catalog at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Snapshot {
-    pub(crate) tools: Section<ToolEntry>,
-    pub(crate) resources: Section<ResourceEntry>,
-    pub(crate) templates: Section<TemplateEntry>,
-    pub(crate) prompts: Section<PromptEntry>,
+pub(crate) struct CatalogSnapshot {
+    pub(crate) tools: CatalogSection<ToolEntry>,
+    pub(crate) resources: CatalogSection<ResourceEntry>,
+    pub(crate) templates: CatalogSection<TemplateEntry>,
+    pub(crate) prompts: CatalogSection<PromptEntry>,
     pub(crate) lists: Vec<Arc<ResourceListEntry>>,
     has_anonymous: OnceLock<bool>,
 }
 
-impl Clone for Snapshot {
+impl Clone for CatalogSnapshot {
     /// Without what was worked out: a clone is made to be changed.
-    fn clone(&self) -> Snapshot {
-        let Snapshot { tools, resources, templates, prompts, lists, .. } = self;
-        Snapshot {
+    fn clone(&self) -> CatalogSnapshot {
+        let CatalogSnapshot { tools, resources, templates, prompts, lists, .. } = self;
+        CatalogSnapshot {
             tools: tools.clone(),
             resources: resources.clone(),
             templates: templates.clone(),
@@ -329,7 +334,7 @@ impl Clone for Snapshot {
     }
 }
 
-impl Snapshot {
+impl CatalogSnapshot {
     /// Finds entries whatever the case of their names.
     pub(crate) fn ignore_case(&mut self) {
         self.tools.ignores_case = true;
@@ -338,13 +343,13 @@ impl Snapshot {
     }
 
     /// An empty one that goes on where this one is.
-    fn successor(&self) -> Snapshot {
-        Snapshot {
+    fn successor(&self) -> CatalogSnapshot {
+        CatalogSnapshot {
             tools: self.tools.successor(),
             resources: self.resources.successor(),
             templates: self.templates.successor(),
             prompts: self.prompts.successor(),
-            ..Snapshot::default()
+            ..CatalogSnapshot::default()
         }
     }
 
@@ -371,25 +376,28 @@ impl Snapshot {
     }
 
     /// Leaves whole kinds of entries out.
-    pub(crate) fn withhold(&mut self, tools: bool, resources: bool, prompts: bool) {
+    pub(crate) fn remove_kinds(&mut self, tools: bool, resources: bool, prompts: bool) {
         if tools {
-            self.tools = Section::default();
+            self.tools = CatalogSection::default();
         }
         if resources {
-            self.resources = Section::default();
-            self.templates = Section::default();
+            self.resources = CatalogSection::default();
+            self.templates = CatalogSection::default();
             self.lists.clear();
         }
         if prompts {
-            self.prompts = Section::default();
+            self.prompts = CatalogSection::default();
         }
     }
 
     /// Whether everything that entries need is there.
-    pub(crate) fn check_states(&self, states: &States) -> Result<(), CatalogError> {
-        fn check<E: Listed>(section: &Section<E>, states: &States) -> Result<(), CatalogError> {
+    pub(crate) fn check_states(&self, states: &StateMap) -> Result<(), CatalogError> {
+        fn check<E: CatalogEntry>(
+            section: &CatalogSection<E>,
+            states: &StateMap,
+        ) -> Result<(), CatalogError> {
             section.iter().try_for_each(|entry| {
-                states.check(entry.signature()).map_err(|reason| invalid(entry, reason))
+                states.check_signature(entry.signature()).map_err(|reason| invalid(entry, reason))
             })
         }
         check(&self.tools, states)?;
@@ -397,7 +405,7 @@ impl Snapshot {
         check(&self.templates, states)?;
         check(&self.prompts, states)?;
         self.lists.iter().try_for_each(|list| {
-            states.check(&list.signature).map_err(|reason| CatalogError::Invalid {
+            states.check_signature(&list.signature).map_err(|reason| CatalogError::Invalid {
                 kind: "list of resources",
                 name: list.scheme.clone(),
                 reason,
@@ -421,19 +429,19 @@ impl Snapshot {
         self.templates.get(uri_template)
     }
 
-    pub(crate) fn access_of_tool(&self, name: &str) -> Option<Arc<Access>> {
+    pub(crate) fn access_of_tool(&self, name: &str) -> Option<Arc<AccessRule>> {
         self.tools.get(name).map(|entry| entry.access.clone())
     }
 
-    pub(crate) fn access_of_prompt(&self, name: &str) -> Option<Arc<Access>> {
+    pub(crate) fn access_of_prompt(&self, name: &str) -> Option<Arc<AccessRule>> {
         self.prompts.get(name).map(|entry| entry.access.clone())
     }
 
-    pub(crate) fn access_of_template(&self, uri_template: &str) -> Option<Arc<Access>> {
+    pub(crate) fn access_of_template(&self, uri_template: &str) -> Option<Arc<AccessRule>> {
         self.templates.get(uri_template).map(|entry| entry.access.clone())
     }
 
-    pub(crate) fn access_of_resource(&self, uri: &str) -> Option<Arc<Access>> {
+    pub(crate) fn access_of_resource(&self, uri: &str) -> Option<Arc<AccessRule>> {
         if let Some(entry) = self.resources.get(uri) {
             return Some(entry.access.clone());
         }
@@ -441,7 +449,7 @@ impl Snapshot {
         covering.map(|entry| entry.access.clone())
     }
 
-    fn accesses(&self) -> impl Iterator<Item = &Access> {
+    fn accesses(&self) -> impl Iterator<Item = &AccessRule> {
         let tools = self.tools.iter().map(|entry| &*entry.access);
         let resources = self.resources.iter().map(|entry| &*entry.access);
         let templates = self.templates.iter().map(|entry| &*entry.access);
@@ -451,22 +459,22 @@ impl Snapshot {
 
     /// Whether at least one entry is for anybody.
     pub(crate) fn has_anonymous(&self) -> bool {
-        *self.has_anonymous.get_or_init(|| self.accesses().any(Access::is_anonymous))
+        *self.has_anonymous.get_or_init(|| self.accesses().any(AccessRule::is_anonymous))
     }
 
     /// Every scope that some entry needs.
     pub(crate) fn scopes(&self) -> Vec<String> {
-        let all: BTreeSet<&String> = self.accesses().flat_map(Access::scopes).collect();
+        let all: BTreeSet<&String> = self.accesses().flat_map(AccessRule::scopes).collect();
         all.into_iter().cloned().collect()
     }
 
     /// The resource with this URI, or the first template that covers it.
-    pub(crate) fn readable(&self, uri: &str) -> Option<Readable> {
+    pub(crate) fn find_readable(&self, uri: &str) -> Option<ReadableResource> {
         if let Some(entry) = self.resources.get(uri) {
-            return Some(Readable::plain(&entry));
+            return Some(ReadableResource::from_entry(&entry));
         }
         self.templates.entries.iter().find_map(|(_, entry)| {
-            entry.matches(uri).map(|variables| Readable::from_template(entry, variables))
+            entry.matches(uri).map(|variables| ReadableResource::from_template(entry, variables))
         })
     }
 
@@ -476,18 +484,18 @@ impl Snapshot {
     }
 }
 
-fn invalid<E: Listed>(entry: &E, reason: String) -> CatalogError {
+fn invalid<E: CatalogEntry>(entry: &E, reason: String) -> CatalogError {
     CatalogError::Invalid { kind: E::WORD, name: entry.key().to_owned(), reason }
 }
 
 /// A kind of entry that lists show.
-pub(crate) trait Listed: Sized {
+pub(crate) trait CatalogEntry: Sized {
     /// What it is, for people.
     const WORD: &'static str;
-    type Definition: Serialize + Shape + Clone;
+    type Definition: Serialize + ShapeForRevision + Clone;
     fn key(&self) -> &str;
     fn definition(&self) -> &Self::Definition;
-    fn access(&self) -> &Access;
+    fn access(&self) -> &AccessRule;
     fn signature(&self) -> &Signature;
     fn place(&self) -> &'static Location<'static>;
     fn prepare(&mut self) -> Result<(), String>;
@@ -499,7 +507,7 @@ pub(crate) trait Listed: Sized {
 
 macro_rules! listed {
     ($Entry:ident, $word:literal, $Definition:ident, $key:ident $(, $clashes:ident)?) => {
-        impl Listed for $Entry {
+        impl CatalogEntry for $Entry {
             const WORD: &'static str = $word;
             type Definition = $Definition;
             fn key(&self) -> &str {
@@ -508,7 +516,7 @@ macro_rules! listed {
             fn definition(&self) -> &$Definition {
                 &self.definition
             }
-            fn access(&self) -> &Access {
+            fn access(&self) -> &AccessRule {
                 &self.access
             }
             fn signature(&self) -> &Signature {
@@ -538,7 +546,7 @@ fn same_letters(one: &str, other: &str) -> bool {
 
 /// All entries of one kind, in the order they were added.
 #[derive(Debug)]
-pub(crate) struct Section<E> {
+pub(crate) struct CatalogSection<E> {
     /// Each with a number that grows and is never used again.
     entries: Vec<(u64, Arc<E>)>,
     by_key: HashMap<String, Arc<E>>,
@@ -548,9 +556,9 @@ pub(crate) struct Section<E> {
     pages: [OnceLock<Vec<Bytes>>; Revision::ALL.len()],
 }
 
-impl<E> Default for Section<E> {
-    fn default() -> Section<E> {
-        Section {
+impl<E> Default for CatalogSection<E> {
+    fn default() -> CatalogSection<E> {
+        CatalogSection {
             entries: Vec::new(),
             by_key: HashMap::new(),
             last: 0,
@@ -560,10 +568,10 @@ impl<E> Default for Section<E> {
     }
 }
 
-impl<E> Clone for Section<E> {
+impl<E> Clone for CatalogSection<E> {
     /// Without the encoded pages: a clone is made to be changed.
-    fn clone(&self) -> Section<E> {
-        Section {
+    fn clone(&self) -> CatalogSection<E> {
+        CatalogSection {
             entries: self.entries.clone(),
             by_key: self.by_key.clone(),
             last: self.last,
@@ -573,7 +581,7 @@ impl<E> Clone for Section<E> {
     }
 }
 
-impl<E: Listed> Section<E> {
+impl<E: CatalogEntry> CatalogSection<E> {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -590,13 +598,13 @@ impl<E: Listed> Section<E> {
     }
 
     /// An empty one whose numbers go on.
-    fn successor(&self) -> Section<E> {
-        Section { last: self.last, ignores_case: self.ignores_case, ..Section::default() }
+    fn successor(&self) -> CatalogSection<E> {
+        CatalogSection { last: self.last, ignores_case: self.ignores_case, ..CatalogSection::default() }
     }
 
     /// Whether a list of the one looks different from a list of the other.
-    fn differs(&self, other: &Section<E>) -> bool {
-        let shown = |section: &Section<E>| {
+    fn differs(&self, other: &CatalogSection<E>) -> bool {
+        let shown = |section: &CatalogSection<E>| {
             section.iter().map(|entry| serde_json::to_vec(entry.definition()).ok()).collect::<Vec<_>>()
         };
         shown(self) != shown(other)
@@ -626,7 +634,7 @@ impl<E: Listed> Section<E> {
         Some(())
     }
 
-    fn page(&self, view: &View<'_>) -> Bytes {
+    fn page(&self, view: &PageRequest<'_>) -> Bytes {
         let start =
             view.after.map_or(0, |after| self.entries.partition_point(|(number, _)| *number <= after));
         if let Some(seer) = view.seer
@@ -634,7 +642,7 @@ impl<E: Listed> Section<E> {
         {
             return self.encode_page(view, start);
         }
-        let view = View { seer: None, ..*view };
+        let view = PageRequest { seer: None, ..*view };
         let all = self.pages[view.revision.index()].get_or_init(|| {
             let starts = (0..self.entries.len().max(1)).step_by(view.size);
             starts.map(|start| self.encode_page(&view, start)).collect()
@@ -646,8 +654,8 @@ impl<E: Listed> Section<E> {
         }
     }
 
-    fn encode_page(&self, view: &View<'_>, start: usize) -> Bytes {
-        let View { kind, revision, size, seer, stamp, .. } = *view;
+    fn encode_page(&self, view: &PageRequest<'_>, start: usize) -> Bytes {
+        let PageRequest { kind, revision, size, seer, stamp, .. } = *view;
         let entries = self.entries.get(start..).unwrap_or_default().iter();
         let mut entries = entries.filter(|(_, entry)| seer.is_none_or(|seer| entry.access().permits(seer)));
         let mut last = None;
@@ -662,13 +670,13 @@ impl<E: Listed> Section<E> {
             })
             .collect();
         let next = last.filter(|_| entries.next().is_some());
-        let result = Page {
+        let result = ListPage {
             member: kind.member(),
             definitions,
-            next_cursor: next.map(|after| Cursor { kind, after }.encode()),
+            next_cursor: next.map(|after| ListCursor { kind, after }.encode()),
         };
         let mut out = Vec::new();
-        stamp.write_complete(&mut out, revision, &result, None, Cache::AsSet);
+        stamp.write_complete(&mut out, revision, &result, None, CachePolicy::AsSet);
         out.into()
     }
 }

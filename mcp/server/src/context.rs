@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
-use bindpost_mcp_protocol::{Raw, RequestId, Revision, jsonrpc, meta};
+use bindpost_mcp_protocol::{RawJson, RequestId, Revision, jsonrpc, meta};
 use http::HeaderName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
 use crate::auth::Caller;
-use crate::call::{Call, Subject};
+use crate::call::{Call, CallTarget};
 use crate::error::ToolError;
 use crate::session::Session;
 use crate::signature::decode_argument;
@@ -26,7 +26,7 @@ pub struct Context(Arc<Call>);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Progress<'a> {
+struct ProgressParams<'a> {
     progress_token: &'a RawValue,
     progress: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ struct LogMessage<'a> {
 }
 
 /// A progress token is a string or an integer, like the id of a request.
-fn is_progress_token(token: &Raw<'_>) -> bool {
+fn is_progress_token(token: &RawJson<'_>) -> bool {
     token.decode::<RequestId>().is_ok()
 }
 
@@ -71,12 +71,12 @@ impl Context {
     /// The method of the request.
     pub(crate) fn method(&self) -> &'static str {
         match self.0.subject() {
-            Subject::Tool(_) => "tools/call",
-            Subject::Prompt(_) => "prompts/get",
-            Subject::Resource { .. } => "resources/read",
-            Subject::Listing => "resources/list",
-            Subject::Completing => "completion/complete",
-            Subject::Changes => "subscriptions/listen",
+            CallTarget::Tool(_) => "tools/call",
+            CallTarget::Prompt(_) => "prompts/get",
+            CallTarget::Resource { .. } => "resources/read",
+            CallTarget::Listing => "resources/list",
+            CallTarget::Completing => "completion/complete",
+            CallTarget::Changes => "subscriptions/listen",
         }
     }
 
@@ -100,7 +100,7 @@ impl Context {
         match arguments.get_mut(name).map(Value::take).filter(|value| !value.is_null()) {
             None => Ok(None),
             Some(value) => {
-                let is_text = matches!(self.0.subject(), Subject::Prompt(_));
+                let is_text = matches!(self.0.subject(), CallTarget::Prompt(_));
                 decode_argument(name, value, is_text.then(|| self.method())).map(Some)
             }
         }
@@ -114,7 +114,7 @@ impl Context {
     /// The URI of the resource that is read.
     pub fn uri(&self) -> Option<&str> {
         match self.0.subject() {
-            Subject::Resource { uri, .. } => Some(uri),
+            CallTarget::Resource { uri, .. } => Some(uri),
             _ => None,
         }
     }
@@ -122,7 +122,7 @@ impl Context {
     /// A variable of the URI template.
     pub fn variable(&self, name: &str) -> Option<&str> {
         match self.0.subject() {
-            Subject::Resource { variables, .. } => {
+            CallTarget::Resource { variables, .. } => {
                 variables.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_str())
             }
             _ => None,
@@ -132,7 +132,7 @@ impl Context {
     /// All variables of the URI template, in order.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = match self.0.subject() {
-            Subject::Resource { variables, .. } => variables.as_slice(),
+            CallTarget::Resource { variables, .. } => variables.as_slice(),
             _ => &[],
         };
         variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
@@ -197,7 +197,7 @@ impl Context {
     /// Whether the client has asked for log messages: by `logging/setLevel` in its session, or in the request.
     pub fn asked_for_logs(&self) -> bool {
         match self.0.peer().session() {
-            Some(session) => session.asked_log_level().is_some(),
+            Some(session) => session.requested_log_level().is_some(),
             None => self.0.log_level().is_some(),
         }
     }
@@ -233,7 +233,7 @@ impl Context {
         }
         let Ok(progress_token) = token.decode::<&RawValue>() else { return };
         let message = message.filter(|_| self.revision().has_progress_message());
-        let params = Progress { progress_token, progress, total, message };
+        let params = ProgressParams { progress_token, progress, total, message };
         self.0.send(jsonrpc::encode_notification("notifications/progress", Some(&params)).into()).await;
     }
 

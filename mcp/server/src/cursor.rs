@@ -1,4 +1,4 @@
-//! [`Cursor`]: the opaque text that asks for the next page of a list.
+//! [`ListCursor`]: the opaque text that asks for the next page of a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Which list a cursor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListKind {
     /// `tools/list`
     Tools = 1,
     /// `resources/list`
@@ -20,16 +20,16 @@ pub enum Kind {
 /// A place in a list: after the entry with this number. Numbers never change while entries come
 /// and go, so a cursor stays right when the list changes between two pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct ListCursor {
     /// The list.
-    pub kind: Kind,
+    pub kind: ListKind,
     /// The number of the last entry that was seen.
     pub after: u64,
 }
 
 const CHECK: usize = 6;
 
-impl Cursor {
+impl ListCursor {
     /// As clients see it.
     pub fn encode(self) -> String {
         let mut bytes = vec![self.kind as u8];
@@ -39,14 +39,14 @@ impl Cursor {
     }
 
     /// Reads a cursor of this list; `None` for anything we did not write.
-    pub fn decode(kind: Kind, text: &str) -> Option<Cursor> {
+    pub fn decode(kind: ListKind, text: &str) -> Option<ListCursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (data, tail) = bytes.split_at_checked(9)?;
         if tail != check(data) || *data.first()? != kind as u8 {
             return None;
         }
         let after = data.get(1..9)?.try_into().ok().map(u64::from_be_bytes)?;
-        Some(Cursor { kind, after })
+        Some(ListCursor { kind, after })
     }
 }
 
@@ -65,20 +65,20 @@ mod tests {
 
     #[test]
     fn refuses_the_cursor_of_another_list() {
-        let text = Cursor { kind: Kind::Tools, after: 7 }.encode();
-        assert_eq!(Cursor::decode(Kind::Prompts, &text), None);
+        let text = ListCursor { kind: ListKind::Tools, after: 7 }.encode();
+        assert_eq!(ListCursor::decode(ListKind::Prompts, &text), None);
     }
 
     proptest! {
         #[test]
         fn round_trips(after: u64) {
-            let cursor = Cursor { kind: Kind::Prompts, after };
-            prop_assert_eq!(Cursor::decode(Kind::Prompts, &cursor.encode()), Some(cursor));
+            let cursor = ListCursor { kind: ListKind::Prompts, after };
+            prop_assert_eq!(ListCursor::decode(ListKind::Prompts, &cursor.encode()), Some(cursor));
         }
 
         #[test]
         fn refuses_what_we_did_not_write(text in ".{0,40}") {
-            prop_assert_eq!(Cursor::decode(Kind::Tools, &text), None);
+            prop_assert_eq!(ListCursor::decode(ListKind::Tools, &text), None);
         }
     }
 }

@@ -147,31 +147,31 @@ macro_rules! entry_methods {
 
             /// Anybody may use it, known or not.
             pub fn anonymous(self) -> $Entry {
-                self.access(Access::anonymous())
+                self.access(AccessRule::anonymous())
             }
 
             /// Users who have granted all of these scopes may use it, and API keys that have them. Applications
             /// that act for themselves may not, unless `roles` lets them.
             pub fn scopes(self, scopes: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
-                let access = Access::clone(&self.access).with_scopes(scopes);
+                let access = AccessRule::clone(&self.access).with_scopes(scopes);
                 self.access(access)
             }
 
             /// Users need all of these roles besides the scopes.
             pub fn user_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
-                let access = Access::clone(&self.access).with_user_roles(roles);
+                let access = AccessRule::clone(&self.access).with_user_roles(roles);
                 self.access(access)
             }
 
             /// Applications that act for themselves and have all of these roles may use it. Users may not by
             /// these, whatever their roles.
             pub fn roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
-                let access = Access::clone(&self.access).with_roles(roles);
+                let access = AccessRule::clone(&self.access).with_roles(roles);
                 self.access(access)
             }
 
             /// Who may use it.
-            pub fn access(mut self, access: Access) -> $Entry {
+            pub fn access(mut self, access: AccessRule) -> $Entry {
                 self.access = Arc::new(access);
                 self
             }

@@ -10,7 +10,7 @@ use bindpost_mcp_protocol::jsonrpc::{
 use bindpost_mcp_protocol::{ErrorObject, Revision};
 use serde_json::{Value, json};
 
-use crate::answer::Refusal;
+use crate::answer::RejectionKind;
 use crate::schema::shorten;
 
 /// The code of "try again later": outside the range JSON-RPC and MCP reserve.
@@ -19,10 +19,10 @@ const UNAVAILABLE: i64 = 503;
 
 /// The tool ran and failed. The model reads `shown` and may try again; the source goes to the log.
 #[derive(Debug)]
-pub struct ToolError(Failure);
+pub struct ToolError(ToolFailure);
 
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ToolFailure {
     /// Shown to the model as a result with `isError`.
     Shown { shown: String, source: Option<Box<dyn Error + Send + Sync>> },
     /// Answered as a JSON-RPC error.
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
 impl ToolError {
     /// A failure the model can read. Put no secret and no path in it.
     pub fn new(shown: impl Into<String>) -> ToolError {
-        ToolError(Failure::Shown { shown: shown.into(), source: None })
+        ToolError(ToolFailure::Shown { shown: shown.into(), source: None })
     }
 
     /// The same with the cause, which goes to the log only.
@@ -40,10 +40,10 @@ impl ToolError {
         shown: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> ToolError {
-        ToolError(Failure::Shown { shown: shown.into(), source: Some(source.into()) })
+        ToolError(ToolFailure::Shown { shown: shown.into(), source: Some(source.into()) })
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> ToolFailure {
         self.0
     }
 }
@@ -51,8 +51,8 @@ impl ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Failure::Shown { shown, .. } => f.write_str(shown),
-            Failure::Protocol(error) => error.fmt(f),
+            ToolFailure::Shown { shown, .. } => f.write_str(shown),
+            ToolFailure::Protocol(error) => error.fmt(f),
         }
     }
 }
@@ -60,15 +60,15 @@ impl fmt::Display for ToolError {
 impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Failure::Shown { source, .. } => source.as_deref().map(|source| source as _),
-            Failure::Protocol(error) => Some(error),
+            ToolFailure::Shown { source, .. } => source.as_deref().map(|source| source as _),
+            ToolFailure::Protocol(error) => Some(error),
         }
     }
 }
 
 impl From<ProtocolError> for ToolError {
     fn from(error: ProtocolError) -> ToolError {
-        ToolError(Failure::Protocol(error))
+        ToolError(ToolFailure::Protocol(error))
     }
 }
 
@@ -142,7 +142,7 @@ pub enum ProtocolError {
 
 impl ProtocolError {
     /// A parameter is wrong.
-    pub fn invalid(method: &str, reason: impl Into<String>) -> ProtocolError {
+    pub fn invalid_params(method: &str, reason: impl Into<String>) -> ProtocolError {
         ProtocolError::InvalidParams { method: method.to_owned(), reason: reason.into() }
     }
 
@@ -184,20 +184,20 @@ impl ProtocolError {
     }
 
     /// What kind of refusal it is, for transports with status codes of their own.
-    pub(crate) fn refusal(&self) -> Refusal {
+    pub(crate) fn rejection_kind(&self) -> RejectionKind {
         match self {
-            ProtocolError::UnknownMethod(_) => Refusal::UnknownMethod,
+            ProtocolError::UnknownMethod(_) => RejectionKind::UnknownMethod,
             ProtocolError::BrokenEnvelope(_)
             | ProtocolError::UnsupportedVersion(_)
             | ProtocolError::MissingCapability(_)
-            | ProtocolError::HeaderMismatch(_) => Refusal::BadRequest,
+            | ProtocolError::HeaderMismatch(_) => RejectionKind::BadRequest,
             ProtocolError::Busy { retry_after_seconds } => {
-                Refusal::Busy { retry_after_seconds: *retry_after_seconds }
+                RejectionKind::Busy { retry_after_seconds: *retry_after_seconds }
             }
             ProtocolError::Overloaded { retry_after_seconds } => {
-                Refusal::Overloaded { retry_after_seconds: *retry_after_seconds }
+                RejectionKind::Overloaded { retry_after_seconds: *retry_after_seconds }
             }
-            _ => Refusal::InBand,
+            _ => RejectionKind::InBand,
         }
     }
 }

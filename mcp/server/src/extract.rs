@@ -16,7 +16,7 @@ use crate::signature::Signature;
 
 /// What a handler's parameters are filled from.
 #[derive(Debug)]
-pub struct Parts {
+pub struct CallParts {
     /// The call.
     pub context: Context,
     /// The arguments, decoded when they were validated; taken by the parameter that wants them.
@@ -25,13 +25,13 @@ pub struct Parts {
     pub(crate) are_texts: bool,
 }
 
-impl Parts {
-    pub(crate) fn new(context: Context, arguments: Option<Value>) -> Parts {
-        Parts { context, arguments, are_texts: false }
+impl CallParts {
+    pub(crate) fn new(context: Context, arguments: Option<Value>) -> CallParts {
+        CallParts { context, arguments, are_texts: false }
     }
 
-    pub(crate) fn of_texts(context: Context, arguments: Option<Value>) -> Parts {
-        Parts { context, arguments, are_texts: true }
+    pub(crate) fn with_text_arguments(context: Context, arguments: Option<Value>) -> CallParts {
+        CallParts { context, arguments, are_texts: true }
     }
 
     fn arguments(&mut self) -> Result<&mut Value, ToolError> {
@@ -71,14 +71,14 @@ fn invalid(error: serde_json::Error) -> ToolError {
 )]
 pub trait FromCall: Sized + Send {
     /// Fills the parameter.
-    fn from_call(parts: &mut Parts) -> Result<Self, ToolError>;
+    fn from_call(parts: &mut CallParts) -> Result<Self, ToolError>;
 
     /// Says what the parameter takes: the arguments, or some state.
     fn describe(_signature: &mut Signature) {}
 }
 
 impl FromCall for Context {
-    fn from_call(parts: &mut Parts) -> Result<Context, ToolError> {
+    fn from_call(parts: &mut CallParts) -> Result<Context, ToolError> {
         Ok(parts.context.clone())
     }
 
@@ -92,10 +92,10 @@ impl FromCall for Context {
 pub struct Args<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
-    fn from_call(parts: &mut Parts) -> Result<Args<T>, ToolError> {
+    fn from_call(parts: &mut CallParts) -> Result<Args<T>, ToolError> {
         let arguments = match parts.arguments.take() {
             Some(mut arguments) => {
-                make_whole(&mut arguments);
+                normalize_integers(&mut arguments);
                 T::deserialize(arguments)
             }
             None => serde_json::from_str(parts.context.arguments_json()),
@@ -128,7 +128,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
 pub struct State<T>(pub T);
 
 impl<T: Clone + Send + Sync + 'static> FromCall for State<T> {
-    fn from_call(parts: &mut Parts) -> Result<State<T>, ToolError> {
+    fn from_call(parts: &mut CallParts) -> Result<State<T>, ToolError> {
         // Entries are refused at start if their state is missing, so this is somebody's own entry.
         let missing = || ToolError::new("this server lacks a part that the tool needs");
         parts.context.state::<T>().cloned().map(State).ok_or_else(missing)
@@ -141,15 +141,15 @@ impl<T: Clone + Send + Sync + 'static> FromCall for State<T> {
 
 /// What entries share, one value of each type.
 #[derive(Default)]
-pub(crate) struct States(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+pub(crate) struct StateMap(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
-impl std::fmt::Debug for States {
+impl std::fmt::Debug for StateMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("States").field(&self.0.len()).finish()
+        f.debug_tuple("StateMap").field(&self.0.len()).finish()
     }
 }
 
-impl States {
+impl StateMap {
     pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         self.0.insert(TypeId::of::<T>(), Box::new(value));
     }
@@ -159,7 +159,7 @@ impl States {
     }
 
     /// What a signature needs and is not there.
-    pub(crate) fn check(&self, signature: &Signature) -> Result<(), String> {
+    pub(crate) fn check_signature(&self, signature: &Signature) -> Result<(), String> {
         match signature.states().iter().find(|(id, _)| !self.0.contains_key(id)) {
             None => Ok(()),
             Some((_, name)) => {
@@ -170,7 +170,7 @@ impl States {
 }
 
 /// JSON Schema takes `1.0` for an integer, and models write it; Rust's integers do not.
-pub(crate) fn make_whole(value: &mut Value) {
+pub(crate) fn normalize_integers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -181,8 +181,8 @@ pub(crate) fn make_whole(value: &mut Value) {
                 *number = (float as i64).into();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(normalize_integers),
+        Value::Object(members) => members.values_mut().for_each(normalize_integers),
         _ => {}
     }
 }
@@ -192,7 +192,7 @@ pub(crate) fn make_whole(value: &mut Value) {
 pub struct RawArguments(pub String);
 
 impl FromCall for RawArguments {
-    fn from_call(parts: &mut Parts) -> Result<RawArguments, ToolError> {
+    fn from_call(parts: &mut CallParts) -> Result<RawArguments, ToolError> {
         Ok(RawArguments(parts.context.arguments_json().to_owned()))
     }
 
@@ -208,7 +208,7 @@ pub struct Json<T>(pub T);
 /// An async function whose parameters all implement [`FromCall`].
 pub trait Handler<Marker, R>: Clone + Send + Sync + 'static {
     /// Fills the parameters and runs the function.
-    fn run(&self, parts: Parts) -> impl Future<Output = Result<R, ToolError>> + Send;
+    fn run(&self, parts: CallParts) -> impl Future<Output = Result<R, ToolError>> + Send;
     /// What it takes.
     fn signature() -> Signature;
 }
@@ -222,7 +222,7 @@ macro_rules! handler {
             $($parameter: FromCall,)*
         {
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "one macro for every count")]
-            fn run(&self, mut parts: Parts) -> impl Future<Output = Result<R, ToolError>> + Send {
+            fn run(&self, mut parts: CallParts) -> impl Future<Output = Result<R, ToolError>> + Send {
                 async move {
                     $(let $parameter = $parameter::from_call(&mut parts)?;)*
                     Ok(self($($parameter),*).await)

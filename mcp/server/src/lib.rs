@@ -1,8 +1,8 @@
 //! The MCP server framework of bindpost: entries in a catalog, one table of methods, any transport.
 //!
 //! A [`Server`] holds a [`Catalog`] of tools, resources and prompts. A transport hands it one
-//! [`Request`](bindpost_mcp_protocol::Request) at a time together with an [`Exchange`] (who asks, where
-//! messages go) and gets an [`Answer`], at once or from a [`Running`] call.
+//! [`Request`](bindpost_mcp_protocol::Request) at a time together with an [`RequestOrigin`] (who asks, where
+//! messages go) and gets an [`EncodedResponse`], at once or from a [`RunningCall`] call.
 //!
 //! ```
 //! use bindpost_mcp_server::{Args, Server, ToolEntry};
@@ -57,32 +57,32 @@ pub mod testing;
 pub mod transport;
 mod turns;
 
-pub use answer::{Answer, Refusal};
+pub use answer::{EncodedResponse, RejectionKind};
 pub use ask::AskError;
-pub use auth::{Access, Caller, CallerKind, Demand, Identity, LackingRights};
-pub use budget::{ByteBudget, Reservation};
-pub use call::{Canceller, Running};
+pub use auth::{AccessRule, Caller, CallerKind, Identity, LackingRights, RequiredAccess};
+pub use budget::{ByteBudget, ByteReservation};
+pub use call::{CallCanceller, RunningCall};
 pub use catalog::{Catalog, CatalogError};
 pub use context::Context;
-pub use cursor::{Cursor, Kind};
-pub use dispatch::Dispatch;
+pub use cursor::{ListCursor, ListKind};
+pub use dispatch::DispatchOutcome;
 pub use entry::{Entry, IntoEntries, Toolbox};
 pub use error::{ProtocolError, ToolError};
-pub use extract::{Args, FromCall, Handler, Json, Parts, RawArguments, State};
+pub use extract::{Args, CallParts, FromCall, Handler, Json, RawArguments, State};
 pub use peer::Peer;
 pub use pipe::{Pipe, join_batch, refuse_batch};
 pub use prompt::{IntoPromptResult, PromptEntry};
 pub use resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
 pub use resource_list::{IntoResourceList, ResourceListEntry};
 pub use returns::blocking;
-pub use schema::Schema;
-pub use server::{BuildError, CacheScope, Limits, Server, ServerBuilder};
+pub use schema::CompiledSchema;
+pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
 pub use session::Session;
 pub use signature::{Argument, ByCall, ByName, Parameter, Signature};
-pub use stream::{Popped, Stream, StreamLimits};
+pub use stream::{MessageStream, StreamLimits, StreamRead};
 pub use tasks::TaskLimits;
-pub use tool::{Hints, IntoToolResult, TaskSupport, ToolEntry};
-pub use transport::{Delivery, Exchange, HeaderValues, HttpRequest, Listing, NoHeaders};
+pub use tool::{IntoToolResult, TaskSupport, ToolEntry, ToolHints};
+pub use transport::{DeliveryTarget, HeaderValues, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
 pub use uri_template::UriTemplate;
 
 pub use bindpost_mcp_protocol as protocol;

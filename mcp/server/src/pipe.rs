@@ -11,19 +11,21 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
-use bindpost_mcp_protocol::{DecodeError, ErrorObject, Incoming, Message, Notification, Request, Revision};
+use bindpost_mcp_protocol::{
+    DecodeError, DecodedBody, ErrorObject, Message, Notification, Request, Revision,
+};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use crate::answer::Answer;
+use crate::answer::EncodedResponse;
 use crate::auth::Caller;
-use crate::call::{Canceller, Running};
-use crate::dispatch::Dispatch;
+use crate::call::{CallCanceller, RunningCall};
+use crate::dispatch::DispatchOutcome;
 use crate::peer::Peer;
 use crate::server::Server;
 use crate::session::Session;
-use crate::stream::Stream;
-use crate::transport::{Delivery, Exchange, HttpRequest, Listing, NoHeaders};
+use crate::stream::MessageStream;
+use crate::transport::{DeliveryTarget, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
 
 /// The most messages of one batch: its answers come together, and can be far larger than it is.
 const MAX_BATCH: usize = 100;
@@ -32,25 +34,25 @@ const MAX_BATCH: usize = 100;
 #[derive(Debug)]
 pub struct Pipe {
     server: Server,
-    out: Arc<Stream>,
+    out: Arc<MessageStream>,
     caller: Caller,
-    listing: Listing,
+    listing: ListVisibility,
     guarded: bool,
     /// The HTTP request that brought the message at hand, if one did.
     http: Option<Arc<HttpRequest>>,
     session: Option<Arc<Session>>,
     running: JoinSet<()>,
-    cancellers: Vec<Canceller>,
+    cancellers: Vec<CallCanceller>,
 }
 
 impl Pipe {
     /// A pipe whose answers and other messages go to `out`.
-    pub fn new(server: Server, out: Arc<Stream>, caller: Caller) -> Pipe {
+    pub fn new(server: Server, out: Arc<MessageStream>, caller: Caller) -> Pipe {
         Pipe {
             server,
             out,
             caller,
-            listing: Listing::All,
+            listing: ListVisibility::All,
             guarded: false,
             http: None,
             session: None,
@@ -60,17 +62,17 @@ impl Pipe {
     }
 
     /// Takes one message, or a batch where the revision has them.
-    pub async fn take(&mut self, line: Bytes) {
-        self.take_decoded(jsonrpc::decode(line)).await;
+    pub async fn receive(&mut self, line: Bytes) {
+        self.receive_decoded(jsonrpc::decode(line)).await;
     }
 
     /// Takes what came in an HTTP request of its own: `caller` is the same as the pipe's, but its rights
     /// may have changed.
-    pub async fn take_posted(
+    pub async fn receive_posted(
         &mut self,
-        decoded: Result<Incoming, DecodeError>,
+        decoded: Result<DecodedBody, DecodeError>,
         caller: Caller,
-        listing: Listing,
+        listing: ListVisibility,
         guarded: bool,
         http: Arc<HttpRequest>,
     ) {
@@ -78,27 +80,27 @@ impl Pipe {
         self.listing = listing;
         self.guarded = guarded;
         self.http = Some(http);
-        self.take_decoded(decoded).await;
+        self.receive_decoded(decoded).await;
     }
 
-    async fn take_decoded(&mut self, decoded: Result<Incoming, DecodeError>) {
+    async fn receive_decoded(&mut self, decoded: Result<DecodedBody, DecodeError>) {
         while self.running.try_join_next().is_some() {}
         match decoded {
-            Ok(Incoming::One(message)) => self.take_message(message).await,
-            Ok(Incoming::Batch(batch)) => self.take_batch(batch).await,
+            Ok(DecodedBody::One(message)) => self.receive_message(message).await,
+            Ok(DecodedBody::Batch(batch)) => self.receive_batch(batch).await,
             Err(error) => {
                 self.out.send(jsonrpc::encode_error(error.id.as_ref(), &error.error).into()).await;
             }
         }
     }
 
-    async fn take_message(&mut self, message: Message) {
+    async fn receive_message(&mut self, message: Message) {
         match message {
             Message::Request(request) => {
                 let out = self.out.clone();
                 match self.start(request) {
-                    Started::Answer(answer) => drop(out.send(answer.into_bytes()).await),
-                    Started::Running(mut running) => {
+                    StartedRequest::Answer(answer) => drop(out.send(answer.into_bytes()).await),
+                    StartedRequest::Running(mut running) => {
                         // Most are done when they are polled once; the others count as running from here on.
                         if let Poll::Ready(answer) = poll_once(&mut running).await {
                             if let Some(answer) = answer {
@@ -114,32 +116,32 @@ impl Pipe {
                     }
                 }
             }
-            Message::Notification(notification) => self.notify(&notification),
+            Message::Notification(notification) => self.receive_notification(&notification),
             Message::Response(response) => {
                 if let Some(session) = &self.session {
-                    session.answered(response);
+                    session.receive_response(response);
                 }
             }
         }
     }
 
     /// A batch of 2025-03-26: one array with all answers, when all are there.
-    async fn take_batch(&mut self, batch: Vec<Result<Message, DecodeError>>) {
+    async fn receive_batch(&mut self, batch: Vec<Result<Message, DecodeError>>) {
         if let Some(reason) = refuse_batch(self.peer().revision(), &batch) {
-            return self.refuse(&ErrorObject::new(INVALID_REQUEST, reason)).await;
+            return self.send_error(&ErrorObject::new(INVALID_REQUEST, reason)).await;
         }
         let mut answers = Vec::new();
         let mut later = Vec::new();
         for message in batch {
             match message {
                 Ok(Message::Request(request)) => match self.start(request) {
-                    Started::Answer(answer) => answers.push(answer.into_bytes()),
-                    Started::Running(mut running) => match poll_once(&mut running).await {
-                        Poll::Ready(answer) => answers.extend(answer.map(Answer::into_bytes)),
+                    StartedRequest::Answer(answer) => answers.push(answer.into_bytes()),
+                    StartedRequest::Running(mut running) => match poll_once(&mut running).await {
+                        Poll::Ready(answer) => answers.extend(answer.map(EncodedResponse::into_bytes)),
                         Poll::Pending => later.push(running),
                     },
                 },
-                Ok(message) => Box::pin(self.take_message(message)).await,
+                Ok(message) => Box::pin(self.receive_message(message)).await,
                 Err(error) => {
                     answers.push(jsonrpc::encode_error(error.id.as_ref(), &error.error).into());
                 }
@@ -156,7 +158,7 @@ impl Pipe {
         });
     }
 
-    fn start(&mut self, request: Request) -> Started {
+    fn start(&mut self, request: Request) -> StartedRequest {
         let alone = Peer::has_envelope(request.params())
             || request.method() == "server/discover" && self.session.is_none();
         let peer = if alone {
@@ -164,32 +166,36 @@ impl Pipe {
                 Ok(peer) => peer,
                 Err(error) => {
                     let revision = Revision::DISCOVERABLE[0];
-                    return Started::Answer(Answer::refused(&request.id, &error, revision));
+                    return StartedRequest::Answer(EncodedResponse::from_error(
+                        &request.id,
+                        &error,
+                        revision,
+                    ));
                 }
             }
         } else {
             self.peer()
         };
-        let exchange = Exchange {
+        let exchange = RequestOrigin {
             peer,
             caller: self.caller.clone(),
-            delivery: Delivery::Shared(self.out.clone()),
+            delivery: DeliveryTarget::Shared(self.out.clone()),
             listing: self.listing,
             guarded: self.guarded,
             http: self.http.clone(),
         };
         match self.server.dispatch(request, exchange, &NoHeaders) {
-            Dispatch::Answer(answer) => Started::Answer(answer),
-            Dispatch::Opened(session, answer) => {
+            DispatchOutcome::Answer(answer) => StartedRequest::Answer(answer),
+            DispatchOutcome::Opened(session, answer) => {
                 let session = Arc::new(session);
                 self.server.attach_stream(&session, &self.out);
                 self.session = Some(session);
-                Started::Answer(answer)
+                StartedRequest::Answer(answer)
             }
-            Dispatch::Running(running) => {
+            DispatchOutcome::Running(running) => {
                 self.cancellers.retain(|canceller| !canceller.is_over());
                 self.cancellers.push(running.canceller());
-                Started::Running(running)
+                StartedRequest::Running(running)
             }
         }
     }
@@ -202,17 +208,17 @@ impl Pipe {
         }
     }
 
-    fn notify(&mut self, notification: &Notification) {
+    fn receive_notification(&mut self, notification: &Notification) {
         if notification.method() == "notifications/cancelled"
             && let Some(id) = notification.params().get("requestId").and_then(|id| id.decode().ok())
         {
             self.cancellers.iter().any(|canceller| canceller.cancel_if(&id));
         }
-        self.server.notify(notification, &self.peer());
+        self.server.handle_notification(notification, &self.peer());
     }
 
     /// Sends an error that answers no request.
-    pub async fn refuse(&self, error: &ErrorObject) {
+    pub async fn send_error(&self, error: &ErrorObject) {
         self.out.send(jsonrpc::encode_error(None, error).into()).await;
     }
 
@@ -221,7 +227,7 @@ impl Pipe {
         if let Some(session) = &self.session {
             session.stop_asking();
         }
-        self.cancellers.iter().for_each(Canceller::end_listening);
+        self.cancellers.iter().for_each(CallCanceller::end_listening);
         let all = async { while self.running.join_next().await.is_some() {} };
         if tokio::time::timeout(most, all).await.is_err() {
             tracing::warn!("calls were still running {} s after the input ended", most.as_secs());
@@ -238,13 +244,13 @@ impl Drop for Pipe {
     }
 }
 
-enum Started {
-    Answer(Answer),
-    Running(Running),
+enum StartedRequest {
+    Answer(EncodedResponse),
+    Running(RunningCall),
 }
 
 /// Polls a call once.
-async fn poll_once(running: &mut Running) -> Poll<Option<Answer>> {
+async fn poll_once(running: &mut RunningCall) -> Poll<Option<EncodedResponse>> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *running).poll(context))).await
 }
 

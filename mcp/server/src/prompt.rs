@@ -13,23 +13,23 @@ use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::auth::Access;
-use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
-use crate::dispatch::{Dispatch, Inbound};
+use crate::auth::AccessRule;
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{Handler, Parts};
+use crate::extract::{CallParts, Handler};
 use crate::signature::Signature;
 use crate::transport::HeaderValues;
 
-type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
+type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;
 
 /// A prompt: its definition and its handler.
 #[derive(Clone)]
 pub struct PromptEntry {
     pub(crate) definition: Prompt,
-    pub(crate) completers: Vec<(String, Completer)>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) completers: Vec<(String, ArgumentCompleter)>,
+    pub(crate) access: Arc<AccessRule>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
@@ -60,20 +60,20 @@ impl PromptEntry {
     }
 
     /// A prompt with this name that takes what the signature says; `run` fills its parameters by
-    /// [`Parts::fill`]. This is what `#[prompt]` writes.
+    /// [`CallParts::fill`]. This is what `#[prompt]` writes.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         name: impl Into<String>,
         signature: Signature,
-        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+        run: impl Fn(CallParts) -> Fut + Send + Sync + 'static,
     ) -> PromptEntry
     where
         R: IntoPromptResult,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         // An async block would keep the future twice, as what it holds and as what it awaits.
-        let run = move |parts: Parts| -> HandlerFuture {
-            Box::pin(run(parts).map(|returned| returned?.into_prompt_result().map(Finished::Prompt)))
+        let run = move |parts: CallParts| -> HandlerFuture {
+            Box::pin(run(parts).map(|returned| returned?.into_prompt_result().map(HandlerOutput::Prompt)))
         };
         let arguments = arguments_of(&signature.schema());
         PromptEntry {
@@ -123,7 +123,7 @@ impl PromptEntry {
         argument: impl Into<String>,
         completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
     ) -> PromptEntry {
-        self.completers.push((argument.into(), Completer::new(completer)));
+        self.completers.push((argument.into(), ArgumentCompleter::new(completer)));
         self
     }
 
@@ -137,7 +137,7 @@ impl PromptEntry {
     where
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
-        self.completers.push((argument.into(), Completer::waiting(completer)));
+        self.completers.push((argument.into(), ArgumentCompleter::new_async(completer)));
         self
     }
 
@@ -201,29 +201,31 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
 }
 
 /// `prompts/get`
-pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "prompts/get";
     let params = inbound.request.params();
     let Some(name) = params.text("name") else {
-        return inbound.refuse(&ProtocolError::invalid(METHOD, "`name` must be a string"));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
     let Some(entry) = inbound.server.catalog.snapshot().prompt(&name) else {
         let error = ProtocolError::UnknownPrompt(name.into_owned());
-        return inbound.refuse_unknown(error);
+        return inbound.refuse_not_found(error);
     };
     let given = params.get("arguments").and_then(|raw| raw.decode().ok());
     let arguments = match entry.validates.then(|| entry.check(given)).transpose() {
         Ok(arguments) => arguments.map(|arguments| json!(arguments)),
-        Err(mistakes) => return inbound.refuse(&ProtocolError::invalid(METHOD, mistakes)),
+        Err(mistakes) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, mistakes)),
     };
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
-    let call = Call::new(inbound, Subject::Prompt(entry.definition.name.clone()));
-    Running::start(call, METHOD, timeout, false, |context| (entry.run)(Parts::of_texts(context, arguments)))
+    let call = Call::new(inbound, CallTarget::Prompt(entry.definition.name.clone()));
+    RunningCall::start(call, METHOD, timeout, false, |context| {
+        (entry.run)(CallParts::with_text_arguments(context, arguments))
+    })
 }
 
 /// Suggests values for an argument.
 #[derive(Clone)]
-pub(crate) enum Completer {
+pub(crate) enum ArgumentCompleter {
     /// At once.
     Now(Arc<Suggest>),
     /// After a wait.
@@ -236,27 +238,31 @@ type SuggestLater = dyn Fn(String) -> Suggesting + Send + Sync;
 /// A completer at work.
 type Suggesting = Pin<Box<dyn Future<Output = Result<Vec<String>, ToolError>> + Send>>;
 
-impl Completer {
-    pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Completer {
-        Completer::Now(Arc::new(completer))
+impl ArgumentCompleter {
+    pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgumentCompleter {
+        ArgumentCompleter::Now(Arc::new(completer))
     }
 
-    pub(crate) fn waiting<Fut>(completer: impl Fn(String) -> Fut + Send + Sync + 'static) -> Completer
+    pub(crate) fn new_async<Fut>(
+        completer: impl Fn(String) -> Fut + Send + Sync + 'static,
+    ) -> ArgumentCompleter
     where
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
-        Completer::Later(Arc::new(move |typed| Box::pin(completer(typed))))
+        ArgumentCompleter::Later(Arc::new(move |typed| Box::pin(completer(typed))))
     }
 
     /// Answers with what it suggests, now or by a call that waits for it.
-    fn start(&self, inbound: Inbound, typed: String, timeout: Option<Duration>) -> Dispatch {
+    fn start(&self, inbound: InboundRequest, typed: String, timeout: Option<Duration>) -> DispatchOutcome {
         let suggest = match self {
-            Completer::Now(suggest) => return inbound.answer(answer(suggested(suggest(&typed)))),
-            Completer::Later(suggest) => suggest.clone(),
+            ArgumentCompleter::Now(suggest) => {
+                return inbound.answer(completion_result(truncate_suggestions(suggest(&typed))));
+            }
+            ArgumentCompleter::Later(suggest) => suggest.clone(),
         };
-        let call = Call::new(inbound, Subject::Completing);
+        let call = Call::new(inbound, CallTarget::Completing);
         // The clock is our own: when the time is up there is nothing to suggest, which is no error.
-        Running::start(call, "completion/complete", None, false, |_| {
+        RunningCall::start(call, "completion/complete", None, false, |_| {
             Box::pin(async move {
                 let suggesting = suggest(typed);
                 let values = match timeout {
@@ -265,54 +271,54 @@ impl Completer {
                         Err(ToolError::new(format!("timed out after {} s", timeout.as_secs_f64())))
                     }),
                 };
-                let completion = values.map(suggested).unwrap_or_else(|error| {
+                let completion = values.map(truncate_suggestions).unwrap_or_else(|error| {
                     tracing::warn!(%error, "a completer failed");
                     Completion::default()
                 });
-                Ok(Finished::Completed(completion))
+                Ok(HandlerOutput::Completed(completion))
             })
         })
     }
 }
 
 /// At most as many as one answer may hold, and whether there are more.
-fn suggested(mut values: Vec<String>) -> Completion {
+fn truncate_suggestions(mut values: Vec<String>) -> Completion {
     let total = values.len();
     values.truncate(Completion::MOST);
     Completion { values, total: Some(total), has_more: Some(total > Completion::MOST) }
 }
 
 /// The result that carries a completion.
-pub(crate) fn answer(completion: Completion) -> Value {
+pub(crate) fn completion_result(completion: Completion) -> Value {
     json!({"completion": completion})
 }
 
 /// `completion/complete`
-pub(crate) fn complete(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn complete(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "completion/complete";
     let params: CompleteParams = match inbound.request.params().decode() {
         Ok(params) => params,
-        Err(error) => return inbound.refuse(&ProtocolError::invalid(METHOD, error.to_string())),
+        Err(error) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, error.to_string())),
     };
     let snapshot = inbound.server.catalog.snapshot();
-    let find = |completers: &[(String, Completer)]| {
+    let find = |completers: &[(String, ArgumentCompleter)]| {
         let found = completers.iter().find(|(argument, _)| *argument == params.argument.name);
         found.map(|(_, completer)| completer.clone())
     };
     let (completer, timeout) = match &params.reference {
         CompletionReference::Prompt { name } => match snapshot.prompt(name) {
-            None => return inbound.refuse_unknown(ProtocolError::UnknownPrompt(name.clone())),
+            None => return inbound.refuse_not_found(ProtocolError::UnknownPrompt(name.clone())),
             Some(entry) => (find(&entry.completers), entry.timeout),
         },
         CompletionReference::Resource { uri } => match snapshot.template(uri) {
-            None => return inbound.refuse_unknown(ProtocolError::UnknownResource(uri.clone())),
+            None => return inbound.refuse_not_found(ProtocolError::UnknownResource(uri.clone())),
             Some(entry) => (find(&entry.completers), entry.timeout),
         },
     };
     let timeout = timeout.unwrap_or(inbound.server.limits.call_timeout);
     match completer {
         Some(completer) => completer.start(inbound, params.argument.value, timeout),
-        None => inbound.answer(answer(Completion::default())),
+        None => inbound.answer(completion_result(Completion::default())),
     }
 }
 

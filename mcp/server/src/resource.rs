@@ -15,48 +15,48 @@ use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::Answer;
-use crate::auth::Access;
-use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
-use crate::dispatch::{Dispatch, Inbound};
+use crate::answer::EncodedResponse;
+use crate::auth::AccessRule;
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{Handler, Json, Parts};
-use crate::prompt::Completer;
-use crate::server::{Cache, Shared};
+use crate::extract::{CallParts, Handler, Json};
+use crate::prompt::ArgumentCompleter;
+use crate::server::{CachePolicy, ServerState};
 use crate::signature::Signature;
 use crate::transport::HeaderValues;
 use crate::uri_template::UriTemplate;
 
 /// The handler behind a resource or a template; takes the entry's media type along.
-type Run = Arc<dyn Fn(Parts, Option<String>) -> HandlerFuture + Send + Sync>;
+type Run = Arc<dyn Fn(CallParts, Option<String>) -> HandlerFuture + Send + Sync>;
 
 /// What a handler's value becomes, given what is read.
-fn erase<R, Fut>(run: impl Fn(Parts) -> Fut + Send + Sync + 'static) -> Run
+fn erase<R, Fut>(run: impl Fn(CallParts) -> Fut + Send + Sync + 'static) -> Run
 where
     R: IntoResourceResult,
     Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
 {
-    Arc::new(move |parts: Parts, mime_type: Option<String>| {
+    Arc::new(move |parts: CallParts, mime_type: Option<String>| {
         let context = parts.context.clone();
         // An async block would keep the future twice, as what it holds and as what it awaits.
         Box::pin(run(parts).map(move |returned| {
             let uri = context.uri().unwrap_or_default();
             let result = returned?.into_resource_result(uri, mime_type.as_deref())?;
-            Ok(Finished::Resource(result))
+            Ok(HandlerOutput::Resource(result))
         }))
     })
 }
 
 /// A handler as a function of what its parameters are filled from.
-pub(crate) fn running<M, R, H>(
+pub(crate) fn handler_fn<M, R, H>(
     handler: H,
-) -> impl Fn(Parts) -> Pin<Box<dyn Future<Output = Result<R, ToolError>> + Send>> + Send + Sync + 'static
+) -> impl Fn(CallParts) -> Pin<Box<dyn Future<Output = Result<R, ToolError>> + Send>> + Send + Sync + 'static
 where
     R: Send + 'static,
     H: Handler<M, R>,
 {
-    move |parts: Parts| {
+    move |parts: CallParts| {
         let handler = handler.clone();
         Box::pin(async move { handler.run(parts).await })
     }
@@ -66,16 +66,16 @@ where
 #[derive(Clone)]
 pub struct ResourceEntry {
     pub(crate) definition: Resource,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<AccessRule>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     run: Run,
-    fixed: Option<Arc<Fixed>>,
+    fixed: Option<Arc<FixedText>>,
 }
 
 /// A text that does not change, and its encoded results.
-struct Fixed {
+struct FixedText {
     text: String,
     results: [OnceLock<Bytes>; Revision::ALL.len()],
 }
@@ -94,17 +94,17 @@ impl ResourceEntry {
         R: IntoResourceResult + 'static,
         H: Handler<M, R>,
     {
-        ResourceEntry::with_signature(uri, name, H::signature(), running(handler))
+        ResourceEntry::with_signature(uri, name, H::signature(), handler_fn(handler))
     }
 
-    /// A resource that takes what the signature says; `run` fills its parameters by [`Parts::fill`].
+    /// A resource that takes what the signature says; `run` fills its parameters by [`CallParts::fill`].
     /// This is what `#[resource]` writes.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         uri: impl Into<String>,
         name: impl Into<String>,
         signature: Signature,
-        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+        run: impl Fn(CallParts) -> Fut + Send + Sync + 'static,
     ) -> ResourceEntry
     where
         R: IntoResourceResult,
@@ -124,7 +124,7 @@ impl ResourceEntry {
     /// A resource whose text does not change.
     #[track_caller]
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> ResourceEntry {
-        let fixed = Arc::new(Fixed { text: text.into(), results: Default::default() });
+        let fixed = Arc::new(FixedText { text: text.into(), results: Default::default() });
         let text = fixed.clone();
         let entry = ResourceEntry::new(uri, name, move || {
             let text = text.clone();
@@ -158,7 +158,7 @@ impl ResourceEntry {
     }
 
     /// The result of a read, encoded before, if the resource does not change.
-    pub(crate) fn fixed_result(&self, revision: Revision, server: &Shared) -> Option<Bytes> {
+    pub(crate) fn fixed_result(&self, revision: Revision, server: &ServerState) -> Option<Bytes> {
         let fixed = self.fixed.as_ref()?;
         let result = fixed.results[revision.index()].get_or_init(|| {
             let Resource { uri, mime_type, .. } = &self.definition;
@@ -166,7 +166,7 @@ impl ResourceEntry {
             let contents = ResourceContents { mime_type: mime_type.clone(), ..contents };
             let result = ReadResourceResult { contents: vec![contents], ..ReadResourceResult::default() };
             let mut out = Vec::new();
-            server.write_complete(&mut out, revision, &result, None, Cache::AsSet);
+            server.write_complete(&mut out, revision, &result, None, CachePolicy::AsSet);
             out.into()
         });
         Some(result.clone())
@@ -175,7 +175,7 @@ impl ResourceEntry {
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         // Encoded results belong to one server; a clone of an entry may go to another.
         if let Some(fixed) = &mut self.fixed {
-            *fixed = Arc::new(Fixed { text: fixed.text.clone(), results: Default::default() });
+            *fixed = Arc::new(FixedText { text: fixed.text.clone(), results: Default::default() });
         }
         let uri = &self.definition.uri;
         let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
@@ -198,8 +198,8 @@ entry_methods!(ResourceEntry, "a read");
 #[derive(Clone)]
 pub struct TemplateEntry {
     pub(crate) definition: ResourceTemplate,
-    pub(crate) completers: Vec<(String, Completer)>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) completers: Vec<(String, ArgumentCompleter)>,
+    pub(crate) access: Arc<AccessRule>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     pub(crate) timeout: Option<Option<Duration>>,
@@ -226,18 +226,18 @@ impl TemplateEntry {
         R: IntoResourceResult + 'static,
         H: Handler<M, R>,
     {
-        TemplateEntry::with_signature(uri_template, name, H::signature(), running(handler))
+        TemplateEntry::with_signature(uri_template, name, H::signature(), handler_fn(handler))
     }
 
     /// Resources of this URI template that take what the signature says: its arguments are the
-    /// template's variables. `run` fills its parameters by [`Parts::fill`]. This is what `#[resource]`
+    /// template's variables. `run` fills its parameters by [`CallParts::fill`]. This is what `#[resource]`
     /// writes.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
         signature: Signature,
-        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+        run: impl Fn(CallParts) -> Fut + Send + Sync + 'static,
     ) -> TemplateEntry
     where
         R: IntoResourceResult,
@@ -288,7 +288,7 @@ impl TemplateEntry {
         variable: impl Into<String>,
         completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
     ) -> TemplateEntry {
-        self.completers.push((variable.into(), Completer::new(completer)));
+        self.completers.push((variable.into(), ArgumentCompleter::new(completer)));
         self
     }
 
@@ -302,7 +302,7 @@ impl TemplateEntry {
     where
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
-        self.completers.push((variable.into(), Completer::waiting(completer)));
+        self.completers.push((variable.into(), ArgumentCompleter::new_async(completer)));
         self
     }
 
@@ -348,7 +348,7 @@ impl TemplateEntry {
 entry_methods!(TemplateEntry, "a read");
 
 /// A resource that can be read, whichever way it was found.
-pub(crate) struct Readable {
+pub(crate) struct ReadableResource {
     timeout: Option<Option<Duration>>,
     run: Run,
     mime_type: Option<String>,
@@ -356,9 +356,9 @@ pub(crate) struct Readable {
     takes_arguments: bool,
 }
 
-impl Readable {
-    pub(crate) fn plain(entry: &ResourceEntry) -> Readable {
-        Readable {
+impl ReadableResource {
+    pub(crate) fn from_entry(entry: &ResourceEntry) -> ReadableResource {
+        ReadableResource {
             timeout: entry.timeout,
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
@@ -367,8 +367,8 @@ impl Readable {
         }
     }
 
-    pub(crate) fn from_template(entry: &TemplateEntry, variables: Vec<(String, String)>) -> Readable {
-        Readable {
+    pub(crate) fn from_template(entry: &TemplateEntry, variables: Vec<(String, String)>) -> ReadableResource {
+        ReadableResource {
             timeout: entry.timeout,
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
@@ -379,28 +379,28 @@ impl Readable {
 }
 
 /// `resources/read`
-pub(crate) fn read(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "resources/read";
     let Some(uri) = inbound.request.params().text("uri") else {
-        return inbound.refuse(&ProtocolError::invalid(METHOD, "`uri` must be a string"));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`uri` must be a string"));
     };
     let snapshot = inbound.server.catalog.snapshot();
     if let Some(result) =
         snapshot.resource(&uri).and_then(|entry| entry.fixed_result(inbound.revision(), &inbound.server))
     {
-        return Dispatch::Answer(Answer::shared(&inbound.request.id, result));
+        return DispatchOutcome::Answer(EncodedResponse::from_shared_result(&inbound.request.id, result));
     }
     let uri = uri.into_owned();
-    let Some(readable) = snapshot.readable(&uri) else {
-        return inbound.refuse_unknown(ProtocolError::UnknownResource(uri));
+    let Some(readable) = snapshot.find_readable(&uri) else {
+        return inbound.refuse_not_found(ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
-    let Readable { run, variables, mime_type, takes_arguments, .. } = readable;
+    let ReadableResource { run, variables, mime_type, takes_arguments, .. } = readable;
     let arguments = takes_arguments
         .then(|| variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect());
-    let call = Call::new(inbound, Subject::Resource { uri, variables });
-    Running::start(call, METHOD, timeout, false, |context| {
-        run(Parts::of_texts(context, arguments), mime_type)
+    let call = Call::new(inbound, CallTarget::Resource { uri, variables });
+    RunningCall::start(call, METHOD, timeout, false, |context| {
+        run(CallParts::with_text_arguments(context, arguments), mime_type)
     })
 }
 

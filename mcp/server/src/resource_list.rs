@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::Resource;
 
-use crate::auth::Access;
+use crate::auth::AccessRule;
 use crate::context::Context;
 use crate::error::ToolError;
-use crate::extract::{Handler, Parts};
-use crate::resource::running;
+use crate::extract::{CallParts, Handler};
+use crate::resource::handler_fn;
 use crate::signature::Signature;
 
 /// Resources that are listed when somebody asks: those of one scheme.
@@ -21,12 +21,12 @@ use crate::signature::Signature;
 pub struct ResourceListEntry {
     pub(crate) scheme: String,
     pub(crate) signature: Signature,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<AccessRule>,
     origin: &'static Location<'static>,
     list: Arc<List>,
 }
 
-type List = dyn Fn(Parts) -> ListFuture + Send + Sync;
+type List = dyn Fn(CallParts) -> ListFuture + Send + Sync;
 pub(crate) type ListFuture = Pin<Box<dyn Future<Output = Result<Vec<Resource>, ToolError>> + Send>>;
 
 impl std::fmt::Debug for ResourceListEntry {
@@ -43,7 +43,7 @@ impl ResourceListEntry {
         R: IntoResourceList + 'static,
         H: Handler<M, R>,
     {
-        ResourceListEntry::with_signature(scheme, H::signature(), running(handler))
+        ResourceListEntry::with_signature(scheme, H::signature(), handler_fn(handler))
     }
 
     /// The same with what the signature says. This is what `#[resource_list]` writes.
@@ -51,13 +51,13 @@ impl ResourceListEntry {
     pub fn with_signature<R, Fut>(
         scheme: impl Into<String>,
         signature: Signature,
-        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+        run: impl Fn(CallParts) -> Fut + Send + Sync + 'static,
     ) -> ResourceListEntry
     where
         R: IntoResourceList,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        let list = move |parts: Parts| -> ListFuture {
+        let list = move |parts: CallParts| -> ListFuture {
             let running = run(parts);
             Box::pin(async move { running.await?.into_resource_list() })
         };
@@ -72,7 +72,7 @@ impl ResourceListEntry {
 
     /// Who gets to see what it lists: any known caller, unless it says otherwise. It lists data, so that
     /// counts whatever lists show otherwise.
-    pub fn access(mut self, access: Access) -> ResourceListEntry {
+    pub fn access(mut self, access: AccessRule) -> ResourceListEntry {
         self.access = Arc::new(access);
         self
     }
@@ -94,7 +94,7 @@ impl ResourceListEntry {
 
     /// What is there now.
     pub(crate) async fn list(&self, context: Context) -> Result<Vec<Resource>, ToolError> {
-        let resources = (self.list)(Parts::new(context, None)).await?;
+        let resources = (self.list)(CallParts::new(context, None)).await?;
         let scheme = |resource: &Resource| resource.uri.split(':').next().unwrap_or_default().to_owned();
         match resources.iter().find(|resource| scheme(resource) != self.scheme) {
             None => Ok(resources),

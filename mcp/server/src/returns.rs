@@ -1,10 +1,10 @@
-//! [`Returns`]: how the return type of a function becomes a result, decided by its traits.
+//! [`ReturnType`]: how the return type of a function becomes a result, decided by its traits.
 //!
 //! A handler for [`ToolEntry::new`](crate::ToolEntry::new) returns something that says by itself what it
 //! becomes ([`IntoToolResult`]). A function with `#[tool]` may return any serialisable value as well, or a
 //! `Result` of one. Rust cannot say "this, or else that" about a type in one trait, so the choice is made
 //! where the type is known, by the order in which methods are found: the attribute writes
-//! `(&&&returns).tool_result(value)`, and the first of [`Content`], [`Structured`] and [`Plain`] that
+//! `(&&&returns).tool_result(value)`, and the first of [`ContentReturn`], [`StructuredReturn`] and [`SerializedReturn`] that
 //! fits the type answers.
 //!
 //! ```
@@ -35,26 +35,26 @@ use crate::tool::IntoToolResult;
 
 /// Stands for a return type.
 #[derive(Debug)]
-pub struct Returns<T>(PhantomData<fn() -> T>);
+pub struct ReturnType<T>(PhantomData<fn() -> T>);
 
-impl<T> Default for Returns<T> {
-    fn default() -> Returns<T> {
-        Returns(PhantomData)
+impl<T> Default for ReturnType<T> {
+    fn default() -> ReturnType<T> {
+        ReturnType(PhantomData)
     }
 }
 
-impl<T> Returns<T> {
+impl<T> ReturnType<T> {
     /// The return type `T`.
-    pub fn new() -> Returns<T> {
-        Returns::default()
+    pub fn new() -> ReturnType<T> {
+        ReturnType::default()
     }
 }
 
 /// A `Result`: the error is told, the value counts.
-impl<T, E> Returns<Result<T, E>> {
+impl<T, E> ReturnType<Result<T, E>> {
     /// The type of the value.
-    pub fn of_value(&self) -> Returns<T> {
-        Returns::default()
+    pub fn of_value(&self) -> ReturnType<T> {
+        ReturnType::default()
     }
 
     /// The value, or what to tell.
@@ -66,17 +66,17 @@ impl<T, E> Returns<Result<T, E>> {
     }
 }
 
-/// Any other type is its own value. The methods of `Returns<Result<…>>` come first.
-pub trait Infallible<T> {
+/// Any other type is its own value. The methods of `ReturnType<Result<…>>` come first.
+pub trait InfallibleReturn<T> {
     /// The type of the value.
-    fn of_value(&self) -> Returns<T>;
+    fn of_value(&self) -> ReturnType<T>;
     /// The value.
     fn settle(&self, value: T) -> Result<T, ToolError>;
 }
 
-impl<T> Infallible<T> for Returns<T> {
-    fn of_value(&self) -> Returns<T> {
-        Returns::default()
+impl<T> InfallibleReturn<T> for ReturnType<T> {
+    fn of_value(&self) -> ReturnType<T> {
+        ReturnType::default()
     }
     fn settle(&self, value: T) -> Result<T, ToolError> {
         Ok(value)
@@ -84,14 +84,14 @@ impl<T> Infallible<T> for Returns<T> {
 }
 
 /// What says by itself what it becomes: text, content, a whole result, `Json<T>`.
-pub trait Content<T> {
+pub trait ContentReturn<T> {
     /// The schema of its structured content, if it has one.
     fn output_schema(&self) -> Option<Value>;
     /// What a tool answers.
     fn tool_result(&self, value: T) -> Result<CallToolResult, ToolError>;
 }
 
-impl<T: IntoToolResult> Content<T> for &&Returns<T> {
+impl<T: IntoToolResult> ContentReturn<T> for &&ReturnType<T> {
     fn output_schema(&self) -> Option<Value> {
         T::output_schema()
     }
@@ -101,14 +101,14 @@ impl<T: IntoToolResult> Content<T> for &&Returns<T> {
 }
 
 /// What can be serialised and has a schema: structured content.
-pub trait Structured<T> {
+pub trait StructuredReturn<T> {
     /// Its schema.
     fn output_schema(&self) -> Option<Value>;
     /// What a tool answers.
     fn tool_result(&self, value: T) -> Result<CallToolResult, ToolError>;
 }
 
-impl<T: Serialize + JsonSchema> Structured<T> for &Returns<T> {
+impl<T: Serialize + JsonSchema> StructuredReturn<T> for &ReturnType<T> {
     fn output_schema(&self) -> Option<Value> {
         Some(schema::derive_output::<T>())
     }
@@ -118,7 +118,7 @@ impl<T: Serialize + JsonSchema> Structured<T> for &Returns<T> {
 }
 
 /// What can be serialised: its JSON, as structured content too if it is an object.
-pub trait Plain<T> {
+pub trait SerializedReturn<T> {
     /// None.
     fn output_schema(&self) -> Option<Value>;
     /// What a tool answers.
@@ -127,7 +127,7 @@ pub trait Plain<T> {
         T: Returnable;
 }
 
-impl<T> Plain<T> for Returns<T> {
+impl<T> SerializedReturn<T> for ReturnType<T> {
     fn output_schema(&self) -> Option<Value> {
         None
     }
@@ -156,26 +156,26 @@ pub trait Returnable: Serialize {}
 impl<T: Serialize> Returnable for T {}
 
 /// What says by itself what it becomes when it is read.
-pub trait Readable<T> {
+pub trait ResourceReturn<T> {
     /// The same.
     fn contents(&self, value: T) -> T;
 }
 
-impl<T: IntoResourceResult> Readable<T> for &Returns<T> {
+impl<T: IntoResourceResult> ResourceReturn<T> for &ReturnType<T> {
     fn contents(&self, value: T) -> T {
         value
     }
 }
 
 /// What can be serialised: a resource with its JSON as text.
-pub trait PlainlyReadable<T> {
+pub trait SerializedResourceReturn<T> {
     /// Its JSON.
     fn contents(&self, value: T) -> Json<T>
     where
         T: Returnable;
 }
 
-impl<T> PlainlyReadable<T> for Returns<T> {
+impl<T> SerializedResourceReturn<T> for ReturnType<T> {
     fn contents(&self, value: T) -> Json<T>
     where
         T: Returnable,
@@ -214,7 +214,7 @@ mod tests {
 
     macro_rules! result_of {
         ($type:ty, $value:expr) => {{
-            let returns = Returns::<$type>::new();
+            let returns = ReturnType::<$type>::new();
             let value = returns.settle($value).unwrap();
             let schema = (&&&returns.of_value()).output_schema();
             ((&&&returns.of_value()).tool_result(value).unwrap(), schema)
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_error_is_told() {
-        let returns = Returns::<Result<Order, &'static str>>::new();
+        let returns = ReturnType::<Result<Order, &'static str>>::new();
         assert_eq!(returns.settle(Err("sold out")).err().unwrap().to_string(), "sold out");
     }
 }

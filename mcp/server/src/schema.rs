@@ -36,7 +36,7 @@ pub(crate) fn derive_output<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     let mut schema = schema.to_value();
-    each_object(&mut schema, &mut drop_width);
+    for_each_schema(&mut schema, &mut drop_width);
     schema
 }
 
@@ -56,7 +56,7 @@ const NUMBER_FORMATS: [&str; 14] = [
 /// width.
 pub(crate) fn for_clients(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    each_object(&mut schema, &mut |members| {
+    for_each_schema(&mut schema, &mut |members| {
         drop_width(members);
         let required = required_of(members);
         if let Some(Value::Object(properties)) = members.get_mut("properties") {
@@ -74,13 +74,13 @@ pub(crate) fn for_clients(schema: &Value) -> Value {
 /// fit their width.
 pub(crate) fn for_checking(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    each_object(&mut schema, &mut keep_width);
-    close(&mut schema, false);
+    for_each_schema(&mut schema, &mut keep_width);
+    forbid_unknown_members(&mut schema, false);
     schema
 }
 
 /// Refuses members that are not described. In a part of a composition only the whole knows them all.
-fn close(schema: &mut Value, is_part: bool) {
+fn forbid_unknown_members(schema: &mut Value, is_part: bool) {
     const SAYS_SO: [&str; 3] = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
     const COMPOSES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
     let Value::Object(members) = schema else { return };
@@ -91,16 +91,16 @@ fn close(schema: &mut Value, is_part: bool) {
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {
             ("properties" | "$defs" | "patternProperties", Value::Object(schemas)) => {
-                schemas.values_mut().for_each(|schema| close(schema, false));
+                schemas.values_mut().for_each(|schema| forbid_unknown_members(schema, false));
             }
             // A choice of whole values closes each; what is beside other members is a part.
             ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| close(schema, is_part || describes));
+                schemas.iter_mut().for_each(|schema| forbid_unknown_members(schema, is_part || describes));
             }
             ("prefixItems", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| close(schema, false));
+                schemas.iter_mut().for_each(|schema| forbid_unknown_members(schema, false));
             }
-            ("items" | "additionalProperties" | "contains", schema) => close(schema, false),
+            ("items" | "additionalProperties" | "contains", schema) => forbid_unknown_members(schema, false),
             _ => {}
         }
     }
@@ -143,7 +143,7 @@ fn keep_width(members: &mut Map<String, Value>) {
 
 /// Makes the references of a schema right that becomes a part of another one, at this place.
 pub(crate) fn move_references(schema: &mut Value, place: &str) {
-    each_object(schema, &mut |members| {
+    for_each_schema(schema, &mut |members| {
         if let Some(Value::String(reference)) = members.get_mut("$ref")
             && let Some(rest) = reference.strip_prefix('#')
         {
@@ -153,18 +153,18 @@ pub(crate) fn move_references(schema: &mut Value, place: &str) {
 }
 
 /// Calls `change` with every schema below and including this one, innermost first.
-fn each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+fn for_each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(members) = schema else { return };
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {
             ("properties" | "$defs" | "patternProperties", Value::Object(schemas)) => {
-                schemas.values_mut().for_each(|schema| each_object(schema, change));
+                schemas.values_mut().for_each(|schema| for_each_schema(schema, change));
             }
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| each_object(schema, change));
+                schemas.iter_mut().for_each(|schema| for_each_schema(schema, change));
             }
             ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains", schema) => {
-                each_object(schema, change);
+                for_each_schema(schema, change);
             }
             _ => {}
         }
@@ -231,27 +231,27 @@ fn drop_null(schema: &mut Value) {
 /// assert_eq!(explained, "- /size: \"large\" is not of type \"integer\"");
 /// ```
 #[derive(Debug)]
-pub struct Schema {
+pub struct CompiledSchema {
     validator: Validator,
     source: Value,
     /// Patterns that need a budget; `None` for nearly all schemas.
     costly: Option<CostlyPatterns>,
 }
 
-impl Schema {
+impl CompiledSchema {
     /// Compiles the schema of a handler's own types. Formats are checked: the types mean them.
-    pub(crate) fn compile_derived(schema: &Value) -> Result<Schema, String> {
-        Schema::compile_as(&for_checking(schema), true)
+    pub(crate) fn compile_derived(schema: &Value) -> Result<CompiledSchema, String> {
+        CompiledSchema::compile_as(&for_checking(schema), true)
     }
 
     /// Compiles a schema: 2020-12 unless it names another dialect. References outside it are refused,
     /// never fetched. Patterns are matched in one pass over the text. Those that look around or back take more, and have a
     /// budget of steps for each check; a value that needs more is refused.
-    pub fn compile(schema: &Value) -> Result<Schema, String> {
-        Schema::compile_as(schema, false)
+    pub fn compile(schema: &Value) -> Result<CompiledSchema, String> {
+        CompiledSchema::compile_as(schema, false)
     }
 
-    fn compile_as(schema: &Value, checks_formats: bool) -> Result<Schema, String> {
+    fn compile_as(schema: &Value, checks_formats: bool) -> Result<CompiledSchema, String> {
         if schema.to_string().len() > MAX_SCHEMA_BYTES {
             return Err(format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes"));
         }
@@ -270,9 +270,9 @@ impl Schema {
             || jsonschema::options().with_draft(draft).offline().should_validate_formats(checks_formats);
         // The engine that matches in one pass takes nearly all patterns; what it does not take fails here.
         if let Ok(validator) = options().with_pattern_options(PatternOptions::regex()).build(schema) {
-            return Ok(Schema { validator, source: schema.clone(), costly: None });
+            return Ok(CompiledSchema { validator, source: schema.clone(), costly: None });
         }
-        let costly = CostlyPatterns::of(schema);
+        let costly = CostlyPatterns::find_in_schema(schema);
         let tries = PatternOptions::fancy_regex().backtrack_limit(pattern::MOST_TRIES);
         let options = options().with_pattern_options(tries);
         let options = match &costly {
@@ -281,7 +281,7 @@ impl Schema {
         };
         options
             .build(schema)
-            .map(|validator| Schema { validator, source: schema.clone(), costly })
+            .map(|validator| CompiledSchema { validator, source: schema.clone(), costly })
             .map_err(|error| format!("{}: {error}", error.instance_path()))
     }
 
@@ -318,17 +318,17 @@ impl Schema {
     /// Does something with the validator, unless that would take too many steps for some pattern.
     fn within_budget<T>(&self, value: &Value, run: impl FnOnce() -> T) -> Result<T, String> {
         let Some(costly) = &self.costly else { return Ok(run()) };
-        let refused = |exhausted: pattern::Exhausted| {
+        let refused = |exhausted: pattern::UndecidedMatch| {
             let (place, text) = exhausted.explain(value);
             let place = if place.is_empty() { place } else { format!("{place}: ") };
             Err(format!("- {place}{text}"))
         };
         costly.begin(value);
-        if let Some(exhausted) = costly.exhausted() {
+        if let Some(exhausted) = costly.take_undecided() {
             return refused(exhausted);
         }
         let done = run();
-        costly.exhausted().map_or(Ok(done), refused)
+        costly.take_undecided().map_or(Ok(done), refused)
     }
 
     /// Where, what is wrong, and what would be right.
@@ -341,7 +341,7 @@ impl Schema {
                 self.unknown(error, unexpected, false)
             }
             ValidationErrorKind::Enum { options } => {
-                format!("{instance} is not one of {}", listed(options.as_array().into_iter().flatten()))
+                format!("{instance} is not one of {}", join_values(options.as_array().into_iter().flatten()))
             }
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
                 // The choice that was meant is of the same kind, and has the same name; null is never meant.
@@ -357,15 +357,15 @@ impl Schema {
                 }
                 let choices = || context.iter().flatten().filter(|error| !constants_of(error).is_empty());
                 let Some(first) = choices().next() else {
-                    return lines.push(line(error.instance_path(), &error.to_string()));
+                    return lines.push(violation_line(error.instance_path(), &error.to_string()));
                 };
                 let constants = choices().flat_map(constants_of);
-                let text = format!("{} is not one of {}", first.instance(), listed(constants));
-                return lines.push(line(first.instance_path(), &text));
+                let text = format!("{} is not one of {}", first.instance(), join_values(constants));
+                return lines.push(violation_line(first.instance_path(), &text));
             }
             _ => error.to_string(),
         };
-        lines.push(line(error.instance_path(), &text));
+        lines.push(violation_line(error.instance_path(), &text));
     }
 
     /// What is to be said of members that nobody knows; `all` if those beside them are all there are.
@@ -390,7 +390,7 @@ impl Schema {
 }
 
 /// One violation, with its place.
-fn line(path: &jsonschema::paths::Location, text: &str) -> String {
+fn violation_line(path: &jsonschema::paths::Location, text: &str) -> String {
     let path = path.to_string();
     let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
     format!("- {place}{}", shorten(text))
@@ -405,7 +405,7 @@ fn constants_of<'a>(error: &'a ValidationError<'_>) -> Vec<&'a Value> {
     }
 }
 
-fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
+fn join_values<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     let values: Vec<String> =
         values.into_iter().filter(|value| !value.is_null()).map(Value::to_string).collect();
     values.join(", ")
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn names_every_violation_with_its_path() {
-        let schema = Schema::compile(&json!({"type": "object", "required": ["b", "c"],
+        let schema = CompiledSchema::compile(&json!({"type": "object", "required": ["b", "c"],
             "properties": {"a": {"type": "number"}, "l": {"items": {"minimum": 1}}}}))
         .unwrap();
         let explained = schema.check(&json!({"a": "x", "l": [1, 0]})).unwrap_err();
@@ -454,16 +454,16 @@ mod tests {
             (json!({"type": 7}), "type"),
             (json!({"$ref": "#/$defs/missing"}), "missing"),
         ] {
-            let error = Schema::compile(&schema).unwrap_err();
+            let error = CompiledSchema::compile(&schema).unwrap_err();
             assert!(error.contains(why), "{schema}: {error}");
         }
     }
 
     #[test]
     fn a_long_value_is_cut_and_a_hostile_pattern_ends() {
-        let schema = Schema::compile(&json!({"type": "number"})).unwrap();
+        let schema = CompiledSchema::compile(&json!({"type": "number"})).unwrap();
         assert!(schema.check(&json!("x".repeat(100_000))).unwrap_err().len() < 1000);
-        let schema = Schema::compile(&json!({"pattern": "^(a+)+(?=b)$"})).unwrap();
+        let schema = CompiledSchema::compile(&json!({"pattern": "^(a+)+(?=b)$"})).unwrap();
         assert!(schema.check(&json!("a".repeat(5_000))).is_err());
     }
 }

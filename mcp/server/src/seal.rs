@@ -19,14 +19,14 @@ const NONCE: usize = 24;
 const MAX_REMEMBERED: usize = 100_000;
 
 /// Seals and opens states.
-pub(crate) struct Sealer {
+pub(crate) struct StateSealer {
     cipher: XChaCha20Poly1305,
     lifetime: Duration,
     used: Mutex<HashMap<[u8; NONCE], u64>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct State {
+struct SealedState {
     /// When it expires, in seconds since 1970.
     until: u64,
     /// What the client answered in earlier rounds.
@@ -40,7 +40,7 @@ struct State {
 
 /// What a client carries for us.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Carried {
+pub(crate) struct RequestState {
     /// What it answered in earlier rounds.
     pub(crate) answers: Map<String, Value>,
     /// What it was asked in the last one.
@@ -49,17 +49,17 @@ pub(crate) struct Carried {
     pub(crate) memory: Option<Value>,
 }
 
-impl Sealer {
-    pub(crate) fn new(key: &[u8; 32], lifetime: Duration) -> Sealer {
-        Sealer { cipher: XChaCha20Poly1305::new(key.into()), lifetime, used: Mutex::default() }
+impl StateSealer {
+    pub(crate) fn new(key: &[u8; 32], lifetime: Duration) -> StateSealer {
+        StateSealer { cipher: XChaCha20Poly1305::new(key.into()), lifetime, used: Mutex::default() }
     }
 
     /// Seals what is needed in the next round; opens only with the same `bound`.
-    pub(crate) fn seal(&self, carried: Carried, bound: &[u8]) -> Option<String> {
-        let Carried { answers, asked, memory } = carried;
+    pub(crate) fn seal(&self, carried: RequestState, bound: &[u8]) -> Option<String> {
+        let RequestState { answers, asked, memory } = carried;
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
-        let state = State { until: now() + self.lifetime.as_secs(), answers, asked, memory };
+        let state = SealedState { until: now() + self.lifetime.as_secs(), answers, asked, memory };
         let state = serde_json::to_vec(&state).ok()?;
         let payload = Payload { msg: &state, aad: bound };
         let mut sealed = nonce.to_vec();
@@ -69,17 +69,17 @@ impl Sealer {
 
     /// What was sealed; `None` if the state was altered, is expired or was used, or
     /// belongs to another request or caller.
-    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<Carried> {
+    pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<RequestState> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
         let payload = Payload { msg: sealed, aad: bound };
         let state = self.cipher.decrypt(&XNonce::from(nonce), payload).ok()?;
-        let state: State = serde_json::from_slice(&state).ok()?;
+        let state: SealedState = serde_json::from_slice(&state).ok()?;
         if state.until < now() || !self.first_use(nonce, state.until) {
             return None;
         }
-        Some(Carried { answers: state.answers, asked: state.asked, memory: state.memory })
+        Some(RequestState { answers: state.answers, asked: state.asked, memory: state.memory })
     }
 
     fn first_use(&self, nonce: [u8; NONCE], until: u64) -> bool {
@@ -97,9 +97,9 @@ impl Sealer {
     }
 }
 
-impl std::fmt::Debug for Sealer {
+impl std::fmt::Debug for StateSealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sealer")
+        f.write_str("StateSealer")
     }
 }
 
@@ -112,8 +112,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn carried() -> Carried {
-        Carried {
+    fn carried() -> RequestState {
+        RequestState {
             answers: json!({"name": {"action": "accept"}}).as_object().unwrap().clone(),
             asked: vec!["age".to_owned()],
             memory: Some(json!({"step": 2})),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn opens_once_and_only_for_what_it_was_sealed_for() {
-        let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
+        let sealer = StateSealer::new(&[7; 32], Duration::from_secs(60));
         let sealed = sealer.seal(carried(), b"alice call").unwrap();
         assert_eq!(sealer.open(&sealed, b"bob call"), None);
         assert_eq!(sealer.open(&sealed, b"alice call"), Some(carried()));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn refuses_an_altered_or_foreign_state() {
-        let sealer = Sealer::new(&[7; 32], Duration::from_secs(60));
+        let sealer = StateSealer::new(&[7; 32], Duration::from_secs(60));
         let sealed = sealer.seal(carried(), b"").unwrap();
         for at in [0, 10, sealed.len() - 1] {
             let mut altered: Vec<char> = sealed.chars().collect();
@@ -139,6 +139,6 @@ mod tests {
             assert_eq!(sealer.open(&altered.into_iter().collect::<String>(), b""), None);
         }
         assert_eq!(sealer.open("", b""), None);
-        assert_eq!(Sealer::new(&[8; 32], Duration::from_secs(60)).open(&sealed, b""), None);
+        assert_eq!(StateSealer::new(&[8; 32], Duration::from_secs(60)).open(&sealed, b""), None);
     }
 }

@@ -10,31 +10,31 @@ use bindpost_mcp_protocol::lifecycle::{
     DiscoverResult, Icon, Implementation, InitializeResult, ListCapability, ResourcesCapability,
     ServerCapabilities,
 };
-use bindpost_mcp_protocol::{ErrorObject, Meta, Revision, Shape, meta};
+use bindpost_mcp_protocol::{ErrorObject, Meta, Revision, ShapeForRevision, meta};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::budget::ByteBudget;
-use crate::catalog::{Catalog, CatalogError, Snapshot};
+use crate::catalog::{Catalog, CatalogError, CatalogSnapshot};
 use crate::entry::IntoEntries;
 use crate::error::ProtocolError;
-use crate::extract::States;
+use crate::extract::StateMap;
 use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::resource_list::ResourceListEntry;
-use crate::seal::Sealer;
+use crate::seal::StateSealer;
 use crate::session::Session;
-use crate::stream::{Stream, StreamLimits};
-use crate::subscriptions::{Change, Hub};
-use crate::tasks::{TaskLimits, Tasks};
+use crate::stream::{MessageStream, StreamLimits};
+use crate::subscriptions::{ChangeNotification, SubscriptionHub};
+use crate::tasks::{TaskLimits, TaskStore};
 use crate::tool::ToolEntry;
-use crate::turns::Turns;
+use crate::turns::CallScheduler;
 
 /// How much a server does at once, and for how long.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// How long a call may take, unless its entry says otherwise; `None` for as long as it likes.
     pub call_timeout: Option<Duration>,
     /// Calls that run at once. For every four there is one place more, for a client that has no call running.
@@ -58,9 +58,9 @@ pub struct Limits {
     pub state_lifetime: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
             call_timeout: Some(Duration::from_secs(60)),
             running_calls: 100,
             waiting_calls: 200,
@@ -76,7 +76,7 @@ impl Default for Limits {
 
 /// What a result says about keeping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cache {
+pub(crate) enum CachePolicy {
     /// Nothing: its kind says nothing.
     Unsaid,
     /// What the server was told.
@@ -97,43 +97,43 @@ pub enum CacheScope {
 /// An MCP server: a catalog and everything needed to answer requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 /// What all calls share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) catalog: Catalog,
-    pub(crate) states: Arc<States>,
+    pub(crate) states: Arc<StateMap>,
     /// The revisions that are spoken, oldest first.
     pub(crate) revisions: Vec<Revision>,
     pub(crate) capabilities: ServerCapabilities,
-    pub(crate) limits: Limits,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) sealer: Sealer,
-    pub(crate) tasks: Option<Arc<Tasks>>,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) limits: ServerLimits,
+    pub(crate) hub: Arc<SubscriptionHub>,
+    pub(crate) sealer: StateSealer,
+    pub(crate) tasks: Option<Arc<TaskStore>>,
+    pub(crate) turns: Arc<CallScheduler>,
     pub(crate) budget: Arc<ByteBudget>,
-    stamp: Arc<Stamp>,
-    opening: Opening,
+    stamp: Arc<ResultEnvelope>,
+    opening: HandshakeResults,
     shutdown: watch::Sender<bool>,
-    pub(crate) wording: Option<Wording>,
+    pub(crate) wording: Option<NotFoundFormatter>,
 }
 
 /// How a server says that something is not there.
-pub(crate) struct Wording(pub(crate) Box<Word>);
+pub(crate) struct NotFoundFormatter(pub(crate) Box<Word>);
 
 type Word = dyn Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync;
 
-impl std::fmt::Debug for Wording {
+impl std::fmt::Debug for NotFoundFormatter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Wording")
+        f.write_str("NotFoundFormatter")
     }
 }
 
 /// The answers to `initialize` and `server/discover`, encoded once.
 #[derive(Debug)]
-struct Opening {
+struct HandshakeResults {
     initialize: [Bytes; Revision::ALL.len()],
     discover: Bytes,
 }
@@ -144,11 +144,11 @@ impl Server {
         ServerBuilder::new(Implementation::new(name, version))
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         &self.shared
     }
 
-    pub(crate) fn from_shared(shared: Arc<Shared>) -> Server {
+    pub(crate) fn from_shared(shared: Arc<ServerState>) -> Server {
         Server { shared }
     }
 
@@ -159,23 +159,23 @@ impl Server {
 
     /// Tells everybody who subscribed to a resource that it has changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.shared.hub.announce(&Change::Resource(uri));
+        self.shared.hub.announce(&ChangeNotification::Resource(uri));
     }
 
     /// Makes a stream the place where a session hears of changes.
-    pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
+    pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         session.set_unsolicited(stream.clone());
         self.shared.hub.add_session(session, stream);
     }
 
     /// A stream of messages to a client; they are gone once read.
-    pub fn new_stream(&self) -> Arc<Stream> {
+    pub fn new_stream(&self) -> Arc<MessageStream> {
         self.shared.new_stream()
     }
 
     /// A stream that keeps what it delivered, within what the session's streams may keep together.
-    pub fn kept_stream(&self, session: &Session) -> Arc<Stream> {
-        self.shared.kept_stream(session)
+    pub fn new_resumable_stream(&self, session: &Session) -> Arc<MessageStream> {
+        self.shared.new_resumable_stream(session)
     }
 
     /// What counts the bytes that are kept for clients.
@@ -189,17 +189,17 @@ impl Server {
     }
 }
 
-impl Shared {
-    pub(crate) fn new_stream(&self) -> Arc<Stream> {
-        Stream::new(self.limits.stream, self.budget.clone())
+impl ServerState {
+    pub(crate) fn new_stream(&self) -> Arc<MessageStream> {
+        MessageStream::new(self.limits.stream, self.budget.clone())
     }
 
-    pub(crate) fn kept_stream(&self, session: &Session) -> Arc<Stream> {
-        Stream::keeping(self.limits.stream, self.budget.clone(), session.shelf())
+    pub(crate) fn new_resumable_stream(&self, session: &Session) -> Arc<MessageStream> {
+        MessageStream::new_resumable(self.limits.stream, self.budget.clone(), session.retention_counter())
     }
 
     /// The answer to a revision that is not spoken.
-    pub(crate) fn unsupported(&self, requested: &str) -> ProtocolError {
+    pub(crate) fn unsupported_revision(&self, requested: &str) -> ProtocolError {
         let supported: Vec<&str> = self.revisions.iter().map(|revision| revision.as_str()).collect();
         let message =
             format!("unsupported protocol version: {requested}; supported: {}", supported.join(", "));
@@ -226,7 +226,7 @@ impl Shared {
         revision: Revision,
         result: &impl Serialize,
         own_meta: Option<Meta>,
-        cache: Cache,
+        cache: CachePolicy,
     ) {
         self.stamp.write_complete(out, revision, result, own_meta, cache);
     }
@@ -238,7 +238,7 @@ impl Shared {
 
 /// What every result of 2026-07-28 carries besides its own members, encoded once.
 #[derive(Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct ResultEnvelope {
     server_info: Value,
     /// `"resultType":"complete","_meta":{…}`
     complete: Vec<u8>,
@@ -246,8 +246,8 @@ pub(crate) struct Stamp {
     cache: Vec<u8>,
 }
 
-impl Stamp {
-    fn new(implementation: &Implementation, ttl: Duration, scope: CacheScope) -> Stamp {
+impl ResultEnvelope {
+    fn new(implementation: &Implementation, ttl: Duration, scope: CacheScope) -> ResultEnvelope {
         let server_info = json!(implementation);
         let mut complete = b"\"resultType\":\"complete\",\"_meta\":".to_vec();
         write_json(&mut complete, &json!({meta::SERVER_INFO: server_info}));
@@ -256,7 +256,7 @@ impl Stamp {
             CacheScope::Private => "private",
         };
         let cache = format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", ttl.as_millis()).into_bytes();
-        Stamp { server_info, complete, cache }
+        ResultEnvelope { server_info, complete, cache }
     }
 
     /// Appends a complete result as its revision writes it. `result` must serialise to an object
@@ -267,7 +267,7 @@ impl Stamp {
         revision: Revision,
         result: &impl Serialize,
         own_meta: Option<Meta>,
-        cache: Cache,
+        cache: CachePolicy,
     ) {
         write_json(out, result);
         if !revision.has_result_types() {
@@ -289,9 +289,9 @@ impl Stamp {
             }
         }
         match cache {
-            Cache::Unsaid => {}
-            Cache::AsSet => out.extend_from_slice(&self.cache),
-            Cache::Never => out.extend_from_slice(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
+            CachePolicy::Unsaid => {}
+            CachePolicy::AsSet => out.extend_from_slice(&self.cache),
+            CachePolicy::Never => out.extend_from_slice(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
         }
         out.push(b'}');
     }
@@ -321,23 +321,23 @@ fn reopen(out: &mut Vec<u8>) {
 pub struct ServerBuilder {
     implementation: Implementation,
     instructions: Option<String>,
-    snapshot: Snapshot,
+    snapshot: CatalogSnapshot,
     mistakes: Vec<CatalogError>,
-    limits: Limits,
+    limits: ServerLimits,
     page_size: usize,
     cache: (Duration, CacheScope),
     tasks: Option<TaskLimits>,
     state_key: Option<[u8; 32]>,
     extensions: Map<String, Value>,
-    declares: Declares,
-    states: States,
+    declares: CapabilityFlags,
+    states: StateMap,
     revisions: Vec<Revision>,
-    withholds: Declares,
-    wording: Option<Wording>,
+    withholds: CapabilityFlags,
+    wording: Option<NotFoundFormatter>,
 }
 
 #[derive(Debug, Default)]
-struct Declares {
+struct CapabilityFlags {
     tools: bool,
     resources: bool,
     prompts: bool,
@@ -348,18 +348,18 @@ impl ServerBuilder {
         ServerBuilder {
             implementation,
             instructions: None,
-            snapshot: Snapshot::default(),
+            snapshot: CatalogSnapshot::default(),
             mistakes: Vec::new(),
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             page_size: 1_000,
             cache: (Duration::ZERO, CacheScope::Private),
             tasks: None,
             state_key: None,
             extensions: Map::new(),
-            declares: Declares::default(),
-            states: States::default(),
+            declares: CapabilityFlags::default(),
+            states: StateMap::default(),
             revisions: Revision::ALL.to_vec(),
-            withholds: Declares::default(),
+            withholds: CapabilityFlags::default(),
             wording: None,
         }
     }
@@ -394,7 +394,10 @@ impl ServerBuilder {
         self
     }
 
-    fn add_with(mut self, add: impl FnOnce(&mut Snapshot) -> Result<(), CatalogError>) -> ServerBuilder {
+    fn add_with(
+        mut self,
+        add: impl FnOnce(&mut CatalogSnapshot) -> Result<(), CatalogError>,
+    ) -> ServerBuilder {
         if let Err(mistake) = add(&mut self.snapshot) {
             self.mistakes.push(mistake);
         }
@@ -441,7 +444,7 @@ impl ServerBuilder {
 
     /// Offers tools, resources and prompts even while there are none yet.
     pub fn offer_all(mut self) -> ServerBuilder {
-        self.declares = Declares { tools: true, resources: true, prompts: true };
+        self.declares = CapabilityFlags { tools: true, resources: true, prompts: true };
         self
     }
 
@@ -454,11 +457,11 @@ impl ServerBuilder {
 
     /// Other words, and another code, for what is not there: [`ProtocolError::UnknownTool`], `UnknownPrompt`
     /// and `UnknownResource`. `None` leaves an error as it is.
-    pub fn word_unknown(
+    pub fn map_not_found(
         mut self,
         word: impl Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync + 'static,
     ) -> ServerBuilder {
-        self.wording = Some(Wording(Box::new(word)));
+        self.wording = Some(NotFoundFormatter(Box::new(word)));
         self
     }
 
@@ -490,7 +493,7 @@ impl ServerBuilder {
     }
 
     /// How much it does at once, and for how long.
-    pub fn limits(mut self, limits: Limits) -> ServerBuilder {
+    pub fn limits(mut self, limits: ServerLimits) -> ServerBuilder {
         self.limits = limits;
         self
     }
@@ -537,24 +540,24 @@ impl ServerBuilder {
         if !self.mistakes.is_empty() {
             return Err(BuildError(self.mistakes));
         }
-        self.snapshot.withhold(self.withholds.tools, self.withholds.resources, self.withholds.prompts);
-        let hub = Arc::new(Hub::default());
+        self.snapshot.remove_kinds(self.withholds.tools, self.withholds.resources, self.withholds.prompts);
+        let hub = Arc::new(SubscriptionHub::default());
         let capabilities = self.capabilities();
         let (ttl, scope) = self.cache;
-        let stamp = Arc::new(Stamp::new(&self.implementation, ttl, scope));
-        let opening = Opening::new(&self, &capabilities, &stamp);
+        let stamp = Arc::new(ResultEnvelope::new(&self.implementation, ttl, scope));
+        let opening = HandshakeResults::new(&self, &capabilities, &stamp);
         let state_key = self.state_key.unwrap_or_else(random_bytes);
         let states = Arc::new(self.states);
         let catalog = Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone(), states.clone());
-        let shared = Shared {
+        let shared = ServerState {
             catalog,
             states,
             revisions: self.revisions,
             capabilities,
-            sealer: Sealer::new(&state_key, self.limits.state_lifetime),
-            tasks: self.tasks.map(|limits| Arc::new(Tasks::new(limits, hub.clone()))),
+            sealer: StateSealer::new(&state_key, self.limits.state_lifetime),
+            tasks: self.tasks.map(|limits| Arc::new(TaskStore::new(limits, hub.clone()))),
             hub,
-            turns: Arc::new(Turns::new(self.limits.running_calls, self.limits.waiting_calls)),
+            turns: Arc::new(CallScheduler::new(self.limits.running_calls, self.limits.waiting_calls)),
             budget: ByteBudget::new(self.limits.held_bytes),
             limits: self.limits,
             stamp,
@@ -591,8 +594,12 @@ impl ServerBuilder {
     }
 }
 
-impl Opening {
-    fn new(builder: &ServerBuilder, capabilities: &ServerCapabilities, stamp: &Stamp) -> Opening {
+impl HandshakeResults {
+    fn new(
+        builder: &ServerBuilder,
+        capabilities: &ServerCapabilities,
+        stamp: &ResultEnvelope,
+    ) -> HandshakeResults {
         let initialize = Revision::ALL.map(|revision| {
             let mut result = InitializeResult {
                 protocol_version: revision.as_str().to_owned(),
@@ -613,8 +620,8 @@ impl Opening {
         };
         let mut discover = Vec::new();
         let revision = Revision::DISCOVERABLE[0];
-        stamp.write_complete(&mut discover, revision, &result, None, Cache::AsSet);
-        Opening { initialize, discover: discover.into() }
+        stamp.write_complete(&mut discover, revision, &result, None, CachePolicy::AsSet);
+        HandshakeResults { initialize, discover: discover.into() }
     }
 }
 

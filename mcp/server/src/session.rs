@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::auth::Caller;
-use crate::budget::{ByteBudget, Reservation};
+use crate::budget::{ByteBudget, ByteReservation};
 use crate::call::Call;
 use crate::error::ProtocolError;
-use crate::stream::{Shelf, Stream};
+use crate::stream::{MessageStream, RetentionCounter};
 
 /// The most that is remembered of what a client says about itself.
 const MAX_CLIENT_BYTES: usize = 8 * 1024;
@@ -36,27 +36,27 @@ pub struct Session {
     client: Box<str>,
     caller: Caller,
     log_level: AtomicU8,
-    live: Mutex<Option<Box<Live>>>,
+    live: Mutex<Option<Box<SessionActivity>>>,
 }
 
 #[derive(Debug, Default)]
-struct Live {
+struct SessionActivity {
     subscriptions: HashSet<String>,
     /// What they take of the server's budget.
-    subscribed: Option<Reservation>,
+    subscribed: Option<ByteReservation>,
     /// Our requests that the client has not answered yet.
     asked: HashMap<RequestId, oneshot::Sender<Result<Bytes, ErrorObject>>>,
     last_id: i64,
     running: Vec<Weak<Call>>,
     /// Where messages go that belong to no call.
-    unsolicited: Option<Arc<Stream>>,
-    shelf: Arc<Shelf>,
+    unsolicited: Option<Arc<MessageStream>>,
+    shelf: Arc<RetentionCounter>,
     closed: bool,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct ClientSays {
+struct ClientDeclaration {
     #[serde(default)]
     client_info: Implementation,
     #[serde(default)]
@@ -80,7 +80,7 @@ impl Session {
         let client = serde_json::json!({"clientInfo": client_info, "capabilities": capabilities}).to_string();
         if client.len() > MAX_CLIENT_BYTES {
             let reason = format!("clientInfo and capabilities are larger than {MAX_CLIENT_BYTES} bytes");
-            return Err(ProtocolError::invalid("initialize", reason));
+            return Err(ProtocolError::invalid_params("initialize", reason));
         }
         Ok(Session {
             revision,
@@ -103,37 +103,37 @@ impl Session {
 
     /// Who the client says it is.
     pub fn client_info(&self) -> Implementation {
-        self.client_says().client_info
+        self.client_declaration().client_info
     }
 
     /// The same as JSON text.
     pub fn client_info_json(&self) -> Option<String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Says<'a> {
+        struct RawClientInfo<'a> {
             #[serde(borrow)]
             client_info: &'a RawValue,
         }
-        let says: Says<'_> = serde_json::from_str(&self.client).ok()?;
+        let says: RawClientInfo<'_> = serde_json::from_str(&self.client).ok()?;
         Some(says.client_info.get().to_owned())
     }
 
     /// What the client says it can do.
     pub fn capabilities(&self) -> ClientCapabilities {
-        self.client_says().capabilities
+        self.client_declaration().capabilities
     }
 
-    fn client_says(&self) -> ClientSays {
+    fn client_declaration(&self) -> ClientDeclaration {
         serde_json::from_str(&self.client).unwrap_or_default()
     }
 
     /// The least severe log message the client wants.
     pub fn log_level(&self) -> LogLevel {
-        self.asked_log_level().unwrap_or(LogLevel::Info)
+        self.requested_log_level().unwrap_or(LogLevel::Info)
     }
 
     /// The same, if the client has said so itself.
-    pub fn asked_log_level(&self) -> Option<LogLevel> {
+    pub fn requested_log_level(&self) -> Option<LogLevel> {
         let level = self.log_level.load(Ordering::Relaxed);
         LogLevel::ALL.get(usize::from(level)).copied()
     }
@@ -142,25 +142,25 @@ impl Session {
         self.log_level.store(level as u8, Ordering::Relaxed);
     }
 
-    fn live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+    fn with_activity<T>(&self, change: impl FnOnce(&mut SessionActivity) -> T) -> T {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         change(live.get_or_insert_default())
     }
 
-    fn live_if_any<T: Default>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+    fn with_existing_activity<T: Default>(&self, change: impl FnOnce(&mut SessionActivity) -> T) -> T {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.as_deref_mut().map(change).unwrap_or_default()
     }
 
     pub(crate) fn subscribe(&self, uri: &str, budget: &Arc<ByteBudget>) -> Result<(), ProtocolError> {
-        self.live(|live| {
+        self.with_activity(|live| {
             let bytes = live.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
             let full = live.subscriptions.len() >= MAX_SUBSCRIPTIONS || bytes > MAX_SUBSCRIPTION_BYTES;
             if full && !live.subscriptions.contains(uri) {
                 let reason = format!(
                     "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources of {MAX_SUBSCRIPTION_BYTES} bytes"
                 );
-                return Err(ProtocolError::invalid("resources/subscribe", reason));
+                return Err(ProtocolError::invalid_params("resources/subscribe", reason));
             }
             let reserved = live.subscribed.get_or_insert_with(|| budget.reserve_anyway(0));
             if !reserved.grow_to(bytes + (live.subscriptions.len() + 1) * SUBSCRIPTION_OVERHEAD) {
@@ -172,39 +172,39 @@ impl Session {
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.live_if_any(|live| {
+        self.with_existing_activity(|live| {
             live.subscriptions.remove(uri);
         });
     }
 
     pub(crate) fn subscribes_to(&self, uri: &str) -> bool {
-        self.live_if_any(|live| live.subscriptions.contains(uri))
+        self.with_existing_activity(|live| live.subscriptions.contains(uri))
     }
 
     /// The resources it subscribed to.
     pub(crate) fn subscriptions(&self) -> Vec<String> {
-        self.live_if_any(|live| live.subscriptions.iter().cloned().collect())
+        self.with_existing_activity(|live| live.subscriptions.iter().cloned().collect())
     }
 
     /// What its streams keep together.
-    pub(crate) fn shelf(&self) -> Arc<Shelf> {
-        self.live(|live| live.shelf.clone())
+    pub(crate) fn retention_counter(&self) -> Arc<RetentionCounter> {
+        self.with_activity(|live| live.shelf.clone())
     }
 
     /// Makes a stream the place for messages that belong to no call.
-    pub fn set_unsolicited(&self, stream: Arc<Stream>) {
-        self.live(|live| live.unsolicited = Some(stream));
+    pub fn set_unsolicited(&self, stream: Arc<MessageStream>) {
+        self.with_activity(|live| live.unsolicited = Some(stream));
     }
 
     /// Where messages go that belong to no call.
-    pub fn unsolicited(&self) -> Option<Arc<Stream>> {
-        self.live_if_any(|live| live.unsolicited.clone())
+    pub fn unsolicited(&self) -> Option<Arc<MessageStream>> {
+        self.with_existing_activity(|live| live.unsolicited.clone())
     }
 
     /// Registers a question to the client; its answer comes to the receiver.
-    pub(crate) fn ask(&self) -> (RequestId, oneshot::Receiver<Result<Bytes, ErrorObject>>) {
+    pub(crate) fn register_request(&self) -> (RequestId, oneshot::Receiver<Result<Bytes, ErrorObject>>) {
         let (sender, receiver) = oneshot::channel();
-        let id = self.live(|live| {
+        let id = self.with_activity(|live| {
             live.last_id += 1;
             let id = RequestId::from(live.last_id);
             if !live.closed {
@@ -215,29 +215,29 @@ impl Session {
         (id, receiver)
     }
 
-    pub(crate) fn forget_ask(&self, id: &RequestId) {
-        self.live_if_any(|live| {
+    pub(crate) fn forget_request(&self, id: &RequestId) {
+        self.with_existing_activity(|live| {
             live.asked.remove(id);
         });
     }
 
     /// Takes the client's answer to a question of ours; one we did not ask is ignored.
-    pub fn answered(&self, response: Response) {
-        if let Some(sender) = self.live_if_any(|live| live.asked.remove(&response.id)) {
+    pub fn receive_response(&self, response: Response) {
+        if let Some(sender) = self.with_existing_activity(|live| live.asked.remove(&response.id)) {
             let _ = sender.send(response.outcome);
         }
     }
 
     /// How many calls run.
-    pub fn running(&self) -> usize {
-        self.live_if_any(|live| {
+    pub fn running_calls(&self) -> usize {
+        self.with_existing_activity(|live| {
             live.running.retain(|call| call.strong_count() > 0);
             live.running.len()
         })
     }
 
-    pub(crate) fn note_running(&self, call: &Arc<Call>) {
-        self.live(|live| {
+    pub(crate) fn add_running_call(&self, call: &Arc<Call>) {
+        self.with_activity(|live| {
             live.running.retain(|call| call.strong_count() > 0);
             live.running.push(Arc::downgrade(call));
         });
@@ -245,7 +245,7 @@ impl Session {
 
     /// Cancels the call with this id, if it still runs.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        let call = self.live_if_any(|live| {
+        let call = self.with_existing_activity(|live| {
             live.running.iter().filter_map(Weak::upgrade).find(|call| call.id() == id && call.is_awaited())
         });
         if let Some(call) = call {
@@ -255,7 +255,7 @@ impl Session {
 
     /// Ends the session: cancels what runs, fails open questions, ends its stream.
     pub fn close(&self) {
-        let (running, unsolicited) = self.live(|live| {
+        let (running, unsolicited) = self.with_activity(|live| {
             live.closed = true;
             live.asked.clear();
             (std::mem::take(&mut live.running), live.unsolicited.take())
@@ -268,7 +268,7 @@ impl Session {
 
     /// No answer to a question can come any more, though calls may still end by themselves.
     pub fn stop_asking(&self) {
-        self.live(|live| {
+        self.with_activity(|live| {
             live.closed = true;
             live.asked.clear();
         });

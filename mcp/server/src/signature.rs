@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{FromCall, Parts, make_whole};
+use crate::extract::{CallParts, FromCall, normalize_integers};
 use crate::returns::to_json;
-use crate::schema::{self, Schema};
+use crate::schema::{self, CompiledSchema};
 
 /// What a handler takes.
 ///
@@ -78,7 +78,7 @@ impl Signature {
     }
 
     /// Whether arguments that it does not name may be there: somebody who sees the call may want them.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn allows_unknown_arguments(&self) -> bool {
         self.sees_call && !self.takes_arguments()
     }
 
@@ -137,7 +137,7 @@ impl Signature {
                 }
             }
             if let Some(default) = schema.get("default")
-                && let Ok(schema) = Schema::compile(schema)
+                && let Ok(schema) = CompiledSchema::compile(schema)
                 && let Err(violations) = schema.check(default)
             {
                 mistakes.push(format!("the default of argument {name:?} does not fit it: {violations}"));
@@ -250,7 +250,7 @@ pub trait Parameter<Marker>: Sized + Send {
     /// Says what it takes.
     fn describe(signature: &mut Signature, argument: Argument);
     /// Fills it.
-    fn fill(parts: &mut Parts, name: &str) -> Result<Self, ToolError>;
+    fn fill(parts: &mut CallParts, name: &str) -> Result<Self, ToolError>;
 }
 
 /// Marks parameters that are filled from the call.
@@ -272,7 +272,7 @@ impl<T: FromCall> Parameter<ByCall> for T {
         T::describe(signature);
     }
 
-    fn fill(parts: &mut Parts, _: &str) -> Result<T, ToolError> {
+    fn fill(parts: &mut CallParts, _: &str) -> Result<T, ToolError> {
         T::from_call(parts)
     }
 }
@@ -301,13 +301,13 @@ impl<T: DeserializeOwned + JsonSchema + Send> Parameter<ByName> for T {
         signature.arguments.push((name, schema, required.unwrap_or(!optional)));
     }
 
-    fn fill(parts: &mut Parts, name: &str) -> Result<T, ToolError> {
+    fn fill(parts: &mut CallParts, name: &str) -> Result<T, ToolError> {
         let value = parts.take_argument(name)?.unwrap_or(Value::Null);
         decode_argument(name, value, parts.are_texts.then(|| parts.context.method()))
     }
 }
 
-impl Parts {
+impl CallParts {
     /// Fills a parameter.
     pub fn fill<P: Parameter<M>, M>(&mut self, name: &str) -> Result<P, ToolError> {
         P::fill(self, name)
@@ -334,7 +334,7 @@ pub(crate) fn decode_argument<T: DeserializeOwned>(
     texts_of: Option<&'static str>,
 ) -> Result<T, ToolError> {
     let Some(method) = texts_of else {
-        make_whole(&mut value);
+        normalize_integers(&mut value);
         return T::deserialize(value)
             .map_err(|error| ToolError::new(format!("invalid argument {name:?}: {error}")));
     };
@@ -351,5 +351,5 @@ pub(crate) fn decode_argument<T: DeserializeOwned>(
         Some(Err(error)) => error,
         None => as_text,
     };
-    Err(ProtocolError::invalid(method, format!("{name:?}: {error}")).into())
+    Err(ProtocolError::invalid_params(method, format!("{name:?}: {error}")).into())
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use crate::auth::Caller;
 use crate::pipe::Pipe;
 use crate::server::Server;
-use crate::stream::{Popped, Stream};
+use crate::stream::{MessageStream, StreamRead};
 
 /// The longest line that is read, and how long calls may go on after the client has hung up.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +49,13 @@ pub async fn serve(
     let mut input = BufReader::new(input);
     loop {
         match read_line(&mut input, limits.line).await? {
-            Line::End => break,
-            Line::TooLong => {
+            InputLine::End => break,
+            InputLine::TooLong => {
                 let reason = format!("invalid request: a message is longer than {} bytes", limits.line);
-                pipe.refuse(&ErrorObject::new(INVALID_REQUEST, reason)).await;
+                pipe.send_error(&ErrorObject::new(INVALID_REQUEST, reason)).await;
             }
-            Line::Whole(line) if line.trim_ascii().is_empty() => {}
-            Line::Whole(line) => pipe.take(line).await,
+            InputLine::Whole(line) if line.trim_ascii().is_empty() => {}
+            InputLine::Whole(line) => pipe.receive(line).await,
         }
     }
     pipe.drain(limits.drain).await;
@@ -63,23 +63,23 @@ pub async fn serve(
     writer.await.map_err(io::Error::other)?
 }
 
-enum Line {
+enum InputLine {
     Whole(Bytes),
     TooLong,
     End,
 }
 
 /// Reads up to the next newline; a line that is too long is skipped without being kept.
-async fn read_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
+async fn read_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usize) -> io::Result<InputLine> {
     let mut line = Vec::new();
     let mut too_long = false;
     loop {
         let chunk = input.fill_buf().await?;
         if chunk.is_empty() {
             return Ok(match (too_long, line.is_empty()) {
-                (true, _) => Line::TooLong,
-                (false, true) => Line::End,
-                (false, false) => Line::Whole(line.into()),
+                (true, _) => InputLine::TooLong,
+                (false, true) => InputLine::End,
+                (false, false) => InputLine::Whole(line.into()),
             });
         }
         let (part, used, complete) = match chunk.iter().position(|&byte| byte == b'\n') {
@@ -94,15 +94,15 @@ async fn read_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usi
         }
         input.consume(used);
         if complete {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole(line.into()) });
+            return Ok(if too_long { InputLine::TooLong } else { InputLine::Whole(line.into()) });
         }
     }
 }
 
 /// Writes every message of the stream as one line.
-async fn write_all(out: Arc<Stream>, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+async fn write_all(out: Arc<MessageStream>, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
     let Some(reader) = out.attach(None) else { return Ok(()) };
-    while let Popped::Message { message, .. } =
+    while let StreamRead::Message { message, .. } =
         std::future::poll_fn(|context| out.poll_pop(context, reader)).await
     {
         let written = async {

@@ -1,4 +1,4 @@
-//! [`Stream`]: a bounded queue of messages to a client, with one reader at a time.
+//! [`MessageStream`]: a bounded queue of messages to a client, with one reader at a time.
 //!
 //! The writing side waits while the reader is behind; a reader that stays behind is given up. A
 //! stream that keeps what it delivered can be read again from any message on: that is how a client
@@ -45,12 +45,12 @@ impl Default for StreamLimits {
 
 /// What the streams of one session keep together.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct RetentionCounter {
     messages: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-impl Shelf {
+impl RetentionCounter {
     fn add(&self, message: &Bytes) {
         self.messages.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(message.len(), Ordering::Relaxed);
@@ -69,19 +69,19 @@ impl Shelf {
 
 /// A queue of encoded messages to a client.
 #[derive(Debug)]
-pub struct Stream {
+pub struct MessageStream {
     limits: StreamLimits,
     /// What counts the bytes of all streams, and of all else that is kept for clients.
     budget: Arc<ByteBudget>,
     /// Where delivered messages are kept, if they are.
-    shelf: Option<Arc<Shelf>>,
-    state: Mutex<State>,
+    shelf: Option<Arc<RetentionCounter>>,
+    state: Mutex<StreamState>,
     reader: AtomicWaker,
     room: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct StreamState {
     messages: VecDeque<Bytes>,
     /// The number of `messages[0]`.
     first: u64,
@@ -101,7 +101,7 @@ struct State {
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Popped {
+pub enum StreamRead {
     /// The next message, with its number.
     Message {
         /// Counts from 1.
@@ -119,26 +119,34 @@ pub enum Popped {
 
 /// Why a message was not taken.
 #[derive(Debug, PartialEq, Eq)]
-enum Refused {
+enum PushError {
     Full,
     Ended,
 }
 
-impl Stream {
+impl MessageStream {
     /// A stream whose messages are gone once read.
-    pub(crate) fn new(limits: StreamLimits, budget: Arc<ByteBudget>) -> Arc<Stream> {
-        Arc::new(Stream::with(limits, budget, None))
+    pub(crate) fn new(limits: StreamLimits, budget: Arc<ByteBudget>) -> Arc<MessageStream> {
+        Arc::new(MessageStream::with(limits, budget, None))
     }
 
     /// A stream that keeps what it delivered, so that it can be read again.
-    pub(crate) fn keeping(limits: StreamLimits, budget: Arc<ByteBudget>, shelf: Arc<Shelf>) -> Arc<Stream> {
-        let stream = Arc::new(Stream::with(limits, budget, Some(shelf)));
-        stream.budget.add_past(&stream);
+    pub(crate) fn new_resumable(
+        limits: StreamLimits,
+        budget: Arc<ByteBudget>,
+        shelf: Arc<RetentionCounter>,
+    ) -> Arc<MessageStream> {
+        let stream = Arc::new(MessageStream::with(limits, budget, Some(shelf)));
+        stream.budget.register_retained(&stream);
         stream
     }
 
-    fn with(limits: StreamLimits, budget: Arc<ByteBudget>, shelf: Option<Arc<Shelf>>) -> Stream {
-        let state = State {
+    fn with(
+        limits: StreamLimits,
+        budget: Arc<ByteBudget>,
+        shelf: Option<Arc<RetentionCounter>>,
+    ) -> MessageStream {
+        let state = StreamState {
             messages: VecDeque::new(),
             first: 1,
             next: 1,
@@ -151,10 +159,10 @@ impl Stream {
             touched: Instant::now(),
         };
         let (reader, room) = (AtomicWaker::new(), Notify::new());
-        Stream { limits, budget, shelf, state: Mutex::new(state), reader, room }
+        MessageStream { limits, budget, shelf, state: Mutex::new(state), reader, room }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         // The state is plain data and every change to it is complete before the lock is let go.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,16 +172,16 @@ impl Stream {
     pub async fn send(&self, message: Bytes) -> bool {
         match self.push(&message, false) {
             Ok(()) => return true,
-            Err(Refused::Ended) => return false,
-            Err(Refused::Full) => {}
+            Err(PushError::Ended) => return false,
+            Err(PushError::Full) => {}
         }
         let until = tokio::time::Instant::now() + self.limits.blocked;
         loop {
             let room = self.room.notified();
             match self.push(&message, false) {
                 Ok(()) => return true,
-                Err(Refused::Ended) => return false,
-                Err(Refused::Full) => {}
+                Err(PushError::Ended) => return false,
+                Err(PushError::Full) => {}
             }
             if tokio::time::timeout_at(until, room).await.is_err() {
                 self.give_up_reader();
@@ -183,7 +191,7 @@ impl Stream {
     }
 
     /// Writes a message if there is room now.
-    pub fn offer(&self, message: Bytes) -> bool {
+    pub fn try_send(&self, message: Bytes) -> bool {
         self.push(&message, false).is_ok()
     }
 
@@ -218,7 +226,7 @@ impl Stream {
 
     /// The answer a stream has ended with, if nobody has read it and nothing was said before
     /// (`Some(None)` if it ended without a word); `None` if there is more to it than that.
-    pub fn take_only(&self) -> Option<Option<Bytes>> {
+    pub fn take_sole_answer(&self) -> Option<Option<Bytes>> {
         let mut state = self.lock();
         let only_answered = state.messages.len() == usize::from(state.answered);
         let untouched = state.ended && state.next == 1 && only_answered && !state.hang_up;
@@ -294,17 +302,17 @@ impl Stream {
     }
 
     /// The next message for this reader.
-    pub fn poll_pop(&self, context: &mut Context<'_>, reader: u64) -> Poll<Popped> {
+    pub fn poll_pop(&self, context: &mut Context<'_>, reader: u64) -> Poll<StreamRead> {
         let mut state = self.lock();
         if state.reader != reader {
-            return Poll::Ready(Popped::Replaced);
+            return Poll::Ready(StreamRead::Replaced);
         }
         self.reader.register(context.waker());
         let index = (state.next - state.first) as usize;
         let Some(message) = state.messages.get(index).cloned() else {
             return match (state.ended, state.hang_up) {
-                (true, _) => Poll::Ready(Popped::End),
-                (false, true) => Poll::Ready(Popped::HangUp),
+                (true, _) => Poll::Ready(StreamRead::End),
+                (false, true) => Poll::Ready(StreamRead::HangUp),
                 (false, false) => Poll::Pending,
             };
         };
@@ -317,10 +325,10 @@ impl Stream {
         }
         drop(state);
         self.room.notify_waiters();
-        Poll::Ready(Popped::Message { number, message })
+        Poll::Ready(StreamRead::Message { number, message })
     }
 
-    fn push(&self, message: &Bytes, last: bool) -> Result<(), Refused> {
+    fn push(&self, message: &Bytes, last: bool) -> Result<(), PushError> {
         // Before the lock: to make room the budget may take the locks of other streams.
         let counted = self.budget.take_bulk(cost(message));
         let pushed = self.push_counted(message, last, counted);
@@ -330,10 +338,10 @@ impl Stream {
         pushed
     }
 
-    fn push_counted(&self, message: &Bytes, last: bool, counted: bool) -> Result<(), Refused> {
+    fn push_counted(&self, message: &Bytes, last: bool, counted: bool) -> Result<(), PushError> {
         let mut state = self.lock();
         if state.ended {
-            return Err(Refused::Ended);
+            return Err(PushError::Ended);
         }
         // Before its first reader comes, a stream waits for it like for a slow one.
         let parked = self.shelf.is_some() && !state.attached && state.reader > 0;
@@ -342,7 +350,7 @@ impl Stream {
             || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;
         // With the budget used up, a reader that keeps up still gets its messages, one at a time.
         if (full && !parked || !counted && unread > 0) && !last {
-            return Err(Refused::Full);
+            return Err(PushError::Full);
         }
         if !counted {
             self.budget.take_anyway(cost(message));
@@ -378,7 +386,7 @@ impl Stream {
         self.reader.wake();
     }
 
-    fn drop_first(&self, state: &mut State) {
+    fn drop_first(&self, state: &mut StreamState) {
         if let Some(message) = state.messages.pop_front() {
             self.budget.give_back(cost(&message));
             if let Some(shelf) = &self.shelf {
@@ -393,7 +401,7 @@ impl Stream {
     }
 }
 
-impl Stream {
+impl MessageStream {
     /// When something was last written or read.
     pub(crate) fn last_touched(&self) -> Instant {
         self.lock().touched
@@ -420,11 +428,11 @@ impl Stream {
         self.drop_while(&mut state, |_| parked)
     }
 
-    fn is_parked(&self, state: &State, for_: Duration) -> bool {
+    fn is_parked(&self, state: &StreamState, for_: Duration) -> bool {
         self.shelf.is_some() && !state.attached && state.reader > 0 && state.touched.elapsed() >= for_
     }
 
-    fn drop_while(&self, state: &mut State, more: impl Fn(&State) -> bool) -> usize {
+    fn drop_while(&self, state: &mut StreamState, more: impl Fn(&StreamState) -> bool) -> usize {
         let mut freed = 0;
         while more(state)
             && let Some(bytes) = state.messages.front().map(cost)
@@ -444,7 +452,7 @@ fn cost(message: &Bytes) -> usize {
     message.len() + OVERHEAD
 }
 
-impl Drop for Stream {
+impl Drop for MessageStream {
     fn drop(&mut self) {
         for message in &self.lock().messages {
             self.budget.give_back(cost(message));
@@ -460,7 +468,7 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
 
-    async fn pop(stream: &Stream, reader: u64) -> Popped {
+    async fn pop(stream: &MessageStream, reader: u64) -> StreamRead {
         poll_fn(|context| stream.poll_pop(context, reader)).await
     }
 
@@ -469,13 +477,13 @@ mod tests {
         ByteBudget::new(usize::MAX)
     }
 
-    fn message(number: u64, text: &'static str) -> Popped {
-        Popped::Message { number, message: Bytes::from_static(text.as_bytes()) }
+    fn message(number: u64, text: &'static str) -> StreamRead {
+        StreamRead::Message { number, message: Bytes::from_static(text.as_bytes()) }
     }
 
     #[tokio::test]
     async fn a_kept_stream_can_be_read_again_from_any_message_on() {
-        let stream = Stream::keeping(StreamLimits::default(), ample(), Arc::default());
+        let stream = MessageStream::new_resumable(StreamLimits::default(), ample(), Arc::default());
         let first = stream.attach(None).unwrap();
         for text in ["a", "b", "c"] {
             assert!(stream.send(text.into()).await);
@@ -483,31 +491,31 @@ mod tests {
         assert_eq!(pop(&stream, first).await, message(1, "a"));
         assert_eq!(pop(&stream, first).await, message(2, "b"));
         let second = stream.attach(Some(1)).unwrap();
-        assert_eq!(pop(&stream, first).await, Popped::Replaced);
+        assert_eq!(pop(&stream, first).await, StreamRead::Replaced);
         assert_eq!(pop(&stream, second).await, message(2, "b"));
         stream.finish("d".into());
         assert_eq!(pop(&stream, second).await, message(3, "c"));
         assert_eq!(pop(&stream, second).await, message(4, "d"));
-        assert_eq!(pop(&stream, second).await, Popped::End);
+        assert_eq!(pop(&stream, second).await, StreamRead::End);
         assert_eq!(stream.attach(Some(9)), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_writer_waits_for_a_slow_reader_and_then_gives_it_up() {
         let limits = StreamLimits { unread_messages: 2, ..StreamLimits::default() };
-        let stream = Stream::new(limits, ample());
+        let stream = MessageStream::new(limits, ample());
         let reader = stream.attach(None).unwrap();
         assert!(stream.send("a".into()).await && stream.send("b".into()).await);
-        assert!(!stream.offer("c".into()));
+        assert!(!stream.try_send("c".into()));
         assert!(!stream.send("c".into()).await);
-        assert_eq!(pop(&stream, reader).await, Popped::Replaced);
+        assert_eq!(pop(&stream, reader).await, StreamRead::Replaced);
         assert!(stream.has_ended());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
         let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
-        let stream = Stream::keeping(limits, ample(), Arc::default());
+        let stream = MessageStream::new_resumable(limits, ample(), Arc::default());
         let gone = stream.attach(None).unwrap();
         stream.detach(gone);
         for text in ["a", "b", "c", "d", "e"] {
@@ -521,9 +529,9 @@ mod tests {
     #[tokio::test]
     async fn the_streams_of_a_session_share_what_they_keep() {
         let limits = StreamLimits { kept_bytes: 100, ..StreamLimits::default() };
-        let shelf = Arc::<Shelf>::default();
+        let shelf = Arc::<RetentionCounter>::default();
         let budget = ample();
-        let streams = [(); 5].map(|()| Stream::keeping(limits, budget.clone(), shelf.clone()));
+        let streams = [(); 5].map(|()| MessageStream::new_resumable(limits, budget.clone(), shelf.clone()));
         for stream in &streams {
             let reader = stream.attach(None).unwrap();
             stream.detach(reader);
@@ -544,7 +552,7 @@ mod tests {
         let message = || Bytes::from(vec![b'x'; 936]);
         // Three quarters of it are for streams: room for nine messages.
         let budget = ByteBudget::new(12_000);
-        let stream = || Stream::keeping(StreamLimits::default(), budget.clone(), Arc::default());
+        let stream = || MessageStream::new_resumable(StreamLimits::default(), budget.clone(), Arc::default());
         let [old, new] = [stream(), stream()];
         for stream in [&old, &new] {
             let reader = stream.attach(None).unwrap();
@@ -566,7 +574,7 @@ mod tests {
     #[tokio::test]
     async fn no_past_is_dropped_for_what_would_not_fit_anyway() {
         let budget = ByteBudget::new(12_000);
-        let stream = Stream::keeping(StreamLimits::default(), budget.clone(), Arc::default());
+        let stream = MessageStream::new_resumable(StreamLimits::default(), budget.clone(), Arc::default());
         let reader = stream.attach(None).unwrap();
         assert!(stream.send(Bytes::from(vec![b'x'; 936])).await);
         pop(&stream, reader).await;
@@ -583,11 +591,11 @@ mod tests {
     async fn a_reader_that_keeps_up_gets_its_messages_though_the_budget_is_used_up() {
         let budget = ByteBudget::new(1_000);
         let _others = budget.reserve_anyway(5_000);
-        let stream = Stream::new(StreamLimits::default(), budget.clone());
+        let stream = MessageStream::new(StreamLimits::default(), budget.clone());
         let reader = stream.attach(None).unwrap();
         for number in 1..10 {
             assert!(stream.send("a".into()).await);
-            assert!(!stream.offer("b".into()), "two messages wait though nothing is left");
+            assert!(!stream.try_send("b".into()), "two messages wait though nothing is left");
             assert_eq!(pop(&stream, reader).await, message(number, "a"));
         }
         stream.finish("end".into());

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Caller;
-use crate::call::{Call, Finished, Running, Subject};
-use crate::dispatch::{Dispatch, Inbound};
+use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
-use crate::server::{Limits, Server};
+use crate::server::{Server, ServerLimits};
 use crate::session::{Session, declares_extension};
-use crate::stream::Stream;
+use crate::stream::MessageStream;
 use crate::transport::HeaderValues;
 
 /// The most resources or tasks one listener names.
@@ -24,7 +24,7 @@ const MAX_NAMED: usize = 1_000;
 
 /// What changed.
 #[derive(Debug)]
-pub(crate) enum Change<'a> {
+pub(crate) enum ChangeNotification<'a> {
     Tools,
     Prompts,
     Resources,
@@ -32,22 +32,24 @@ pub(crate) enum Change<'a> {
     Task(&'a Task),
 }
 
-impl Change<'_> {
+impl ChangeNotification<'_> {
     fn method(&self) -> &'static str {
         match self {
-            Change::Tools => "notifications/tools/list_changed",
-            Change::Prompts => "notifications/prompts/list_changed",
-            Change::Resources => "notifications/resources/list_changed",
-            Change::Resource(_) => "notifications/resources/updated",
-            Change::Task(_) => "notifications/tasks",
+            ChangeNotification::Tools => "notifications/tools/list_changed",
+            ChangeNotification::Prompts => "notifications/prompts/list_changed",
+            ChangeNotification::Resources => "notifications/resources/list_changed",
+            ChangeNotification::Resource(_) => "notifications/resources/updated",
+            ChangeNotification::Task(_) => "notifications/tasks",
         }
     }
 
     fn params(&self) -> Map<String, Value> {
         let params = match self {
-            Change::Tools | Change::Prompts | Change::Resources => json!({}),
-            Change::Resource(uri) => json!({"uri": uri}),
-            Change::Task(task) => json!(task),
+            ChangeNotification::Tools | ChangeNotification::Prompts | ChangeNotification::Resources => {
+                json!({})
+            }
+            ChangeNotification::Resource(uri) => json!({"uri": uri}),
+            ChangeNotification::Task(task) => json!(task),
         };
         match params {
             Value::Object(params) => params,
@@ -58,68 +60,68 @@ impl Change<'_> {
 
 /// Everybody who wants to hear of changes.
 #[derive(Debug, Default)]
-pub(crate) struct Hub {
-    listeners: Mutex<Vec<Listener>>,
+pub(crate) struct SubscriptionHub {
+    listeners: Mutex<Vec<ChangeListener>>,
     last: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Listener {
+struct ChangeListener {
     number: u64,
-    who: Who,
-    stream: Weak<Stream>,
+    who: ListenerOwner,
+    stream: Weak<MessageStream>,
 }
 
 #[derive(Debug)]
-enum Who {
+enum ListenerOwner {
     Session(Weak<Session>),
     Request { id: RequestId, caller: Caller, filter: SubscriptionFilter },
 }
 
-impl Hub {
+impl SubscriptionHub {
     /// Tells everybody who wants to know. One who is behind misses it: the next list shows it anyway.
-    pub(crate) fn announce(&self, change: &Change<'_>) {
+    pub(crate) fn announce(&self, change: &ChangeNotification<'_>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
         // A session may have several streams; each message goes to one: the newest that is read.
-        let mut told: HashMap<*const Session, Arc<Stream>> = HashMap::new();
+        let mut told: HashMap<*const Session, Arc<MessageStream>> = HashMap::new();
         for listener in listeners.iter() {
             let Some(stream) = listener.stream.upgrade() else { continue };
             match &listener.who {
-                Who::Session(session) => {
+                ListenerOwner::Session(session) => {
                     let known = told.get(&session.as_ptr());
                     if known.is_none_or(|known| stream.is_read() || !known.is_read()) {
                         told.insert(session.as_ptr(), stream);
                     }
                 }
-                Who::Request { .. } => {
-                    if let Some(message) = listener.who.message(change) {
-                        stream.offer(message);
+                ListenerOwner::Request { .. } => {
+                    if let Some(message) = listener.who.notification_for(change) {
+                        stream.try_send(message);
                     }
                 }
             }
         }
         for listener in listeners.iter() {
-            if let Who::Session(session) = &listener.who
+            if let ListenerOwner::Session(session) = &listener.who
                 && let Some(stream) = told.remove(&session.as_ptr())
-                && let Some(message) = listener.who.message(change)
+                && let Some(message) = listener.who.notification_for(change)
             {
-                stream.offer(message);
+                stream.try_send(message);
             }
         }
     }
 
     /// The resources that somebody wants to hear of.
-    pub(crate) fn watched(&self) -> BTreeSet<String> {
+    pub(crate) fn watched_resources(&self) -> BTreeSet<String> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
         let mut watched = BTreeSet::new();
         for listener in listeners.iter() {
             match &listener.who {
-                Who::Session(session) => {
+                ListenerOwner::Session(session) => {
                     watched.extend(session.upgrade().into_iter().flat_map(|session| session.subscriptions()));
                 }
-                Who::Request { filter, .. } => {
+                ListenerOwner::Request { filter, .. } => {
                     watched.extend(filter.resource_subscriptions.iter().cloned());
                 }
             }
@@ -128,12 +130,12 @@ impl Hub {
     }
 
     /// Whether one more listener of this caller fits in.
-    fn has_room(&self, caller: &Caller, limits: &Limits) -> bool {
+    fn has_room(&self, caller: &Caller, limits: &ServerLimits) -> bool {
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let mut requests = 0;
         let mut of_caller = 0;
         for listener in listeners.iter() {
-            if let Who::Request { caller: other, .. } = &listener.who {
+            if let ListenerOwner::Request { caller: other, .. } = &listener.who {
                 requests += 1;
                 of_caller += usize::from(other == caller);
             }
@@ -143,19 +145,19 @@ impl Hub {
 
     /// A session's stream hears of what the session wants. A stream belongs to one session: the one it
     /// had before is over.
-    pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<Stream>) {
+    pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
             let same_stream = listener.stream.as_ptr() == Arc::as_ptr(stream);
-            !(same_stream && matches!(listener.who, Who::Session(_)))
+            !(same_stream && matches!(listener.who, ListenerOwner::Session(_)))
         });
         drop(listeners);
-        self.add(Who::Session(Arc::downgrade(session)), stream);
+        self.add(ListenerOwner::Session(Arc::downgrade(session)), stream);
     }
 
-    fn add(&self, who: Who, stream: &Arc<Stream>) -> u64 {
+    fn add(&self, who: ListenerOwner, stream: &Arc<MessageStream>) -> u64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let listener = Listener { number, who, stream: Arc::downgrade(stream) };
+        let listener = ChangeListener { number, who, stream: Arc::downgrade(stream) };
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.strong_count() > 0);
         listeners.push(listener);
@@ -171,25 +173,27 @@ impl Hub {
 impl Server {
     /// Whether somebody subscribed to this resource and would hear of a change now.
     pub fn is_watched(&self, uri: &str) -> bool {
-        self.shared().hub.watched().contains(uri)
+        self.shared().hub.watched_resources().contains(uri)
     }
 
     /// The resources that somebody subscribed to, in a session or as a listener, and would hear of now. Whoever has
     /// to look for changes need look at no others.
     pub fn watched_resources(&self) -> BTreeSet<String> {
-        self.shared().hub.watched()
+        self.shared().hub.watched_resources()
     }
 }
 
-impl Who {
+impl ListenerOwner {
     /// The message for this listener, if it wants to hear of the change.
-    fn message(&self, change: &Change<'_>) -> Option<Bytes> {
+    fn notification_for(&self, change: &ChangeNotification<'_>) -> Option<Bytes> {
         match self {
-            Who::Session(session) => {
+            ListenerOwner::Session(session) => {
                 let wanted = match change {
-                    Change::Tools | Change::Prompts | Change::Resources => true,
-                    Change::Resource(uri) => session.upgrade()?.subscribes_to(uri),
-                    Change::Task(_) => false,
+                    ChangeNotification::Tools
+                    | ChangeNotification::Prompts
+                    | ChangeNotification::Resources => true,
+                    ChangeNotification::Resource(uri) => session.upgrade()?.subscribes_to(uri),
+                    ChangeNotification::Task(_) => false,
                 };
                 wanted.then(|| {
                     let params = change.params();
@@ -197,13 +201,15 @@ impl Who {
                     jsonrpc::encode_notification(change.method(), params).into()
                 })
             }
-            Who::Request { id, filter, .. } => {
+            ListenerOwner::Request { id, filter, .. } => {
                 let wanted = match change {
-                    Change::Tools => filter.tools_list_changed,
-                    Change::Prompts => filter.prompts_list_changed,
-                    Change::Resources => filter.resources_list_changed,
-                    Change::Resource(uri) => filter.resource_subscriptions.iter().any(|wanted| wanted == uri),
-                    Change::Task(task) => filter.task_ids.contains(&task.task_id),
+                    ChangeNotification::Tools => filter.tools_list_changed,
+                    ChangeNotification::Prompts => filter.prompts_list_changed,
+                    ChangeNotification::Resources => filter.resources_list_changed,
+                    ChangeNotification::Resource(uri) => {
+                        filter.resource_subscriptions.iter().any(|wanted| wanted == uri)
+                    }
+                    ChangeNotification::Task(task) => filter.task_ids.contains(&task.task_id),
                 };
                 wanted.then(|| {
                     let mut params = change.params();
@@ -216,18 +222,18 @@ impl Who {
 }
 
 /// `resources/subscribe`
-pub(crate) fn subscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn subscribe(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "resources/subscribe";
     let Some(uri) = inbound.request.params().text("uri") else {
-        return inbound.refuse(&ProtocolError::invalid(METHOD, "`uri` must be a string"));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`uri` must be a string"));
     };
     if !inbound.server.catalog.snapshot().has_resource(&uri) {
         let error = ProtocolError::UnknownResource(uri.into_owned());
-        return inbound.refuse_unknown(error);
+        return inbound.refuse_not_found(error);
     }
     let subscribed = match inbound.exchange.peer.session() {
         Some(session) => session.subscribe(&uri, &inbound.server.budget),
-        None => Err(ProtocolError::invalid(METHOD, "subscriptions need a session")),
+        None => Err(ProtocolError::invalid_params(METHOD, "subscriptions need a session")),
     };
     match subscribed {
         Ok(()) => inbound.answer(json!({})),
@@ -236,9 +242,9 @@ pub(crate) fn subscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispat
 }
 
 /// `resources/unsubscribe`
-pub(crate) fn unsubscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn unsubscribe(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     let Some(uri) = inbound.request.params().text("uri") else {
-        let error = ProtocolError::invalid("resources/unsubscribe", "`uri` must be a string");
+        let error = ProtocolError::invalid_params("resources/unsubscribe", "`uri` must be a string");
         return inbound.refuse(&error);
     };
     if let Some(session) = inbound.exchange.peer.session() {
@@ -248,23 +254,23 @@ pub(crate) fn unsubscribe(inbound: Inbound, _headers: &dyn HeaderValues) -> Disp
 }
 
 /// `subscriptions/listen`: a request that is answered when the listening ends.
-pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn listen(mut inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "subscriptions/listen";
     let params = inbound.request.params();
     let filter: SubscriptionFilter = match params.get("notifications").map(|raw| raw.decode()) {
         Some(Ok(filter)) => filter,
         Some(Err(error)) => {
             let reason = format!("`notifications`: {error}");
-            return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+            return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
         }
         None => {
             let reason = "`notifications` must say what to listen for";
-            return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+            return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
         }
     };
     if filter.resource_subscriptions.len() > MAX_NAMED || filter.task_ids.len() > MAX_NAMED {
         let reason = format!("a listener names at most {MAX_NAMED} resources and {MAX_NAMED} tasks");
-        return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
     }
     let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
     if !filter.task_ids.is_empty()
@@ -275,20 +281,20 @@ pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispa
     }
     if !inbound.request.id.is_ordinary() {
         let reason = "an id that does not fit 64 bits cannot tag messages; use a string";
-        return inbound.refuse(&ProtocolError::invalid(METHOD, reason));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
     }
     if !inbound.server.hub.has_room(&inbound.exchange.caller, &inbound.server.limits) {
         return inbound.refuse(&ProtocolError::Busy { retry_after_seconds: 5 });
     }
     // A listener may stay for days; what it said is in the filter.
     inbound.request.forget_params();
-    let call = Call::new(inbound, Subject::Changes);
+    let call = Call::new(inbound, CallTarget::Changes);
     if call.stream().is_none() {
         let reason = "listening needs a stream; accept text/event-stream";
-        return call.refuse(&ProtocolError::invalid(METHOD, reason));
+        return call.refuse(&ProtocolError::invalid_params(METHOD, reason));
     }
-    let filter = call.honoured(filter);
-    Running::start_listener(call, METHOD, |call| {
+    let filter = call.supported_filter(filter);
+    RunningCall::start_listener(call, METHOD, |call| {
         Box::pin(async move {
             let tag = json!({meta::SUBSCRIPTION_ID: call.id()});
             let acknowledged = json!({"_meta": tag, "notifications": filter});
@@ -298,29 +304,30 @@ pub(crate) fn listen(mut inbound: Inbound, _headers: &dyn HeaderValues) -> Dispa
                 && let Some(stream) = call.stream()
             {
                 let hub = call.server().hub.clone();
-                let who = Who::Request { id: call.id().clone(), caller: call.caller().clone(), filter };
+                let who =
+                    ListenerOwner::Request { id: call.id().clone(), caller: call.caller().clone(), filter };
                 let number = hub.add(who, stream);
-                let _registered = Registered { hub, number };
+                let _registered = ListenerGuard { hub, number };
                 tokio::select! {
                     () = call.server().until_shutdown() => {}
                     () = call.until_ending() => {}
                 }
             }
-            let Value::Object(tag) = tag else { return Ok(Finished::Listened(Map::new())) };
-            Ok(Finished::Listened(tag))
+            let Value::Object(tag) = tag else { return Ok(HandlerOutput::Listened(Map::new())) };
+            Ok(HandlerOutput::Listened(tag))
         })
     })
 }
 
 /// The resources a listener names.
-pub(crate) fn resources_of(params: &Params) -> Vec<String> {
+pub(crate) fn subscribed_resources(params: &Params) -> Vec<String> {
     let filter = params.get("notifications").and_then(|raw| raw.decode::<SubscriptionFilter>().ok());
     filter.map(|filter| filter.resource_subscriptions).unwrap_or_default()
 }
 
 impl Call {
     /// The part of a filter that this server can honour for this caller.
-    fn honoured(&self, mut filter: SubscriptionFilter) -> SubscriptionFilter {
+    fn supported_filter(&self, mut filter: SubscriptionFilter) -> SubscriptionFilter {
         let server = self.server();
         filter.tools_list_changed &= server.capabilities.tools.is_some();
         filter.prompts_list_changed &= server.capabilities.prompts.is_some();
@@ -336,12 +343,12 @@ impl Call {
 }
 
 /// Takes a listener out of the hub when its request ends, whichever way.
-struct Registered {
-    hub: Arc<Hub>,
+struct ListenerGuard {
+    hub: Arc<SubscriptionHub>,
     number: u64,
 }
 
-impl Drop for Registered {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.hub.remove(self.number);
     }

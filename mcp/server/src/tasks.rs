@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::auth::Caller;
-use crate::budget::Reservation;
+use crate::budget::ByteReservation;
 use crate::call::Call;
-use crate::dispatch::{Dispatch, Inbound};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
 use crate::session::declares_extension;
-use crate::subscriptions::{Change, Hub};
+use crate::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::transport::HeaderValues;
 
 /// How many tasks are kept, and for how long.
@@ -44,9 +44,9 @@ impl Default for TaskLimits {
 
 /// The tasks of a server.
 #[derive(Debug)]
-pub(crate) struct Tasks {
+pub(crate) struct TaskStore {
     limits: TaskLimits,
-    hub: Arc<Hub>,
+    hub: Arc<SubscriptionHub>,
     kept: Mutex<HashMap<String, Arc<TaskState>>>,
 }
 
@@ -54,24 +54,24 @@ pub(crate) struct Tasks {
 #[derive(Debug)]
 pub(crate) struct TaskState {
     caller: Caller,
-    hub: Arc<Hub>,
+    hub: Arc<SubscriptionHub>,
     call: Weak<Call>,
     born: Instant,
     lifetime: Duration,
-    state: Mutex<State>,
+    state: Mutex<TaskRecord>,
 }
 
 #[derive(Debug)]
-struct State {
+struct TaskRecord {
     shown: Task,
     /// What its result takes of the server's budget.
-    held: Option<Reservation>,
+    held: Option<ByteReservation>,
     waiting: HashMap<String, oneshot::Sender<Value>>,
 }
 
-impl Tasks {
-    pub(crate) fn new(limits: TaskLimits, hub: Arc<Hub>) -> Tasks {
-        Tasks { limits, hub, kept: Mutex::default() }
+impl TaskStore {
+    pub(crate) fn new(limits: TaskLimits, hub: Arc<SubscriptionHub>) -> TaskStore {
+        TaskStore { limits, hub, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<String, Arc<TaskState>>> {
@@ -100,7 +100,7 @@ impl Tasks {
             call: Arc::downgrade(call),
             born: Instant::now(),
             lifetime: self.limits.lifetime,
-            state: Mutex::new(State { shown, held: None, waiting: HashMap::new() }),
+            state: Mutex::new(TaskRecord { shown, held: None, waiting: HashMap::new() }),
         });
         let mut kept = self.kept();
         kept.retain(|_, task| !task.has_expired());
@@ -124,7 +124,7 @@ impl Tasks {
 }
 
 impl TaskState {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskRecord> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,12 +136,12 @@ impl TaskState {
         self.lifetime
     }
 
-    pub(crate) fn show(&self) -> Task {
+    pub(crate) fn to_task(&self) -> Task {
         self.state().shown.clone()
     }
 
     /// Changes the task unless it has ended, and tells who listens.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut TaskRecord)) {
         let shown = {
             let mut state = self.state();
             if state.shown.status.is_terminal() {
@@ -151,11 +151,16 @@ impl TaskState {
             state.shown.last_updated_at = timestamp();
             state.shown.clone()
         };
-        self.hub.announce(&Change::Task(&shown));
+        self.hub.announce(&ChangeNotification::Task(&shown));
     }
 
     /// Asks the client and waits for `tasks/update`; `None` when the task ends first.
-    pub(crate) async fn ask(&self, key: &str, method: &'static str, question: &Value) -> Option<Value> {
+    pub(crate) async fn request_input(
+        &self,
+        key: &str,
+        method: &'static str,
+        question: &Value,
+    ) -> Option<Value> {
         let (sender, answer) = oneshot::channel();
         self.change(|state| {
             state.waiting.insert(key.to_owned(), sender);
@@ -182,7 +187,7 @@ impl TaskState {
     }
 
     /// Ends the task. `held` is what its result takes of the server's budget.
-    pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>, held: Reservation) {
+    pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>, held: ByteReservation) {
         self.change(|state| {
             state.held = Some(held);
             state.waiting.clear();
@@ -201,7 +206,7 @@ impl TaskState {
         });
     }
 
-    pub(crate) fn cancelled(&self) {
+    pub(crate) fn mark_cancelled(&self) {
         self.change(|state| {
             state.waiting.clear();
             state.shown.input_requests.clear();
@@ -211,7 +216,7 @@ impl TaskState {
 }
 
 /// Finds the task a request names, after the checks all three methods share.
-fn named(inbound: &Inbound, method: &str) -> Result<Arc<TaskState>, ProtocolError> {
+fn find_named_task(inbound: &InboundRequest, method: &str) -> Result<Arc<TaskState>, ProtocolError> {
     let params = inbound.request.params();
     let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
     if !declares_extension(&capabilities.unwrap_or_default(), meta::TASKS_EXTENSION) {
@@ -219,24 +224,24 @@ fn named(inbound: &Inbound, method: &str) -> Result<Arc<TaskState>, ProtocolErro
         return Err(ProtocolError::MissingCapability(required));
     }
     let Some(id) = params.text("taskId") else {
-        return Err(ProtocolError::invalid(method, "`taskId` must be a string"));
+        return Err(ProtocolError::invalid_params(method, "`taskId` must be a string"));
     };
     let tasks = inbound.server.tasks.as_ref();
     let task = tasks.and_then(|tasks| tasks.find(&id, &inbound.exchange.caller));
-    task.ok_or_else(|| ProtocolError::invalid(method, format!("unknown task: {id}")))
+    task.ok_or_else(|| ProtocolError::invalid_params(method, format!("unknown task: {id}")))
 }
 
 /// `tasks/get`
-pub(crate) fn get(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
-    match named(&inbound, "tasks/get") {
-        Ok(task) => inbound.answer(task.show()),
+pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
+    match find_named_task(&inbound, "tasks/get") {
+        Ok(task) => inbound.answer(task.to_task()),
         Err(error) => inbound.refuse(&error),
     }
 }
 
 /// `tasks/update`
-pub(crate) fn update(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
-    let task = match named(&inbound, "tasks/update") {
+pub(crate) fn update(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
+    let task = match find_named_task(&inbound, "tasks/update") {
         Ok(task) => task,
         Err(error) => return inbound.refuse(&error),
     };
@@ -247,16 +252,16 @@ pub(crate) fn update(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch 
         }
         _ => {
             let reason = "`inputResponses` must be an object with one answer per key";
-            inbound.refuse(&ProtocolError::invalid("tasks/update", reason))
+            inbound.refuse(&ProtocolError::invalid_params("tasks/update", reason))
         }
     }
 }
 
 /// `tasks/cancel`
-pub(crate) fn cancel(inbound: Inbound, _headers: &dyn HeaderValues) -> Dispatch {
-    match named(&inbound, "tasks/cancel") {
+pub(crate) fn cancel(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
+    match find_named_task(&inbound, "tasks/cancel") {
         Ok(task) => {
-            task.cancelled();
+            task.mark_cancelled();
             if let Some(call) = task.call.upgrade() {
                 call.cancel();
             }

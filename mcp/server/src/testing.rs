@@ -1,6 +1,6 @@
 //! For tests: a client in memory, and conversations that replay over any transport.
 //!
-//! [`Client`] is one client on a [`Pipe`](crate::Pipe), without a process or a socket:
+//! [`TestClient`] is one client on a [`Pipe`](crate::Pipe), without a process or a socket:
 //!
 //! ```
 //! # use bindpost_mcp_server::{Server, ToolEntry, testing::Client};
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! A [`Conversation`] is a text file of messages sent and messages expected. It is played for each of
-//! its revisions, over everything that implements [`Transport`]:
+//! its revisions, over everything that implements [`ConversationTransport`]:
 //!
 //! ```text
 //! # An unknown tool is a protocol error, not a tool result.
@@ -72,12 +72,12 @@ use std::io;
 use bindpost_mcp_protocol::Revision;
 use bytes::Bytes;
 
-pub use client::Client;
-pub use conversation::{Conversation, FormatError};
-pub use play::{Failure, Report, play_all};
+pub use client::TestClient;
+pub use conversation::{Conversation, ConversationParseError};
+pub use play::{ConversationFailure, ConversationReport, play_all};
 
 /// One client's end of a transport, as a conversation needs it.
-pub trait Transport {
+pub trait ConversationTransport {
     /// The word that `transports` and the filters of lines use.
     const NAME: &'static str;
 

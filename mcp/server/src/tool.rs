@@ -13,19 +13,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::auth::Access;
-use crate::call::{Call, Finished, HandlerFuture, Running, Subject};
-use crate::dispatch::{Dispatch, Inbound};
+use crate::auth::AccessRule;
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{Handler, Json, Parts};
+use crate::extract::{CallParts, Handler, Json};
 use crate::returns::to_json;
-use crate::schema::{self, Schema};
+use crate::schema::{self, CompiledSchema};
 use crate::session::declares_extension;
 use crate::signature::Signature;
 use crate::transport::HeaderValues;
 
-type Run = dyn Fn(Parts) -> HandlerFuture + Send + Sync;
+type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;
 
 /// Whether a call of a tool may go on as a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct ToolEntry {
     pub(crate) definition: Tool,
     pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) task_support: TaskSupport,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<AccessRule>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
     validates: bool,
@@ -55,8 +55,8 @@ pub struct ToolEntry {
     checked_by: Option<Value>,
     /// Whether the input schema is the one of the handler's types.
     is_derived: bool,
-    input: Option<Arc<Schema>>,
-    output: Option<Arc<Schema>>,
+    input: Option<Arc<CompiledSchema>>,
+    output: Option<Arc<CompiledSchema>>,
     header_arguments: Vec<HeaderArgument>,
     run: Arc<Run>,
 }
@@ -75,7 +75,7 @@ impl ToolEntry {
         R: IntoToolResult + 'static,
         H: Handler<M, R>,
     {
-        let run = move |parts: Parts| {
+        let run = move |parts: CallParts| {
             let handler = handler.clone();
             async move { handler.run(parts).await?.into_tool_result() }
         };
@@ -83,7 +83,7 @@ impl ToolEntry {
     }
 
     /// A tool with this name that takes what the signature says; `run` fills its parameters by
-    /// [`Parts::fill`] and makes the result. This is what `#[tool]` writes.
+    /// [`CallParts::fill`] and makes the result. This is what `#[tool]` writes.
     ///
     /// ```
     /// use bindpost_mcp_server::{Argument, IntoToolResult, Parts, Signature, ToolEntry};
@@ -98,13 +98,14 @@ impl ToolEntry {
     pub fn with_signature<Fut>(
         name: impl Into<String>,
         signature: Signature,
-        run: impl Fn(Parts) -> Fut + Send + Sync + 'static,
+        run: impl Fn(CallParts) -> Fut + Send + Sync + 'static,
     ) -> ToolEntry
     where
         Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
     {
         // An async block would keep the future twice, as what it holds and as what it awaits.
-        let run = move |parts: Parts| -> HandlerFuture { Box::pin(run(parts).map_ok(Finished::Tool)) };
+        let run =
+            move |parts: CallParts| -> HandlerFuture { Box::pin(run(parts).map_ok(HandlerOutput::Tool)) };
         ToolEntry {
             definition: Tool { name: name.into(), input_schema: signature.schema(), ..Tool::default() },
             timeout: None,
@@ -138,8 +139,8 @@ impl ToolEntry {
     }
 
     /// All four hints, and no doubt left about any.
-    pub fn hints(self, hints: Hints) -> ToolEntry {
-        let Hints { read_only, destructive, idempotent, open_world } = hints;
+    pub fn hints(self, hints: ToolHints) -> ToolEntry {
+        let ToolHints { read_only, destructive, idempotent, open_world } = hints;
         self.annotate(|annotations| {
             annotations.read_only_hint = Some(read_only);
             annotations.destructive_hint = Some(destructive);
@@ -232,24 +233,25 @@ impl ToolEntry {
         self.header_arguments = HeaderArgument::find_all(schema)?;
         if self.validates {
             let compiled = match &self.checked_by {
-                Some(schema) => Schema::compile(schema),
-                None if self.is_derived && !self.signature.is_open() => {
-                    Schema::compile_derived(&self.signature.derived_schema())
+                Some(schema) => CompiledSchema::compile(schema),
+                None if self.is_derived && !self.signature.allows_unknown_arguments() => {
+                    CompiledSchema::compile_derived(&self.signature.derived_schema())
                 }
-                None => Schema::compile(schema),
+                None => CompiledSchema::compile(schema),
             };
             let compiled = compiled.map_err(|error| format!("the input schema: {error}"))?;
             self.input = Some(Arc::new(compiled));
         }
         if let Some(schema) = self.definition.output_schema.as_ref().filter(|_| self.keeps_promises) {
-            let compiled = Schema::compile(schema).map_err(|error| format!("the output schema: {error}"))?;
+            let compiled =
+                CompiledSchema::compile(schema).map_err(|error| format!("the output schema: {error}"))?;
             self.output = Some(Arc::new(compiled));
         }
         Ok(())
     }
 
     /// What is wrong with a result, given what the tool promised.
-    pub(crate) fn broken_promise(&self, result: &CallToolResult) -> Option<String> {
+    pub(crate) fn output_violation(&self, result: &CallToolResult) -> Option<String> {
         let schema = self.output.as_ref().filter(|_| !result.is_error)?;
         match &result.structured_content {
             None => Some("- there is no structured content".to_owned()),
@@ -262,7 +264,7 @@ entry_methods!(ToolEntry, "a call");
 
 /// What a call of a tool may do. They are hints for the model and the user, not promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolHints {
     /// It changes nothing.
     pub read_only: bool,
     /// It may destroy something.
@@ -273,38 +275,40 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-impl Default for Hints {
-    fn default() -> Hints {
-        Hints { read_only: false, destructive: false, idempotent: false, open_world: true }
+impl Default for ToolHints {
+    fn default() -> ToolHints {
+        ToolHints { read_only: false, destructive: false, idempotent: false, open_world: true }
     }
 }
 
 /// `tools/call`
-pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
+pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "tools/call";
     let params = inbound.request.params();
     let Some(name) = params.text("name") else {
-        return inbound.refuse(&ProtocolError::invalid(METHOD, "`name` must be a string"));
+        return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
     let Some(entry) = inbound.server.catalog.snapshot().tool(&name) else {
         let error = ProtocolError::UnknownTool(name.into_owned());
-        return inbound.refuse_unknown(error);
+        return inbound.refuse_not_found(error);
     };
     let arguments = match params.get("arguments").filter(|raw| !raw.is_null()) {
         None => None,
         Some(raw) if raw.is_object() => Some(raw),
-        Some(_) => return inbound.refuse(&ProtocolError::invalid(METHOD, "`arguments` must be an object")),
+        Some(_) => {
+            return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`arguments` must be an object"));
+        }
     };
 
     let needs_value = entry.input.is_some() || !entry.header_arguments.is_empty();
     let decode = || arguments.map_or_else(|| Ok(json!({})), |raw| raw.decode());
     let arguments: Option<Value> = match needs_value.then(decode).transpose() {
         Ok(arguments) => arguments,
-        Err(error) => return inbound.refuse(&ProtocolError::invalid(METHOD, error.to_string())),
+        Err(error) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, error.to_string())),
     };
     if let Some(arguments) = &arguments {
         if !entry.header_arguments.is_empty()
-            && headers.are_there()
+            && headers.has_headers()
             && !inbound.exchange.peer.revision().has_handshake()
         {
             let differs = |argument: &&HeaderArgument| {
@@ -333,7 +337,7 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             format!("Tool {:?} runs as a task; connect with 2026-07-28 and tasks", entry.definition.name);
         return inbound.answer(CallToolResult::error(text));
     }
-    let call = Call::new(inbound, Subject::Tool(entry));
+    let call = Call::new(inbound, CallTarget::Tool(entry));
     let as_task = match task_support {
         TaskSupport::Never => false,
         TaskSupport::WhenPossible => call.can_be_task(),
@@ -343,7 +347,7 @@ pub(crate) fn call(inbound: Inbound, headers: &dyn HeaderValues) -> Dispatch {
             return call.refuse(&ProtocolError::MissingCapability(required));
         }
     };
-    Running::start(call, METHOD, timeout, as_task, |context| run(Parts::new(context, arguments)))
+    RunningCall::start(call, METHOD, timeout, as_task, |context| run(CallParts::new(context, arguments)))
 }
 
 impl Call {

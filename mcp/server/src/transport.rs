@@ -5,40 +5,40 @@ use std::sync::Arc;
 
 use crate::auth::Caller;
 use crate::peer::Peer;
-use crate::stream::Stream;
+use crate::stream::MessageStream;
 
 /// What comes with one request: who asks, what we know of the client, where messages go.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct RequestOrigin {
     /// What we know of the client.
     pub peer: Peer,
     /// Who asks.
     pub caller: Caller,
     /// Where messages that belong to this request go.
-    pub delivery: Delivery,
+    pub delivery: DeliveryTarget,
     /// What lists show.
-    pub listing: Listing,
+    pub listing: ListVisibility,
     /// Whether somebody is at the door: an unknown caller is a stranger then.
     pub guarded: bool,
     /// The HTTP request it came in, if it did.
     pub http: Option<Arc<HttpRequest>>,
 }
 
-impl Exchange {
+impl RequestOrigin {
     /// The caller, if lists show only what it may use.
-    pub(crate) fn seer(&self) -> Option<&Caller> {
-        (self.listing == Listing::Permitted).then_some(&self.caller)
+    pub(crate) fn visible_to(&self) -> Option<&Caller> {
+        (self.listing == ListVisibility::Permitted).then_some(&self.caller)
     }
 
     /// The caller, if what is listed when asked is for those only who may: such a list is made of data.
-    pub(crate) fn asker(&self) -> Option<&Caller> {
+    pub(crate) fn authorized_as(&self) -> Option<&Caller> {
         self.guarded.then_some(&self.caller)
     }
 }
 
 /// What lists show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Listing {
+pub enum ListVisibility {
     /// Everything.
     #[default]
     All,
@@ -110,7 +110,7 @@ impl HttpRequest {
 
 /// Where messages that belong to one request go: progress, log messages, questions.
 #[derive(Debug, Clone)]
-pub enum Delivery {
+pub enum DeliveryTarget {
     /// Nowhere: they are dropped, and questions are refused.
     None,
     /// To a stream of the request's own, made when the first one is sent.
@@ -119,7 +119,7 @@ pub enum Delivery {
         keeps: bool,
     },
     /// To a stream that others use as well: a pipe.
-    Shared(Arc<Stream>),
+    Shared(Arc<MessageStream>),
 }
 
 /// The headers a request came with, if its transport has headers.
@@ -131,7 +131,7 @@ pub trait HeaderValues {
         false
     }
     /// Whether the transport has headers at all; a pipe has none, and nothing is compared then.
-    fn are_there(&self) -> bool {
+    fn has_headers(&self) -> bool {
         true
     }
 }
@@ -144,7 +144,7 @@ impl HeaderValues for NoHeaders {
     fn header(&self, _name: &str) -> Option<&str> {
         None
     }
-    fn are_there(&self) -> bool {
+    fn has_headers(&self) -> bool {
         false
     }
 }

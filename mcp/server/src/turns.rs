@@ -1,4 +1,4 @@
-//! [`Turns`]: which calls run now, and which call is next.
+//! [`CallScheduler`]: which calls run now, and which call is next.
 //!
 //! A call that finds a free place takes it by one atomic step. Only calls that have to wait meet a lock: they queue
 //! by caller, then by session, and each caller in turn gets the next free place. A client that has no call running
@@ -20,7 +20,7 @@ const PLACES_PER_EXTRA: usize = 4;
 
 /// The places for running calls, and who waits for one.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct CallScheduler {
     running: AtomicUsize,
     waiting: AtomicUsize,
     /// Places for every call.
@@ -28,7 +28,7 @@ pub(crate) struct Turns {
     /// Places for clients that have no call running.
     extra: usize,
     most_waiting: usize,
-    queue: Mutex<Queue>,
+    queue: Mutex<CallQueue>,
 }
 
 /// Whose call it is, as far as turns go.
@@ -59,31 +59,31 @@ impl ClientKey {
 
 /// What became of a wish to run.
 #[derive(Debug)]
-pub(crate) enum Turn {
-    Now(Place),
-    Later(Waiting),
+pub(crate) enum CallAdmission {
+    Now(CallPermit),
+    Later(PermitFuture),
     /// Too many calls wait.
     Refused,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct CallQueue {
     /// In the order of their turns.
-    callers: VecDeque<CallerLine>,
+    callers: VecDeque<CallerQueue>,
     /// How many places each client holds, as far as known: calls that are done at once are never entered.
     held: HashMap<ClientKey, usize>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct CallerLine {
+struct CallerQueue {
     caller: Caller,
     /// In the order of their turns.
-    parts: VecDeque<PartLine>,
+    parts: VecDeque<ClientQueue>,
 }
 
 #[derive(Debug)]
-struct PartLine {
+struct ClientQueue {
     part: ClientPart,
     calls: VecDeque<QueuedCall>,
 }
@@ -91,12 +91,12 @@ struct PartLine {
 #[derive(Debug)]
 struct QueuedCall {
     number: u64,
-    granted: oneshot::Sender<Place>,
+    granted: oneshot::Sender<CallPermit>,
 }
 
-impl Turns {
-    pub(crate) fn new(places: usize, most_waiting: usize) -> Turns {
-        Turns {
+impl CallScheduler {
+    pub(crate) fn new(places: usize, most_waiting: usize) -> CallScheduler {
+        CallScheduler {
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             places,
@@ -106,41 +106,41 @@ impl Turns {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, CallQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place if one is free; otherwise a place in the queue.
-    pub(crate) fn enter(self: &Arc<Self>, key: impl FnOnce() -> ClientKey) -> Turn {
+    pub(crate) fn admit(self: &Arc<Self>, key: impl FnOnce() -> ClientKey) -> CallAdmission {
         if self.waiting.load(Ordering::Relaxed) == 0 && self.occupy(self.places) {
-            return Turn::Now(Place { turns: Some(self.clone()), holder: None });
+            return CallAdmission::Now(CallPermit { turns: Some(self.clone()), holder: None });
         }
-        self.enter_or_queue(key(), true)
+        self.admit_or_queue(key(), true)
     }
 
     /// The same for a call that has run before and goes on: the queue is never too full for it.
-    pub(crate) fn enter_again(self: &Arc<Self>, key: ClientKey) -> Turn {
-        self.enter_or_queue(key, false)
+    pub(crate) fn readmit(self: &Arc<Self>, key: ClientKey) -> CallAdmission {
+        self.admit_or_queue(key, false)
     }
 
     #[cold]
-    fn enter_or_queue(self: &Arc<Self>, key: ClientKey, may_refuse: bool) -> Turn {
+    fn admit_or_queue(self: &Arc<Self>, key: ClientKey, may_refuse: bool) -> CallAdmission {
         let mut queue = self.queue();
         let holder = key.holder();
         if !queue.held.contains_key(&holder) && self.occupy(self.places + self.extra) {
-            return Turn::Now(self.place_of(&mut queue, holder));
+            return CallAdmission::Now(self.grant_permit(&mut queue, holder));
         }
         if may_refuse && self.waiting.load(Ordering::Relaxed) >= self.most_waiting {
             if !queue.displace_for(&key) {
-                return Turn::Refused;
+                return CallAdmission::Refused;
             }
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
         let (number, granted) = queue.push(key.clone());
         self.waiting.fetch_add(1, Ordering::SeqCst);
         // A place may have become free since the first look.
-        self.hand_out(&mut queue);
-        Turn::Later(Waiting { turns: self.clone(), key, number, granted })
+        self.grant_waiting(&mut queue);
+        CallAdmission::Later(PermitFuture { turns: self.clone(), key, number, granted })
     }
 
     /// Counts one more running call if fewer than `most` run.
@@ -149,13 +149,13 @@ impl Turns {
         self.running.fetch_update(Ordering::SeqCst, Ordering::Relaxed, one_more).is_ok()
     }
 
-    fn place_of(self: &Arc<Self>, queue: &mut Queue, holder: ClientKey) -> Place {
+    fn grant_permit(self: &Arc<Self>, queue: &mut CallQueue, holder: ClientKey) -> CallPermit {
         *queue.held.entry(holder.clone()).or_default() += 1;
-        Place { turns: Some(self.clone()), holder: Some(holder) }
+        CallPermit { turns: Some(self.clone()), holder: Some(holder) }
     }
 
     /// Gives free places to those who wait.
-    fn hand_out(self: &Arc<Self>, queue: &mut Queue) {
+    fn grant_waiting(self: &Arc<Self>, queue: &mut CallQueue) {
         while self.waiting.load(Ordering::SeqCst) > 0 {
             let next = if self.occupy(self.places) {
                 queue.pop(|_, _| true)
@@ -169,7 +169,7 @@ impl Turns {
                 return;
             };
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            let place = self.place_of(queue, key.holder());
+            let place = self.grant_permit(queue, key.holder());
             if let Err(place) = call.granted.send(place) {
                 // The call was dropped meanwhile. The lock is held, so the place is given back by hand.
                 place.give_back(queue);
@@ -178,21 +178,21 @@ impl Turns {
     }
 }
 
-impl Queue {
-    fn push(&mut self, key: ClientKey) -> (u64, oneshot::Receiver<Place>) {
+impl CallQueue {
+    fn push(&mut self, key: ClientKey) -> (u64, oneshot::Receiver<CallPermit>) {
         let (granted, receiver) = oneshot::channel();
         self.last += 1;
         let call = QueuedCall { number: self.last, granted };
         let ClientKey { caller, part } = key;
         let at = self.callers.iter().position(|line| line.caller == caller);
         let at = at.unwrap_or_else(|| {
-            self.callers.push_back(CallerLine { caller, parts: VecDeque::new() });
+            self.callers.push_back(CallerQueue { caller, parts: VecDeque::new() });
             self.callers.len() - 1
         });
         if let Some(line) = self.callers.get_mut(at) {
             match line.parts.iter_mut().find(|line| line.part == part) {
                 Some(line) => line.calls.push_back(call),
-                None => line.parts.push_back(PartLine { part, calls: VecDeque::from([call]) }),
+                None => line.parts.push_back(ClientQueue { part, calls: VecDeque::from([call]) }),
             }
         }
         (self.last, receiver)
@@ -240,7 +240,7 @@ impl Queue {
     /// would have: of the caller with most, and if that is the same caller, of its session with most.
     fn displace_for(&mut self, key: &ClientKey) -> bool {
         let own = self.callers.iter().find(|line| line.caller == key.caller);
-        let own_calls = own.map_or(0, CallerLine::waiting);
+        let own_calls = own.map_or(0, CallerQueue::waiting);
         let own_part = own.and_then(|line| line.parts.iter().find(|line| line.part == key.part));
         let own_part_calls = own_part.map_or(0, |line| line.calls.len());
         let Some(most) = self.callers.iter_mut().max_by_key(|line| line.waiting()) else { return false };
@@ -274,7 +274,7 @@ impl Queue {
     }
 }
 
-impl CallerLine {
+impl CallerQueue {
     fn waiting(&self) -> usize {
         self.parts.iter().map(|part| part.calls.len()).sum()
     }
@@ -282,15 +282,15 @@ impl CallerLine {
 
 /// A place for a running call, free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    turns: Option<Arc<Turns>>,
+pub(crate) struct CallPermit {
+    turns: Option<Arc<CallScheduler>>,
     /// Whose it is, once that was entered.
     holder: Option<ClientKey>,
 }
 
-impl Place {
+impl CallPermit {
     /// Enters whose place it is. Calls that are done at once need not.
-    pub(crate) fn enter_holder(&mut self, key: impl FnOnce() -> ClientKey) {
+    pub(crate) fn record_holder(&mut self, key: impl FnOnce() -> ClientKey) {
         if let (Some(turns), None) = (&self.turns, &self.holder) {
             let holder = key().holder();
             *turns.queue().held.entry(holder.clone()).or_default() += 1;
@@ -298,7 +298,7 @@ impl Place {
         }
     }
 
-    fn give_back(mut self, queue: &mut Queue) {
+    fn give_back(mut self, queue: &mut CallQueue) {
         if let (Some(turns), Some(holder)) = (self.turns.take(), &self.holder) {
             queue.release(holder);
             turns.running.fetch_sub(1, Ordering::SeqCst);
@@ -306,21 +306,21 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let Some(turns) = self.turns.take() else { return };
         match &self.holder {
             None => {
                 turns.running.fetch_sub(1, Ordering::SeqCst);
                 if turns.waiting.load(Ordering::SeqCst) > 0 {
-                    turns.hand_out(&mut turns.queue());
+                    turns.grant_waiting(&mut turns.queue());
                 }
             }
             Some(holder) => {
                 let mut queue = turns.queue();
                 queue.release(holder);
                 turns.running.fetch_sub(1, Ordering::SeqCst);
-                turns.hand_out(&mut queue);
+                turns.grant_waiting(&mut queue);
             }
         }
     }
@@ -329,22 +329,22 @@ impl Drop for Place {
 /// A place in the queue. Ready when its turn comes, or with `None` when it was refused after all, in favour of a
 /// client with fewer calls.
 #[derive(Debug)]
-pub(crate) struct Waiting {
-    turns: Arc<Turns>,
+pub(crate) struct PermitFuture {
+    turns: Arc<CallScheduler>,
     key: ClientKey,
     number: u64,
-    granted: oneshot::Receiver<Place>,
+    granted: oneshot::Receiver<CallPermit>,
 }
 
-impl Future for Waiting {
-    type Output = Option<Place>;
+impl Future for PermitFuture {
+    type Output = Option<CallPermit>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Place>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CallPermit>> {
         Pin::new(&mut self.granted).poll(context).map(Result::ok)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PermitFuture {
     fn drop(&mut self) {
         let mut queue = self.turns.queue();
         if queue.remove(&self.key, self.number) {

@@ -15,12 +15,12 @@ const MAX_VARIABLES: usize = 256;
 /// order, each of them optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriTemplate {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     query: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     /// One segment: no `/`, not even an encoded one.
     Segment(String),
@@ -45,7 +45,7 @@ impl UriTemplate {
                 if rest.contains('}') {
                     return Err("`}` without `{`".to_owned());
                 }
-                parts.push(Part::Literal(rest.to_owned()));
+                parts.push(TemplatePart::Literal(rest.to_owned()));
                 break;
             };
             if literal.contains('}') {
@@ -55,22 +55,22 @@ impl UriTemplate {
                 return Err("nothing may follow the query variables".to_owned());
             }
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(TemplatePart::Literal(literal.to_owned()));
             }
             let Some((expression, after)) = after.split_once('}') else {
                 return Err("`{` without `}`".to_owned());
             };
             rest = after;
             if let Some(names) = expression.strip_prefix('?') {
-                query = names.split(',').map(name).collect::<Result<_, _>>()?;
+                query = names.split(',').map(check_variable_name).collect::<Result<_, _>>()?;
                 continue;
             }
-            if matches!(parts.last(), Some(Part::Segment(_) | Part::Reserved(_))) {
+            if matches!(parts.last(), Some(TemplatePart::Segment(_) | TemplatePart::Reserved(_))) {
                 return Err(format!("`{{{expression}}}` must not follow another variable directly"));
             }
             parts.push(match expression.strip_prefix('+') {
-                Some(path) => Part::Reserved(name(path)?),
-                None => Part::Segment(name(expression)?),
+                Some(path) => TemplatePart::Reserved(check_variable_name(path)?),
+                None => TemplatePart::Segment(check_variable_name(expression)?),
             });
         }
         let template = UriTemplate { parts, query };
@@ -89,17 +89,18 @@ impl UriTemplate {
     /// The variables' names, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let in_path = self.parts.iter().filter_map(|part| match part {
-            Part::Literal(_) => None,
-            Part::Segment(name) | Part::Reserved(name) => Some(name.as_str()),
+            TemplatePart::Literal(_) => None,
+            TemplatePart::Segment(name) | TemplatePart::Reserved(name) => Some(name.as_str()),
         });
         in_path.chain(self.query.iter().map(String::as_str))
     }
 
     /// Whether both cover the same URIs, whatever their variables are called.
     pub(crate) fn covers_the_same(&self, other: &UriTemplate) -> bool {
-        let same = |(one, other): (&Part, &Part)| match (one, other) {
-            (Part::Literal(one), Part::Literal(other)) => one == other,
-            (Part::Segment(_), Part::Segment(_)) | (Part::Reserved(_), Part::Reserved(_)) => true,
+        let same = |(one, other): (&TemplatePart, &TemplatePart)| match (one, other) {
+            (TemplatePart::Literal(one), TemplatePart::Literal(other)) => one == other,
+            (TemplatePart::Segment(_), TemplatePart::Segment(_))
+            | (TemplatePart::Reserved(_), TemplatePart::Reserved(_)) => true,
             _ => false,
         };
         self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(same)
@@ -123,14 +124,14 @@ impl UriTemplate {
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
             match part {
-                Part::Literal(literal) => rest = rest.strip_prefix(literal.as_str())?,
-                Part::Segment(name) | Part::Reserved(name) => {
+                TemplatePart::Literal(literal) => rest = rest.strip_prefix(literal.as_str())?,
+                TemplatePart::Segment(name) | TemplatePart::Reserved(name) => {
                     let end = match parts.peek() {
-                        Some(Part::Literal(next)) => rest.find(next.as_str())?,
+                        Some(TemplatePart::Literal(next)) => rest.find(next.as_str())?,
                         _ => rest.len(),
                     };
                     let (value, after) = rest.split_at(end);
-                    let one_segment = matches!(part, Part::Segment(_));
+                    let one_segment = matches!(part, TemplatePart::Segment(_));
                     if value.is_empty() || one_segment && value.contains('/') {
                         return None;
                     }
@@ -141,7 +142,7 @@ impl UriTemplate {
                     let fits = if one_segment {
                         is_one_segment(&value)
                     } else {
-                        goes_down(&value) && !(below && is_absolute(&value))
+                        has_no_dot_segments(&value) && !(below && is_absolute(&value))
                     };
                     if !fits {
                         return None;
@@ -167,7 +168,7 @@ impl UriTemplate {
     }
 }
 
-fn name(name: &str) -> Result<String, String> {
+fn check_variable_name(name: &str) -> Result<String, String> {
     let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
     if fits {
         Ok(name.to_owned())
@@ -177,7 +178,7 @@ fn name(name: &str) -> Result<String, String> {
 }
 
 /// Whether a path leads to where it says: no segment of it goes back up.
-fn goes_down(path: &str) -> bool {
+fn has_no_dot_segments(path: &str) -> bool {
     !path.contains('\0') && path.split(['/', '\\']).all(|segment| segment != "." && segment != "..")
 }
 

@@ -2,7 +2,7 @@
 
 use bindpost_azure_hosting::Entra;
 use bindpost_mcp_http::{Auth, Settings};
-use bindpost_mcp_oauth::Tokens;
+use bindpost_mcp_oauth::TokenAuthorizer;
 use serde_json::{Value, json};
 
 use crate::issuer::TestIssuer;
@@ -64,7 +64,7 @@ fn order(key: &str, iss: String, tenant: &str, aud: &str, ver: &str, more: Value
     json!({"key": key, "header": {"typ": "JWT"}, "claims": claims})
 }
 
-async fn serving(tokens: Tokens) -> TestServer {
+async fn serving(tokens: TokenAuthorizer) -> TestServer {
     let auth = Auth::new(tokens).resource("https://orders.azurewebsites.net/mcp");
     TestServer::start(Settings { auth: Some(auth), ..Settings::default() }).await
 }
@@ -74,7 +74,7 @@ async fn call(server: &TestServer, issuer: &TestIssuer, tool: &str, order: Value
     server.call(tool, &[("authorization", &format!("Bearer {token}"))]).await
 }
 
-fn entra(entra: Entra, issuer: &TestIssuer) -> Tokens {
+fn entra(entra: Entra, issuer: &TestIssuer) -> TokenAuthorizer {
     entra.audience(CLIENT).audience(APP_URI).metadata_base(&issuer.url).build().unwrap()
 }
 

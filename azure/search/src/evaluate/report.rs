@@ -1,6 +1,6 @@
 //! The measures of all queries as an answer: means, gains and losses, what the numbers do not say.
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use serde_json::{Map, Value, json};
 
 use super::measure::Measures;
@@ -40,7 +40,7 @@ pub(super) fn report(judged: &[Judged], k: usize, compares: bool, bytes: usize) 
     let told: Vec<Value> = ordered.into_iter().map(|one| told(one, compares)).collect();
     set(&mut answer, "notes", json!(notes(judged, k)));
     let room = bytes.saturating_sub(answer.to_string().len() + 1024);
-    let fit = fitting(&told, room);
+    let fit = count_fitting(&told, room);
     let left_off = told.len() - fit;
     set(&mut answer, "perQuery", told.into_iter().take(fit).collect());
     if left_off > 0 {

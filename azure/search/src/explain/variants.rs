@@ -1,6 +1,6 @@
 //! The variants of a query, and what the service makes of each.
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use serde_json::{Map, Value, json};
 
 use super::{Question, searched};
@@ -93,7 +93,7 @@ impl Ran {
             told
         });
         let mut hits: Vec<Value> = hits.collect();
-        let left_off = hits.len() - fitting(&hits, bytes);
+        let left_off = hits.len() - count_fitting(&hits, bytes);
         hits.truncate(hits.len() - left_off);
         told.insert("hits".to_owned(), hits.into());
         if left_off > 0 {

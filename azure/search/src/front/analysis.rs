@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::Entry;
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ async fn analyze(shared: &Shared, arguments: &Arguments) -> Result<Value, Failur
     let call = shared.client.post(path, Value::Object(body)).repeatable();
     let mut answer = call.request_id(arguments.request_id()).send().await?.body;
     if let Some(tokens) = answer.get_mut("tokens").and_then(Value::as_array_mut) {
-        let fit = fitting(tokens, shared.answer_bytes);
+        let fit = count_fitting(tokens, shared.answer_bytes);
         let omitted = tokens.len() - fit;
         tokens.truncate(fit);
         if omitted > 0 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn told(results: Vec<Value>, status: u16, budget: usize) -> Result<Value, ToolEr
     let (good, bad) = (succeeded.len(), failed.len());
     // Keys of documents that went well are the first to go when there is not room for all.
     let mut items: Vec<Value> = failed.into_iter().chain(succeeded).collect();
-    let fit = fitting(&items, budget.saturating_sub(512));
+    let fit = count_fitting(&items, budget.saturating_sub(512));
     let omitted = items.len() - fit;
     items.truncate(fit);
     if good == 0 && bad > 0 {

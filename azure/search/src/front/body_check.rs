@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use bindpost_mcp_openapi::{Document, Purpose};
-use bindpost_mcp_server::Schema;
+use bindpost_mcp_openapi::{Document, SchemaPurpose};
+use bindpost_mcp_server::CompiledSchema;
 use serde_json::{Map, Value};
 
 use super::DefinitionKind;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 
 /// Checks definitions against the document's schema, which is compiled when it is first needed.
 #[derive(Default)]
-pub(super) struct BodyCheck(OnceLock<Option<Schema>>);
+pub(super) struct BodyCheck(OnceLock<Option<CompiledSchema>>);
 
 impl BodyCheck {
     pub(super) fn check(
@@ -28,11 +28,11 @@ impl BodyCheck {
     }
 }
 
-fn compiled(kind: &DefinitionKind, document: &Document) -> Option<Schema> {
+fn compiled(kind: &DefinitionKind, document: &Document) -> Option<CompiledSchema> {
     let operation =
         kind.operations.iter().find_map(|group| document.operation(&format!("{group}_CreateOrUpdate")))?;
-    let schema = document.whole(&operation.body.as_ref()?.schema, Purpose::Input);
-    match Schema::compile(&schema) {
+    let schema = document.whole_schema(&operation.body.as_ref()?.schema, SchemaPurpose::Input);
+    match CompiledSchema::compile(&schema) {
         Ok(schema) => Some(schema),
         Err(error) => {
             tracing::warn!(operation = operation.id, %error, "its body is not checked, the service will");

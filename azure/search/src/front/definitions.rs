@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
-use bindpost_mcp_server::{Entry, Hints, ToolError};
+use bindpost_mcp_openapi::count_fitting;
+use bindpost_mcp_server::{Entry, ToolError, ToolHints};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ struct After {
 async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {
     let place = format!("list{}", kind.many);
     let after: Option<After> = match arguments.text("cursor") {
-        Some(cursor) => Some(shared.cursors.open(&place, arguments.caller(), cursor)?),
+        Some(cursor) => Some(shared.cursors.verify(&place, arguments.caller(), cursor)?),
         None => None,
     };
     let select = arguments.names("select").or_else(|| after.as_ref()?.select.clone());
@@ -72,14 +72,14 @@ async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> 
         items.retain(|item| name_of(item) > after.name.as_str());
     }
     let limit = arguments.whole("limit").unwrap_or(PAGE).clamp(1, LARGEST_PAGE) as usize;
-    let fit = fitting(&items, shared.answer_bytes.saturating_sub(FRAME)).min(limit);
+    let fit = count_fitting(&items, shared.answer_bytes.saturating_sub(FRAME)).min(limit);
     let last = match items.len() > fit {
         true => fit.checked_sub(1).and_then(|last| items.get(last)).map(|item| name_of(item).to_owned()),
         false => None,
     };
     items.truncate(fit);
     let cursor =
-        last.and_then(|name| shared.cursors.seal(&place, arguments.caller(), &After { name, select }));
+        last.and_then(|name| shared.cursors.sign(&place, arguments.caller(), &After { name, select }));
     let mut answer = page(items, cursor);
     answer["total"] = total.into();
     Ok(answer)
@@ -211,7 +211,7 @@ fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         let description = "take the index offline for seconds if the change needs it, such as a new analyzer";
         properties["allowIndexDowntime"] = json!({"type": "boolean", "description": description});
     }
-    let hints = Hints { destructive: kind.replaces, ..DESTROYS };
+    let hints = ToolHints { destructive: kind.replaces, ..DESTROYS };
     let check = Arc::new(BodyCheck::default());
     Outline::new(
         format!("createOrUpdate{}", kind.one),

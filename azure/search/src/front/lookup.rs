@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Map, Value, json};
 
@@ -174,7 +174,7 @@ async fn begin(
     let Some(Value::Array(mut items)) = items else {
         return Err(Failure::new(Kind::ServerError, "the service answered no list").into());
     };
-    let fit = fitting(&items, shared.answer_bytes);
+    let fit = count_fitting(&items, shared.answer_bytes);
     let omitted = items.len() - fit;
     items.truncate(fit);
     let mut told = json!({"items": items});

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,7 @@ fn cut(told: &mut Value, budget: usize) {
     }
     if let Some(references) = told.get_mut("references").and_then(Value::as_array_mut) {
         let size: usize = references.iter().map(|reference| reference.to_string().len() + 1).sum();
-        let fit = fitting(references, size.saturating_sub(over));
+        let fit = count_fitting(references, size.saturating_sub(over));
         let omitted = references.len() - fit;
         references.truncate(fit);
         told["omittedReferences"] = omitted.into();

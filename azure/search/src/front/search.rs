@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::fitting;
+use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -107,7 +107,7 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     }
     let mut limit = arguments.whole("limit").or_else(|| arguments.whole("top"));
     if let Some(cursor) = arguments.text("cursor") {
-        match shared.cursors.open(TOOL, arguments.caller(), cursor).map_err(Failure::from)? {
+        match shared.cursors.verify(TOOL, arguments.caller(), cursor).map_err(Failure::from)? {
             Next::Request { index: of, body: Value::Object(next) }
                 if of == index && repeats(&body, &next) =>
             {
@@ -139,7 +139,7 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     let found = hits.len();
     let rest = head_of(answer, &omitted);
     let budget = shared.answer_bytes.saturating_sub(rest.to_string().len() + 512);
-    let fit = fitting(&hits, budget).min(limit as usize);
+    let fit = count_fitting(&hits, budget).min(limit as usize);
     hits.truncate(fit);
 
     let service_next = rest.get("@search.nextPageParameters").cloned();
@@ -215,9 +215,9 @@ fn go_on(
     }
     let caller = arguments.caller();
     let request = Next::Request { index: index.to_owned(), body: Value::Object(next) };
-    if let Some(cursor) = shared.cursors.seal(TOOL, caller, &request) {
+    if let Some(cursor) = shared.cursors.sign(TOOL, caller, &request) {
         told["nextCursor"] = cursor.into();
-    } else if let Some(cursor) = shared.cursors.seal(TOOL, caller, &Next::Place { skip, digest }) {
+    } else if let Some(cursor) = shared.cursors.sign(TOOL, caller, &Next::Place { skip, digest }) {
         told["nextCursor"] = cursor.into();
         told["note"] =
             "The request is too long for a cursor: repeat all its arguments together with it.".into();

@@ -149,7 +149,7 @@ impl Plan {
     /// As clients are told. Changes that do not fit into so many bytes are counted only.
     pub(super) fn told(&self, bytes: usize) -> Map<String, Value> {
         let changes: Vec<Value> = self.changes.iter().map(Change::told).collect();
-        let fitting = bindpost_mcp_openapi::fitting(&changes, bytes);
+        let fitting = bindpost_mcp_openapi::count_fitting(&changes, bytes);
         let strategy = match self.strategy {
             Strategy::Nothing => "nothing",
             Strategy::UpdateInPlace => "updateInPlace",

@@ -1,6 +1,6 @@
 //! The arguments of a call, checked against the tool's schema already.
 
-use bindpost_mcp_server::{Context, Parts};
+use bindpost_mcp_server::{CallParts, Context};
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Kind};
@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn of(mut parts: Parts) -> Arguments {
+    pub(crate) fn of(mut parts: CallParts) -> Arguments {
         let mut members = match parts.arguments.take() {
             Some(Value::Object(members)) => members,
             _ => serde_json::from_str(parts.context.arguments_json()).unwrap_or_default(),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Body, Document, Media, Operation};
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_openapi::{BodyFormat, Document, Operation, RequestBody};
+use bindpost_mcp_server::ToolHints;
 use serde_json::{Value, json};
 
 use crate::service::{Service, hotels, server, some_hotels};
@@ -205,7 +205,7 @@ async fn a_body_is_checked_by_the_documents_schema_before_it_is_sent() {
         "required": ["name", "synonyms"],
         "properties": {"format": {"enum": ["solr"]}, "synonyms": {"type": "string"}},
     });
-    let hints = Hints::default();
+    let hints = ToolHints::default();
     let operation = Operation {
         id: "SynonymMaps_CreateOrUpdate".to_owned(),
         method: http::Method::PUT,
@@ -215,10 +215,10 @@ async fn a_body_is_checked_by_the_documents_schema_before_it_is_sent() {
         description: None,
         deprecated: false,
         parameters: Vec::new(),
-        body: Some(Body {
+        body: Some(RequestBody {
             required: true,
             description: None,
-            media: Media::Json,
+            media: BodyFormat::Json,
             content_type: "application/json".to_owned(),
             schema,
         }),

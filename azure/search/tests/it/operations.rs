@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bindpost_azure_search::{SearchServer, api, api_key, remote};
-use bindpost_mcp_openapi::{Bridge, Credential, Document, Form, LoadOptions, Upstream, UpstreamLimits};
+use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, ToolForm, Upstream, UpstreamLimits};
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
 
@@ -178,7 +178,7 @@ async fn a_bridge_without_tools_of_its_own_stays_within_the_budget() {
         let mut talk = Talk::start(&server, Era::Alone).await;
         let listed = talk.request("tools/list", json!({})).await.expect("a list");
         assert!(bridge.list_bytes() <= LIST_BYTES);
-        assert_eq!(bridge.form(), Form::ThreeTools);
+        assert_eq!(bridge.form(), ToolForm::ThreeTools);
         assert_eq!(listed["tools"].as_array().map(Vec::len), Some(3));
     }
 }

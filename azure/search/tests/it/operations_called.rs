@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bindpost_azure_search::{Embedded, EmbeddedOptions, SearchServer, api, sample};
-use bindpost_mcp_openapi::{Bridge, Document, Form, Purpose, Upstream};
+use bindpost_mcp_openapi::{Bridge, Document, SchemaPurpose, ToolForm, Upstream};
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ impl Tour {
         let answer = answer.unwrap_or_else(|failure| panic!("{id} {arguments}: {failure}"));
         let operation = self.document.operation(id).expect("it is in the document");
         if let Some(schema) = operation.success().and_then(|success| success.schema.as_ref()) {
-            let whole = self.document.whole(schema, Purpose::Output);
+            let whole = self.document.whole_schema(schema, SchemaPurpose::Output);
             // Numbers and texts are told as the value of an object.
             let is_bare = whole["type"] != "object" && whole.get("properties").is_none();
             let told = if is_bare && answer.get("value").is_some() { &answer["value"] } else { &answer };
@@ -242,7 +242,7 @@ async fn deletions(tour: &mut Tour) {
 async fn listed(document: Document, service: &Embedded) -> BTreeMap<String, Vec<Value>> {
     let upstream = Upstream::clone(service.client().upstream());
     let bridge = Bridge::builder(document, upstream).list_budget(usize::MAX).build().expect("a bridge");
-    assert_eq!(bridge.form(), Form::Whole);
+    assert_eq!(bridge.form(), ToolForm::Whole);
     let server = Server::builder("search", "1").add(bridge.tools()).build().expect("a server");
     let mut talk = Talk::start(&server, Era::Session).await;
     let tools = talk.request("tools/list", json!({})).await.expect("a list");

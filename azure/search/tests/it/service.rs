@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bindpost_azure_search::{Client, Shared, api_key, own_entries};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
-use bindpost_mcp_openapi::{Credential, Cursors, Document, Upstream, UpstreamLimits};
+use bindpost_mcp_openapi::{Credential, CursorSigner, Document, Upstream, UpstreamLimits};
 use bindpost_mcp_server::{Server, TaskLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -151,7 +151,7 @@ pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Sh
     Shared {
         client: Client::new(upstream, VERSION),
         document: Arc::new(Document::default()),
-        cursors: Cursors::new().unwrap(),
+        cursors: CursorSigner::new().unwrap(),
         read_only: false,
         confirms: true,
         answer_bytes: 64 * 1024,

@@ -1,14 +1,14 @@
 //! The embedded service with a small index of hotels, and an MCP client in front of it.
 
 use bindpost_azure_search::{Client as SearchClient, Shared, quoted};
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
 use crate::service::{Service, server};
 
 /// A service, the tools over it, and a client of them.
 pub(crate) struct Stage {
-    pub(crate) client: Client,
+    pub(crate) client: TestClient,
     pub(crate) service: SearchClient,
     _behind: Service,
 }
@@ -26,7 +26,7 @@ impl Stage {
         let behind = Service::start().await;
         let shared = Shared { read_only, confirms: false, ..behind.shared() };
         let service = shared.client.clone();
-        Stage { client: Client::connect(&server(shared)), service, _behind: behind }
+        Stage { client: TestClient::connect(&server(shared)), service, _behind: behind }
     }
 
     pub(crate) async fn index(&self, definition: Value) {

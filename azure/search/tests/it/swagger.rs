@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use bindpost_mcp_openapi::{Document, LoadOptions, Purpose};
+use bindpost_mcp_openapi::{Document, LoadOptions, SchemaPurpose};
 use serde_json::{Value, json};
 
 /// Its files; `None`, and a line that says so, when they are not at hand.
@@ -40,14 +40,14 @@ fn compile_all(document: &Document) {
     for operation in &document.operations {
         let inputs = operation.parameters.iter().map(|parameter| &parameter.schema);
         for schema in inputs.chain(operation.body.iter().map(|body| &body.schema)) {
-            compile(&document.whole(schema, Purpose::Input), &operation.id);
-            let short = document.short(schema, Purpose::Input, "api");
+            compile(&document.whole_schema(schema, SchemaPurpose::Input), &operation.id);
+            let short = document.short_schema(schema, SchemaPurpose::Input, "api");
             assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
             compile(&short, &operation.id);
         }
         for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
-            compile(&document.whole(schema, Purpose::Output), &operation.id);
-            let short = document.short(schema, Purpose::Output, "api");
+            compile(&document.whole_schema(schema, SchemaPurpose::Output), &operation.id);
+            let short = document.short_schema(schema, SchemaPurpose::Output, "api");
             assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
             compile(&short, &operation.id);
         }
@@ -57,8 +57,8 @@ fn compile_all(document: &Document) {
     }
 }
 
-fn named(document: &Document, name: &str, purpose: Purpose) -> Value {
-    document.whole(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
+fn named(document: &Document, name: &str, purpose: SchemaPurpose) -> Value {
+    document.whole_schema(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
 }
 
 /// The values by which the subtypes of the real document are told.
@@ -89,10 +89,10 @@ fn a_real_document_keeps_every_subtype() {
     let (mut inputs, mut outputs) = (BTreeSet::new(), BTreeSet::new());
     for operation in &document.operations {
         if let Some(body) = &operation.body {
-            values(&document.whole(&body.schema, Purpose::Input), &mut inputs);
+            values(&document.whole_schema(&body.schema, SchemaPurpose::Input), &mut inputs);
         }
         for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
-            values(&document.whole(schema, Purpose::Output), &mut outputs);
+            values(&document.whole_schema(schema, SchemaPurpose::Output), &mut outputs);
         }
     }
     let given = wanted.intersection(&inputs).count();
@@ -102,7 +102,7 @@ fn a_real_document_keeps_every_subtype() {
     assert_eq!(only_answered.iter().filter(|name| name.ends_with("Reference")).count(), 3);
     assert_eq!(only_answered.iter().filter(|name| name.ends_with("ActivityRecord")).count(), 6);
 
-    let index = named(&document, "SearchIndex", Purpose::Input);
+    let index = named(&document, "SearchIndex", SchemaPurpose::Input);
     assert!(!index.to_string().contains("readOnly"));
     compile_all(&document);
     let validator = compile(&index, "SearchIndex");

@@ -1,7 +1,7 @@
 //! A client that speaks either era, and answers questions.
 
 use bindpost_mcp_server::Server;
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
 /// How a client talks.
@@ -17,7 +17,7 @@ pub(crate) const ERAS: [Era; 2] = [Era::Session, Era::Alone];
 
 /// A client of a server in the same process.
 pub(crate) struct Talk {
-    pub(crate) client: Client,
+    pub(crate) client: TestClient,
     era: Era,
     last: u32,
     capabilities: Value,
@@ -43,7 +43,7 @@ impl Talk {
 
     /// A client that can do this, with a user who agrees.
     pub(crate) async fn able(server: &Server, era: Era, capabilities: Value) -> Talk {
-        let (client, asked, heard) = (Client::connect(server), Vec::new(), Vec::new());
+        let (client, asked, heard) = (TestClient::connect(server), Vec::new(), Vec::new());
         let mut talk = Talk { client, era, last: 0, capabilities, agrees: true, asked, heard };
         if era == Era::Session {
             let hello = json!({"protocolVersion": "2025-11-25", "capabilities": talk.capabilities,

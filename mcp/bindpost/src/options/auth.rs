@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bindpost_mcp_http::{AnyAuthorizer, ApiKeys, Auth, Authorizer as _, Opening};
-use bindpost_mcp_server::Listing;
+use bindpost_mcp_http::{AnonymousAccess, AnyAuthorizer, ApiKeys, Auth, Authorizer as _};
+use bindpost_mcp_server::ListVisibility;
 
-use super::mistake::{Mistake, Place};
+use super::mistake::{OptionMistake, OptionSource};
 use super::text::api_key;
 use super::tokens::{self, TokenLimits};
 use super::{Options, keys};
 
 /// Who may come in: whoever has one of the API keys, or a token of one of the issuers. Without any of
-/// them, and without [`Options::authorizer`], everybody.
+/// them, and without [`OptionsExamples::authorizer`], everybody.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AuthOptions {
@@ -47,9 +47,9 @@ pub struct AuthOptions {
     /// The scopes that are named in the metadata; if there is none, those of all entries.
     pub scopes_supported: Vec<String>,
     /// Whether strangers may open a conversation.
-    pub opening: Opening,
+    pub opening: AnonymousAccess,
     /// What lists show.
-    pub listing: Listing,
+    pub listing: ListVisibility,
     /// What a challenge says it is for. `mcp`.
     pub realm: String,
     /// How long the authorizer may take. 10 s.
@@ -74,8 +74,8 @@ impl Default for AuthOptions {
             token_limits: TokenLimits::default(),
             resource: None,
             scopes_supported: Vec::new(),
-            opening: Opening::default(),
-            listing: Listing::default(),
+            opening: AnonymousAccess::default(),
+            listing: ListVisibility::default(),
             realm: "mcp".to_owned(),
             timeout: Duration::from_secs(10),
         }
@@ -104,12 +104,12 @@ const FOR_TOKENS: &[&str] = &[
 
 impl Options {
     /// Who may come in, as far as somebody said so.
-    pub(super) fn door(&self, mistakes: &mut Vec<Mistake>) -> Option<Auth> {
+    pub(super) fn authentication(&self, mistakes: &mut Vec<OptionMistake>) -> Option<Auth> {
         let auth = &self.auth;
         let has_keys = !auth.api_keys.is_empty() || auth.api_keys_file.is_some();
         let has_tokens = !auth.issuers.is_empty();
         let has_anything = has_keys || has_tokens || self.authorizer.is_some();
-        for (key, place) in self.outside("auth.") {
+        for (key, place) in self.externally_set("auth.") {
             let needs = if !has_anything {
                 "`auth.api_keys`, `auth.api_keys_file` or `auth.issuers`: without them everybody may come in"
             } else if !has_keys && FOR_KEYS.contains(&key) {
@@ -119,7 +119,7 @@ impl Options {
             } else {
                 continue;
             };
-            mistakes.push(Mistake::about(key, place, format_args!("does nothing without {needs}")));
+            mistakes.push(OptionMistake::about(key, place, format_args!("does nothing without {needs}")));
         }
         // A variable that should have been filled in must not open the door.
         let is_empty = |key: &&str| match *key {
@@ -128,8 +128,8 @@ impl Options {
             _ => auth.issuers.is_empty(),
         };
         for key in DOORS.iter().copied().filter(is_empty) {
-            if let place @ Place::Variable(_) = self.place(key) {
-                mistakes.push(Mistake::about(
+            if let place @ OptionSource::Variable(_) = self.source_of(key) {
+                mistakes.push(OptionMistake::about(
                     key,
                     place,
                     "is empty; set it, or take it away if nobody is meant",
@@ -142,7 +142,7 @@ impl Options {
         for made in keys.into_iter().chain(tokens) {
             match made {
                 Ok(authorizer) => authorizers.push(authorizer),
-                Err((key, what)) => mistakes.push(Mistake::about(key, self.place(key), what)),
+                Err((key, what)) => mistakes.push(OptionMistake::about(key, self.source_of(key), what)),
             }
         }
         let authorizer = authorizers.into_iter().reduce(|one, other| AnyAuthorizer::new(one.or(other)))?;
@@ -185,10 +185,12 @@ impl Options {
     }
 
     /// What a file or a variable changed in a table, and where.
-    fn outside(&self, table: &str) -> Vec<(&'static str, Place)> {
+    fn externally_set(&self, table: &str) -> Vec<(&'static str, OptionSource)> {
         let (mut now, mut default) = (self.clone(), Options::default());
-        let mut changed = |key: &&keys::Key| (key.slot)(&mut now).show() != (key.slot)(&mut default).show();
-        let set = |key: &keys::Key| Some((key.name, self.places.get(key.name)?.clone()));
+        let mut changed = |key: &&keys::OptionDefinition| {
+            (key.slot)(&mut now).to_toml() != (key.slot)(&mut default).to_toml()
+        };
+        let set = |key: &keys::OptionDefinition| Some((key.name, self.places.get(key.name)?.clone()));
         keys::all()
             .filter(|key| key.name.starts_with(table))
             .filter(|key| changed(key))

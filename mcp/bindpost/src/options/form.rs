@@ -5,13 +5,13 @@ use std::time::Duration;
 use bindpost_mcp_protocol::Revision;
 
 /// A value as somebody wrote it, and the line it is on.
-pub(super) struct Given<'a> {
-    pub(super) value: Value<'a>,
+pub(super) struct LocatedValue<'a> {
+    pub(super) value: OptionValue<'a>,
     pub(super) line: usize,
 }
 
 /// A value as somebody wrote it.
-pub(super) enum Value<'a> {
+pub(super) enum OptionValue<'a> {
     /// Of a variable: any text, which may stand for anything and may be a secret.
     Plain(&'a str),
     Text(&'a str),
@@ -19,41 +19,41 @@ pub(super) enum Value<'a> {
     Number(String, Option<u64>),
     Flag(bool),
     Date(String),
-    List(Vec<Given<'a>>),
+    List(Vec<LocatedValue<'a>>),
     /// What no option is, by its name.
     Other(&'static str),
 }
 
-impl<'a> Value<'a> {
+impl<'a> OptionValue<'a> {
     /// How an error repeats it. Nobody knows what is in a variable, so that is not repeated.
-    pub(super) fn shown(&self) -> Option<String> {
+    pub(super) fn display_text(&self) -> Option<String> {
         Some(match self {
-            Value::Plain(_) => return None,
-            Value::Text(text) => quoted(text),
-            Value::Number(text, _) | Value::Date(text) => shortened(text),
-            Value::Flag(flag) => flag.to_string(),
-            Value::List(_) => "a list".to_owned(),
-            Value::Other(name) => (*name).to_owned(),
+            OptionValue::Plain(_) => return None,
+            OptionValue::Text(text) => quoted(text),
+            OptionValue::Number(text, _) | OptionValue::Date(text) => shortened(text),
+            OptionValue::Flag(flag) => flag.to_string(),
+            OptionValue::List(_) => "a list".to_owned(),
+            OptionValue::Other(name) => (*name).to_owned(),
         })
     }
 
     pub(super) fn text(&self) -> Option<&'a str> {
         match self {
-            Value::Plain(text) | Value::Text(text) => Some(text),
+            OptionValue::Plain(text) | OptionValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     fn number(&self) -> Option<u64> {
         match self {
-            Value::Plain(text) => digits(text),
-            Value::Number(_, number) => *number,
+            OptionValue::Plain(text) => digits(text),
+            OptionValue::Number(_, number) => *number,
             _ => None,
         }
     }
 
     /// Whether it is the text that stands for no value.
-    pub(super) fn is(&self, none: &str) -> bool {
+    pub(super) fn is_none_text(&self, none: &str) -> bool {
         self.text().is_some_and(|text| text == none || none == NONE && text == "never")
     }
 }
@@ -62,17 +62,17 @@ impl<'a> Value<'a> {
 const NONE: &str = "none";
 
 /// One kind of value.
-pub(super) trait Form<T> {
+pub(super) trait ValueFormat<T> {
     /// Its name.
     fn kind(&self) -> String;
     /// What would be right, as the end of a sentence.
     fn expects(&self) -> String;
     /// Reads a value; `None` if it is of another kind.
-    fn read(&self, value: &Value<'_>) -> Option<T>;
+    fn read(&self, value: &OptionValue<'_>) -> Option<T>;
     /// Whether this one is all right.
-    fn fits(&self, value: &T) -> bool;
+    fn is_valid(&self, value: &T) -> bool;
     /// The same as TOML spells it; of a secret, only that there is one.
-    fn show(&self, value: &T) -> String;
+    fn to_toml(&self, value: &T) -> String;
     /// The text that stands for no value.
     fn none(&self) -> &'static str {
         NONE
@@ -82,100 +82,100 @@ pub(super) trait Form<T> {
     }
 }
 
-pub(super) struct Flag;
+pub(super) struct FlagFormat;
 
-impl Form<bool> for Flag {
+impl ValueFormat<bool> for FlagFormat {
     fn kind(&self) -> String {
         "flag".to_owned()
     }
     fn expects(&self) -> String {
         "true or false".to_owned()
     }
-    fn read(&self, value: &Value<'_>) -> Option<bool> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<bool> {
         match value {
-            Value::Flag(flag) => Some(*flag),
-            Value::Plain("true") => Some(true),
-            Value::Plain("false") => Some(false),
+            OptionValue::Flag(flag) => Some(*flag),
+            OptionValue::Plain("true") => Some(true),
+            OptionValue::Plain("false") => Some(false),
             _ => None,
         }
     }
-    fn fits(&self, _: &bool) -> bool {
+    fn is_valid(&self, _: &bool) -> bool {
         true
     }
-    fn show(&self, value: &bool) -> String {
+    fn to_toml(&self, value: &bool) -> String {
         value.to_string()
     }
 }
 
 /// Whole numbers of any width.
-pub(super) trait Number: Copy + TryFrom<u64> + TryInto<u64> {}
+pub(super) trait WholeNumber: Copy + TryFrom<u64> + TryInto<u64> {}
 
-impl Number for usize {}
-impl Number for u32 {}
+impl WholeNumber for usize {}
+impl WholeNumber for u32 {}
 
-fn wide(number: impl Number) -> u64 {
+fn wide(number: impl WholeNumber) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }
 
 /// How many.
 #[derive(Clone, Copy)]
-pub(super) struct Count {
+pub(super) struct CountFormat {
     least: u64,
     most: u64,
 }
 
 /// More is a mistake in any case, and far from what overflows.
-pub(super) const COUNT: Count = Count { least: 0, most: 1_000_000_000 };
+pub(super) const COUNT: CountFormat = CountFormat { least: 0, most: 1_000_000_000 };
 
-impl Count {
-    pub(super) const fn from(self, least: u64) -> Count {
-        Count { least, ..self }
+impl CountFormat {
+    pub(super) const fn at_least(self, least: u64) -> CountFormat {
+        CountFormat { least, ..self }
     }
-    pub(super) const fn to(self, most: u64) -> Count {
-        Count { most, ..self }
+    pub(super) const fn at_most(self, most: u64) -> CountFormat {
+        CountFormat { most, ..self }
     }
 }
 
-impl<T: Number> Form<T> for Count {
+impl<T: WholeNumber> ValueFormat<T> for CountFormat {
     fn kind(&self) -> String {
         "count".to_owned()
     }
     fn expects(&self) -> String {
         format!("a number from {} to {}", self.least, self.most)
     }
-    fn read(&self, value: &Value<'_>) -> Option<T> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
         T::try_from(value.number()?).ok()
     }
-    fn fits(&self, value: &T) -> bool {
+    fn is_valid(&self, value: &T) -> bool {
         (self.least..=self.most).contains(&wide(*value))
     }
-    fn show(&self, value: &T) -> String {
+    fn to_toml(&self, value: &T) -> String {
         wide(*value).to_string()
     }
 }
 
 /// How many bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct SizeFormat {
     least: u64,
     most: u64,
 }
 
-pub(super) const SIZE: Size = Size { least: 0, most: 1 << 40 };
+pub(super) const SIZE: SizeFormat = SizeFormat { least: 0, most: 1 << 40 };
 
 /// In bytes, the smallest first.
 const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-impl Size {
-    pub(super) const fn from(self, least: u64) -> Size {
-        Size { least, ..self }
+impl SizeFormat {
+    pub(super) const fn at_least(self, least: u64) -> SizeFormat {
+        SizeFormat { least, ..self }
     }
-    pub(super) const fn to(self, most: u64) -> Size {
-        Size { most, ..self }
+    pub(super) const fn at_most(self, most: u64) -> SizeFormat {
+        SizeFormat { most, ..self }
     }
 }
 
-impl<T: Number> Form<T> for Size {
+impl<T: WholeNumber> ValueFormat<T> for SizeFormat {
     fn kind(&self) -> String {
         "size".to_owned()
     }
@@ -183,14 +183,14 @@ impl<T: Number> Form<T> for Size {
         let (least, most) = (size_text(self.least), size_text(self.most));
         format!("a number of bytes or a size like 64KiB or 4MiB, from {least} to {most}")
     }
-    fn read(&self, value: &Value<'_>) -> Option<T> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
         let with_unit = || with_unit(value.text()?, &SIZE_UNITS);
         T::try_from(value.number().or_else(with_unit)?).ok()
     }
-    fn fits(&self, value: &T) -> bool {
+    fn is_valid(&self, value: &T) -> bool {
         (self.least..=self.most).contains(&wide(*value))
     }
-    fn show(&self, value: &T) -> String {
+    fn to_toml(&self, value: &T) -> String {
         let bytes = wide(*value);
         let text = size_text(bytes);
         if text == bytes.to_string() { text } else { toml_text(&text) }
@@ -207,26 +207,27 @@ fn size_text(bytes: u64) -> String {
 
 /// How long.
 #[derive(Clone, Copy)]
-pub(super) struct Time {
+pub(super) struct DurationFormat {
     least: Duration,
     most: Duration,
 }
 
 /// More than a year is a mistake in any case, and far from what overflows a clock.
-pub(super) const TIME: Time = Time { least: Duration::ZERO, most: Duration::from_secs(365 * 24 * 60 * 60) };
+pub(super) const TIME: DurationFormat =
+    DurationFormat { least: Duration::ZERO, most: Duration::from_secs(365 * 24 * 60 * 60) };
 /// What must not happen all the time.
-pub(super) const PAUSE: Time = Time { least: Duration::from_millis(1), ..TIME };
+pub(super) const PAUSE: DurationFormat = DurationFormat { least: Duration::from_millis(1), ..TIME };
 
 /// In milliseconds, the smallest first.
 const TIME_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-impl Time {
-    pub(super) const fn to(self, most: Duration) -> Time {
-        Time { most, ..self }
+impl DurationFormat {
+    pub(super) const fn at_most(self, most: Duration) -> DurationFormat {
+        DurationFormat { most, ..self }
     }
 }
 
-impl Form<Duration> for Time {
+impl ValueFormat<Duration> for DurationFormat {
     fn kind(&self) -> String {
         "duration".to_owned()
     }
@@ -234,13 +235,13 @@ impl Form<Duration> for Time {
         let (least, most) = (time_text(self.least), time_text(self.most));
         format!("a duration like 250ms, 30s, 5m or 1h, from {least} to {most}")
     }
-    fn read(&self, value: &Value<'_>) -> Option<Duration> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<Duration> {
         with_unit(value.text()?, &TIME_UNITS).map(Duration::from_millis)
     }
-    fn fits(&self, value: &Duration) -> bool {
+    fn is_valid(&self, value: &Duration) -> bool {
         (self.least..=self.most).contains(value)
     }
-    fn show(&self, value: &Duration) -> String {
+    fn to_toml(&self, value: &Duration) -> String {
         toml_text(&time_text(*value))
     }
 }
@@ -255,9 +256,9 @@ fn time_text(time: Duration) -> String {
 }
 
 /// One of a few words.
-pub(super) struct Words<T: 'static>(pub(super) &'static [(&'static str, T)]);
+pub(super) struct ChoiceFormat<T: 'static>(pub(super) &'static [(&'static str, T)]);
 
-impl<T: Copy + PartialEq> Form<T> for Words<T> {
+impl<T: Copy + PartialEq> ValueFormat<T> for ChoiceFormat<T> {
     fn kind(&self) -> String {
         let words: Vec<String> = self.0.iter().map(|(word, _)| format!("`{word}`")).collect();
         one_of(&words)
@@ -266,60 +267,60 @@ impl<T: Copy + PartialEq> Form<T> for Words<T> {
         let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
         one_of(&words)
     }
-    fn read(&self, value: &Value<'_>) -> Option<T> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
         let text = value.text()?;
         self.0.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant)
     }
-    fn fits(&self, _: &T) -> bool {
+    fn is_valid(&self, _: &T) -> bool {
         true
     }
-    fn show(&self, value: &T) -> String {
+    fn to_toml(&self, value: &T) -> String {
         let word = self.0.iter().find(|(_, meant)| meant == value);
         toml_text(word.map_or("", |(word, _)| word))
     }
 }
 
 /// One of a few texts that somebody else understands.
-pub(super) struct Names(pub(super) &'static [&'static str]);
+pub(super) struct NameFormat(pub(super) &'static [&'static str]);
 
-impl Form<String> for Names {
+impl ValueFormat<String> for NameFormat {
     fn kind(&self) -> String {
         "name".to_owned()
     }
     fn expects(&self) -> String {
         one_of(self.0)
     }
-    fn read(&self, value: &Value<'_>) -> Option<String> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<String> {
         value.text().map(str::to_owned)
     }
-    fn fits(&self, value: &String) -> bool {
+    fn is_valid(&self, value: &String) -> bool {
         self.0.contains(&value.as_str())
     }
-    fn show(&self, value: &String) -> String {
+    fn to_toml(&self, value: &String) -> String {
         toml_text(value)
     }
 }
 
 /// A revision of the protocol.
-pub(super) struct Date;
+pub(super) struct RevisionFormat;
 
-impl Form<Revision> for Date {
+impl ValueFormat<Revision> for RevisionFormat {
     fn kind(&self) -> String {
         "date".to_owned()
     }
     fn expects(&self) -> String {
         one_of(&Revision::ALL.map(Revision::as_str))
     }
-    fn read(&self, value: &Value<'_>) -> Option<Revision> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<Revision> {
         match value {
-            Value::Date(date) => Revision::parse(date),
+            OptionValue::Date(date) => Revision::parse(date),
             other => Revision::parse(other.text()?),
         }
     }
-    fn fits(&self, _: &Revision) -> bool {
+    fn is_valid(&self, _: &Revision) -> bool {
         true
     }
-    fn show(&self, value: &Revision) -> String {
+    fn to_toml(&self, value: &Revision) -> String {
         toml_text(value.as_str())
     }
 }

@@ -1,28 +1,31 @@
 //! The table: every option once, with its name, where its value goes, and what it means.
 //!
 //! The TOML file, the variables and `docs/options.md` all follow it. The name of a key is the path of its
-//! field in [`Options`]; a part before a dot is a table of the file.
+//! field in [`OptionsExamples`]; a part before a dot is a table of the file.
 
 use std::time::Duration;
 
-use bindpost_mcp_http::{Opening, SessionMode};
-use bindpost_mcp_server::{CacheScope, Listing};
+use bindpost_mcp_http::{AnonymousAccess, SessionMode};
+use bindpost_mcp_server::{CacheScope, ListVisibility};
 
-use super::form::{COUNT, Count, Date, Flag, Names, PAUSE, SIZE, Size, TIME, Words};
-use super::slot::{Slot, list, maybe, one, some};
+use super::form::{
+    COUNT, ChoiceFormat, CountFormat, FlagFormat, NameFormat, PAUSE, RevisionFormat, SIZE, SizeFormat, TIME,
+};
+use super::slot::{OptionSlot, list, maybe, one, some};
 use super::text::{
-    ADDRESS, API_KEY, File, HEADER, HOST, ISSUER, ORIGIN, PATH, REALM, RESOURCE, SecretKey, TEXT, WORD,
+    ADDRESS, API_KEY, HEADER, HOST, ISSUER, ORIGIN, PATH, PathFormat, REALM, RESOURCE, SecretKeyFormat, TEXT,
+    WORD,
 };
 use super::{Options, PREFIX, tokens};
 
 /// One option.
-pub(super) struct Key {
+pub(super) struct OptionDefinition {
     pub(super) name: &'static str,
-    pub(super) slot: for<'a> fn(&'a mut Options) -> Box<dyn Slot + 'a>,
+    pub(super) slot: for<'a> fn(&'a mut Options) -> Box<dyn OptionSlot + 'a>,
     pub(super) meaning: &'static str,
 }
 
-impl Key {
+impl OptionDefinition {
     /// The variable that sets it.
     pub(super) fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.replace('.', "__").to_ascii_uppercase())
@@ -35,18 +38,18 @@ impl Key {
 }
 
 /// Every option, in the order of the documentation.
-pub(super) fn all() -> impl Iterator<Item = &'static Key> {
+pub(super) fn all() -> impl Iterator<Item = &'static OptionDefinition> {
     KEYS.iter().chain(tokens::KEYS)
 }
 
 /// The option of this name.
-pub(super) fn find(name: &str) -> Option<&'static Key> {
+pub(super) fn find(name: &str) -> Option<&'static OptionDefinition> {
     all().find(|key| key.name == name)
 }
 
 /// Every table.
 pub(super) fn tables() -> Vec<&'static str> {
-    let mut tables: Vec<&str> = all().filter_map(Key::table).collect();
+    let mut tables: Vec<&str> = all().filter_map(OptionDefinition::table).collect();
     tables.dedup();
     tables
 }
@@ -57,7 +60,7 @@ pub(super) fn is_table(name: &str) -> bool {
 }
 
 /// What a table has, or the file outside of all tables.
-pub(super) fn inside(table: Option<&str>) -> Vec<&'static str> {
+pub(super) fn names_in_table(table: Option<&str>) -> Vec<&'static str> {
     let keys = all().filter(|key| key.table() == table).map(|key| key.name);
     let tables = tables().into_iter().filter(|name| name.rsplit_once('.').map(|(outer, _)| outer) == table);
     keys.chain(tables).collect()
@@ -65,66 +68,71 @@ pub(super) fn inside(table: Option<&str>) -> Vec<&'static str> {
 
 pub(super) const fn key(
     name: &'static str,
-    slot: for<'a> fn(&'a mut Options) -> Box<dyn Slot + 'a>,
+    slot: for<'a> fn(&'a mut Options) -> Box<dyn OptionSlot + 'a>,
     meaning: &'static str,
-) -> Key {
-    Key { name, slot, meaning }
+) -> OptionDefinition {
+    OptionDefinition { name, slot, meaning }
 }
 
 /// At least one, or nothing would be served.
-const SOME: Count = COUNT.from(1);
+const SOME: CountFormat = COUNT.at_least(1);
 /// hyper makes room for all of them in every request.
-const HEADERS: Count = COUNT.from(1).to(10_000);
+const HEADERS: CountFormat = COUNT.at_least(1).at_most(10_000);
 /// hyper refuses a smaller buffer.
-const HEAD: Size = SIZE.from(8 << 10).to(1 << 30);
+const HEAD: SizeFormat = SIZE.at_least(8 << 10).at_most(1 << 30);
 /// RFC 9113: a window has 31 bits.
-const WINDOW: Size = SIZE.from(1).to((1 << 31) - 1);
-const H2_SIZE: Size = SIZE.from(1).to(1 << 30);
+const WINDOW: SizeFormat = SIZE.at_least(1).at_most((1 << 31) - 1);
+const H2_SIZE: SizeFormat = SIZE.at_least(1).at_most(1 << 30);
 
-const SESSIONS: Words<SessionMode> = Words(&[
+const SESSIONS: ChoiceFormat<SessionMode> = ChoiceFormat(&[
     ("required", SessionMode::Required),
     ("optional", SessionMode::Optional),
     ("stateless", SessionMode::Stateless),
     ("off", SessionMode::Off),
 ]);
-const SCOPES: Words<CacheScope> = Words(&[("public", CacheScope::Public), ("private", CacheScope::Private)]);
-const OPENINGS: Words<Opening> =
-    Words(&[("auto", Opening::Auto), ("open", Opening::Open), ("closed", Opening::Closed)]);
-const LISTINGS: Words<Listing> = Words(&[("all", Listing::All), ("permitted", Listing::Permitted)]);
+const SCOPES: ChoiceFormat<CacheScope> =
+    ChoiceFormat(&[("public", CacheScope::Public), ("private", CacheScope::Private)]);
+const OPENINGS: ChoiceFormat<AnonymousAccess> = ChoiceFormat(&[
+    ("auto", AnonymousAccess::Auto),
+    ("open", AnonymousAccess::Open),
+    ("closed", AnonymousAccess::Closed),
+]);
+const LISTINGS: ChoiceFormat<ListVisibility> =
+    ChoiceFormat(&[("all", ListVisibility::All), ("permitted", ListVisibility::Permitted)]);
 
 /// JWS algorithms whose two sides have keys of their own.
 pub(super) const ALGORITHMS: &[&str] =
     &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 #[rustfmt::skip]
-const KEYS: &[Key] = &[
+const KEYS: &[OptionDefinition] = &[
     key("server_name", |o| one(&mut o.server_name, WORD), "Its name, for programs."),
     key("server_version", |o| one(&mut o.server_version, WORD), "Its version."),
     key("title", |o| maybe(&mut o.title, TEXT), "Its name, for people."),
     key("description", |o| maybe(&mut o.description, TEXT), "What it is for."),
     key("website_url", |o| maybe(&mut o.website_url, TEXT), "Its home on the web."),
     key("instructions", |o| maybe(&mut o.instructions, TEXT), "How to use it, for the model."),
-    key("supported_protocol_versions", |o| some(&mut o.supported_protocol_versions, Date), "The revisions it speaks."),
-    key("enable_tools", |o| one(&mut o.enable_tools, Flag), "Offers its tools."),
-    key("enable_resources", |o| one(&mut o.enable_resources, Flag), "Offers its resources."),
-    key("enable_prompts", |o| one(&mut o.enable_prompts, Flag), "Offers its prompts."),
+    key("supported_protocol_versions", |o| some(&mut o.supported_protocol_versions, RevisionFormat), "The revisions it speaks."),
+    key("enable_tools", |o| one(&mut o.enable_tools, FlagFormat), "Offers its tools."),
+    key("enable_resources", |o| one(&mut o.enable_resources, FlagFormat), "Offers its resources."),
+    key("enable_prompts", |o| one(&mut o.enable_prompts, FlagFormat), "Offers its prompts."),
     key("page_size", |o| one(&mut o.page_size, SOME), "How many entries one page of a list shows."),
     key("cache_ttl", |o| one(&mut o.cache_ttl, TIME), "How long lists and resources may be kept (2026-07-28)."),
     key("cache_scope", |o| one(&mut o.cache_scope, SCOPES), "For whom they may be kept: everybody, or one caller."),
-    key("state_key", |o| maybe(&mut o.state_key, SecretKey), "Seals states between two rounds of a request. Servers that share work share it; without one, a key is made at start."),
+    key("state_key", |o| maybe(&mut o.state_key, SecretKeyFormat), "Seals states between two rounds of a request. Servers that share work share it; without one, a key is made at start."),
     key("address", |o| one(&mut o.address, ADDRESS), "Where it listens. Other machines are served only with `[auth]` or `open_to_all`."),
     key("path", |o| one(&mut o.path, PATH), "Where MCP is served."),
-    key("sse", |o| one(&mut o.sse, Flag), "Serves HTTP+SSE (2024-11-05) too."),
+    key("sse", |o| one(&mut o.sse, FlagFormat), "Serves HTTP+SSE (2024-11-05) too."),
     key("sse_path", |o| one(&mut o.sse_path, PATH), "Where its stream is."),
     key("sse_message_path", |o| one(&mut o.sse_message_path, PATH), "Where its client posts."),
     key("sessions", |o| one(&mut o.sessions, SESSIONS), "Whether revisions with a handshake get sessions: every request names one; those that name none are served alone; none, but `initialize` hands out an id; none."),
-    key("json_only", |o| one(&mut o.json_only, Flag), "Answers are JSON only: no streams, no GET, no questions to the client."),
+    key("json_only", |o| one(&mut o.json_only, FlagFormat), "Answers are JSON only: no streams, no GET, no questions to the client."),
     key("allowed_origins", |o| list(&mut o.allowed_origins, ORIGIN), "Web pages that may call, besides those of the loopback."),
     key("allowed_hosts", |o| list(&mut o.allowed_hosts, HOST), "Host names that are served, besides those of the loopback; `*` for all, behind a proxy that checks. Served only with `[auth]` or `open_to_all`."),
-    key("require_origin_header", |o| one(&mut o.require_origin_header, Flag), "Refuses requests without an Origin: only web pages may call."),
-    key("open_to_all", |o| one(&mut o.open_to_all, Flag), "Serves without `[auth]`, although other machines can reach it: every caller may call everything."),
-    key("behind_proxy", |o| one(&mut o.behind_proxy, Flag), "A proxy or platform in front passes on what other machines send. Served only with `[auth]` or `open_to_all`."),
-    key("trust_platform_identity", |o| one(&mut o.trust_platform_identity, Flag), "Believes the headers by which a platform in front names the user. Without that platform anybody can send them."),
+    key("require_origin_header", |o| one(&mut o.require_origin_header, FlagFormat), "Refuses requests without an Origin: only web pages may call."),
+    key("open_to_all", |o| one(&mut o.open_to_all, FlagFormat), "Serves without `[auth]`, although other machines can reach it: every caller may call everything."),
+    key("behind_proxy", |o| one(&mut o.behind_proxy, FlagFormat), "A proxy or platform in front passes on what other machines send. Served only with `[auth]` or `open_to_all`."),
+    key("trust_platform_identity", |o| one(&mut o.trust_platform_identity, FlagFormat), "Believes the headers by which a platform in front names the user. Without that platform anybody can send them."),
 
     key("limits.call_timeout", |o| maybe(&mut o.limits.call_timeout, PAUSE), "How long a call may take, unless its entry says otherwise."),
     key("limits.running_calls", |o| one(&mut o.limits.running_calls, SOME), "Calls that run at once."),
@@ -135,12 +143,12 @@ const KEYS: &[Key] = &[
     key("limits.listeners_per_caller", |o| one(&mut o.limits.listeners_per_caller, COUNT), "Of one caller we know."),
     key("limits.state_lifetime", |o| one(&mut o.limits.state_lifetime, TIME), "How long a client may take between two rounds of one request."),
     key("limits.stream.unread_messages", |o| one(&mut o.limits.stream.unread_messages, SOME), "Messages of a stream that wait for its reader."),
-    key("limits.stream.unread_bytes", |o| one(&mut o.limits.stream.unread_bytes, SIZE.from(1)), "Their bytes."),
+    key("limits.stream.unread_bytes", |o| one(&mut o.limits.stream.unread_bytes, SIZE.at_least(1)), "Their bytes."),
     key("limits.stream.kept_messages", |o| one(&mut o.limits.stream.kept_messages, COUNT), "Messages kept for reading again, by all streams of a session."),
     key("limits.stream.kept_bytes", |o| one(&mut o.limits.stream.kept_bytes, SIZE), "Their bytes."),
     key("limits.stream.blocked", |o| one(&mut o.limits.stream.blocked, TIME), "How long a writer waits for a reader that is behind."),
 
-    key("http.max_body", |o| one(&mut o.http.max_body, SIZE.from(1)), "The largest body."),
+    key("http.max_body", |o| one(&mut o.http.max_body, SIZE.at_least(1)), "The largest body."),
     key("http.body_timeout", |o| one(&mut o.http.body_timeout, PAUSE), "How long a body may take in all."),
     key("http.stream_after", |o| one(&mut o.http.stream_after, TIME), "A call that has not ended by then is answered by a stream."),
     key("http.keep_alive", |o| one(&mut o.http.keep_alive, PAUSE), "How often a stream that has nothing to say says so."),
@@ -177,24 +185,24 @@ const KEYS: &[Key] = &[
     key("connections.drain", |o| one(&mut o.connections.drain, TIME), "For requests under way when the drain begins."),
     key("connections.drain_idle", |o| one(&mut o.connections.drain_idle, TIME), "How long a drain leaves idle connections open."),
 
-    key("tasks.enabled", |o| one(&mut o.tasks.enabled, Flag), "Turns on the tasks extension."),
+    key("tasks.enabled", |o| one(&mut o.tasks.enabled, FlagFormat), "Turns on the tasks extension."),
     key("tasks.tasks", |o| one(&mut o.tasks.tasks, COUNT), "Tasks kept at once."),
     key("tasks.tasks_per_caller", |o| one(&mut o.tasks.tasks_per_caller, COUNT), "Of one caller."),
     key("tasks.lifetime", |o| one(&mut o.tasks.lifetime, PAUSE), "How long a task is kept from its creation on."),
     key("tasks.poll_interval", |o| one(&mut o.tasks.poll_interval, TIME), "How often a client should ask."),
 
     key("auth.api_keys", |o| list(&mut o.auth.api_keys, API_KEY), "API keys, each a line `name = secret` or `name = secret scope1 scope2`."),
-    key("auth.api_keys_file", |o| maybe(&mut o.auth.api_keys_file, File), "A file with such lines, looked at while the server serves. A relative path begins in the working directory."),
+    key("auth.api_keys_file", |o| maybe(&mut o.auth.api_keys_file, PathFormat), "A file with such lines, looked at while the server serves. A relative path begins in the working directory."),
     key("auth.api_keys_look_every", |o| one(&mut o.auth.api_keys_look_every, PAUSE), "How often that file is looked at."),
     key("auth.api_key_header", |o| one(&mut o.auth.api_key_header, HEADER), "The header that keys are sent in."),
-    key("auth.api_key_bearer", |o| one(&mut o.auth.api_key_bearer, Flag), "Reads keys from `Authorization: Bearer …` as well."),
+    key("auth.api_key_bearer", |o| one(&mut o.auth.api_key_bearer, FlagFormat), "Reads keys from `Authorization: Bearer …` as well."),
     key("auth.api_key_query", |o| maybe(&mut o.auth.api_key_query, WORD), "Reads keys from this parameter of the query as well. What is in an address ends up in logs."),
     key("auth.issuers", |o| list(&mut o.auth.issuers, ISSUER), "OAuth issuers whose access tokens are taken, spelled as their tokens spell them."),
     key("auth.audiences", |o| list(&mut o.auth.audiences, WORD), "What `aud` of a token may be; `auth.resource` unless told."),
     key("auth.authorization_servers", |o| list(&mut o.auth.authorization_servers, ISSUER), "Where clients get tokens, instead of the issuers."),
-    key("auth.algorithms", |o| list(&mut o.auth.algorithms, Names(ALGORITHMS)), "How tokens may be signed; RS256, ES256, PS256 and EdDSA unless told."),
-    key("auth.require_token_type", |o| one(&mut o.auth.require_token_type, Flag), "Takes only tokens that say they are access tokens: `typ` is `at+jwt`."),
-    key("auth.leeway", |o| one(&mut o.auth.leeway, TIME.to(Duration::from_secs(300))), "By how much clocks may differ."),
+    key("auth.algorithms", |o| list(&mut o.auth.algorithms, NameFormat(ALGORITHMS)), "How tokens may be signed; RS256, ES256, PS256 and EdDSA unless told."),
+    key("auth.require_token_type", |o| one(&mut o.auth.require_token_type, FlagFormat), "Takes only tokens that say they are access tokens: `typ` is `at+jwt`."),
+    key("auth.leeway", |o| one(&mut o.auth.leeway, TIME.at_most(Duration::from_secs(300))), "By how much clocks may differ."),
     key("auth.resource", |o| maybe(&mut o.auth.resource, RESOURCE), "The public address of the endpoint, which clients ask tokens for. Made up from the Host header unless told."),
     key("auth.scopes_supported", |o| list(&mut o.auth.scopes_supported, WORD), "The scopes that are named in the metadata; those of all entries unless told."),
     key("auth.opening", |o| one(&mut o.auth.opening, OPENINGS), "Whether strangers may open a conversation: while an entry is for anybody, always, or never."),

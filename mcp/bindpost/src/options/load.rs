@@ -11,9 +11,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::form::{Given, Value, quoted};
-use super::keys::{self, Key};
-use super::mistake::{Mistake, OptionsError, Place};
+use super::form::{LocatedValue, OptionValue, quoted};
+use super::keys::{self, OptionDefinition};
+use super::mistake::{OptionMistake, OptionSource, OptionsError};
 use super::{CONFIG, Options, PREFIX};
 
 /// The largest file.
@@ -26,7 +26,7 @@ impl Options {
         self.load_variables(std::env::vars_os())
     }
 
-    /// As [`load`](Options::load), with these variables in place of the environment. Those that do not begin
+    /// As [`load`](OptionsExamples::load), with these variables in place of the environment. Those that do not begin
     /// with `BINDPOST_` are none of ours.
     pub fn load_variables<N: Into<OsString>, V: Into<OsString>>(
         mut self,
@@ -41,16 +41,20 @@ impl Options {
         let mut mistakes = Vec::new();
         if let Some((_, path)) = variables.iter().find(|(name, path)| name == CONFIG && !path.is_empty()) {
             match read(Path::new(path)) {
-                Ok(text) => mistakes.extend(self.take_toml(&Path::new(path).to_string_lossy(), &text)),
+                Ok(text) => mistakes.extend(self.apply_toml(&Path::new(path).to_string_lossy(), &text)),
                 Err(error) => {
                     let what =
                         format!("names {}, which cannot be read: {error}", quoted(&path.to_string_lossy()));
-                    mistakes.push(Mistake::about(CONFIG, Place::Variable(CONFIG.to_owned()), what));
+                    mistakes.push(OptionMistake::about(
+                        CONFIG,
+                        OptionSource::Variable(CONFIG.to_owned()),
+                        what,
+                    ));
                 }
             }
         }
         for (name, value) in variables.iter().filter(|(name, _)| name != CONFIG) {
-            mistakes.extend(self.take_variable(name, value));
+            mistakes.extend(self.apply_variable(name, value));
         }
         OptionsError::unless_empty(mistakes).map(|()| self)
     }
@@ -60,10 +64,10 @@ impl Options {
         let path = path.as_ref();
         let name = path.to_string_lossy();
         let mistakes = match read(path) {
-            Ok(text) => self.take_toml(&name, &text),
+            Ok(text) => self.apply_toml(&name, &text),
             Err(error) => {
                 let text = format!("{name} cannot be read: {error}");
-                vec![Mistake { place: Place::Line { file: name.into_owned(), line: 1 }, text }]
+                vec![OptionMistake { place: OptionSource::Line { file: name.into_owned(), line: 1 }, text }]
             }
         };
         OptionsError::unless_empty(mistakes).map(|()| self)
@@ -71,167 +75,178 @@ impl Options {
 
     /// Takes what the text of a TOML file says; mistakes name `file`.
     pub fn load_toml(mut self, file: &str, text: &str) -> Result<Options, OptionsError> {
-        let mistakes = self.take_toml(file, text);
+        let mistakes = self.apply_toml(file, text);
         OptionsError::unless_empty(mistakes).map(|()| self)
     }
 
-    fn take_toml(&mut self, file: &str, text: &str) -> Vec<Mistake> {
+    fn apply_toml(&mut self, file: &str, text: &str) -> Vec<OptionMistake> {
         let (table, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
-            return self.take_tables(file, text, &table);
+            return self.apply_tables(file, text, &table);
         }
         // One error a line: more follow from the first. Without those lines the rest may be read.
-        let lines = Lines::of(text);
+        let lines = LineIndex::new(text);
         let mut broken = BTreeMap::new();
         for error in &errors {
-            broken.entry(lines.at(error.span())).or_insert(error.message());
+            broken.entry(lines.line_at(error.span())).or_insert(error.message());
         }
-        let rest = without(text, &broken);
+        let rest = blank_lines(text, &broken);
         let (table, errors) = DeTable::parse_recoverable(&rest);
-        let mut mistakes = self.take_tables(file, &rest, &table);
+        let mut mistakes = self.apply_tables(file, &rest, &table);
         // What follows a broken line that is no mere value was put into a table by guess.
-        let lines = Lines::of(&rest);
-        let guessed = errors.iter().map(|error| lines.at(error.span()));
+        let lines = LineIndex::new(&rest);
+        let guessed = errors.iter().map(|error| lines.line_at(error.span()));
         let source: Vec<&str> = text.lines().collect();
         let is_header = |line: &usize| source.get(line - 1).is_some_and(|text| text.trim().starts_with('['));
         let guessed = guessed.chain(broken.keys().copied().filter(is_header)).min().unwrap_or(usize::MAX);
         mistakes.retain(|mistake| line(mistake) < guessed);
         mistakes.extend(broken.into_iter().map(|(line, message)| {
-            let place = Place::Line { file: file.to_owned(), line };
-            Mistake { place, text: format!("{file} line {line} is not TOML: {message}") }
+            let place = OptionSource::Line { file: file.to_owned(), line };
+            OptionMistake { place, text: format!("{file} line {line} is not TOML: {message}") }
         }));
         mistakes.sort_by_key(line);
         mistakes
     }
 
-    fn take_tables(&mut self, file: &str, text: &str, table: &Spanned<DeTable<'_>>) -> Vec<Mistake> {
-        let mut loader = Loader { options: self, file, lines: Lines::of(text), mistakes: Vec::new() };
-        loader.take_table(None, table.get_ref());
+    fn apply_tables(&mut self, file: &str, text: &str, table: &Spanned<DeTable<'_>>) -> Vec<OptionMistake> {
+        let mut loader =
+            TomlLoader { options: self, file, lines: LineIndex::new(text), mistakes: Vec::new() };
+        loader.apply_table(None, table.get_ref());
         let mut mistakes = loader.mistakes;
         mistakes.sort_by_key(line);
         mistakes
     }
 
-    fn take_variable(&mut self, name: &str, value: &OsString) -> Vec<Mistake> {
+    fn apply_variable(&mut self, name: &str, value: &OsString) -> Vec<OptionMistake> {
         let Some(key) = keys::all().find(|key| key.variable() == name) else {
-            let known: Vec<String> = keys::all().map(Key::variable).collect();
+            let known: Vec<String> = keys::all().map(OptionDefinition::variable).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).chain([CONFIG]).collect();
-            return vec![Mistake::unknown_variable(name, PREFIX, &known)];
+            return vec![OptionMistake::unknown_variable(name, PREFIX, &known)];
         };
-        let place = Place::Variable(name.to_owned());
+        let place = OptionSource::Variable(name.to_owned());
         let Some(value) = value.to_str() else {
-            return vec![Mistake::about(key.name, place, "is not UTF-8")];
+            return vec![OptionMistake::about(key.name, place, "is not UTF-8")];
         };
-        let given = Given { value: Value::Plain(value.trim()), line: 0 };
-        self.take(key, &given, &place)
+        let given = LocatedValue { value: OptionValue::Plain(value.trim()), line: 0 };
+        self.apply_value(key, &given, &place)
     }
 
-    fn take(&mut self, key: &'static Key, given: &Given<'_>, place: &Place) -> Vec<Mistake> {
+    fn apply_value(
+        &mut self,
+        key: &'static OptionDefinition,
+        given: &LocatedValue<'_>,
+        place: &OptionSource,
+    ) -> Vec<OptionMistake> {
         let taken = (key.slot)(self).set(given);
         let Err(wrongs) = taken else {
             self.places.insert(key.name, place.clone());
             return Vec::new();
         };
         let place_of = |line: usize| match place {
-            Place::Line { file, .. } => Place::Line { file: file.clone(), line },
+            OptionSource::Line { file, .. } => OptionSource::Line { file: file.clone(), line },
             other => other.clone(),
         };
-        wrongs.into_iter().map(|wrong| Mistake::value(key.name, place_of(wrong.line), wrong)).collect()
+        wrongs
+            .into_iter()
+            .map(|wrong| OptionMistake::invalid_value(key.name, place_of(wrong.line), wrong))
+            .collect()
     }
 }
 
 /// Takes the tables of one file.
-struct Loader<'a> {
+struct TomlLoader<'a> {
     options: &'a mut Options,
     file: &'a str,
-    lines: Lines,
-    mistakes: Vec<Mistake>,
+    lines: LineIndex,
+    mistakes: Vec<OptionMistake>,
 }
 
-impl Loader<'_> {
-    fn take_table(&mut self, table: Option<&str>, members: &DeTable<'_>) {
+impl TomlLoader<'_> {
+    fn apply_table(&mut self, table: Option<&str>, members: &DeTable<'_>) {
         for (key, value) in members {
-            let line = self.lines.at(Some(key.span()));
+            let line = self.lines.line_at(Some(key.span()));
             let name = match table {
                 Some(table) => format!("{table}.{}", key.get_ref()),
                 None => key.get_ref().to_string(),
             };
-            let value_line = self.lines.at(Some(value.span()));
+            let value_line = self.lines.line_at(Some(value.span()));
             // A dot in quotes separates nothing.
             let known = if key.get_ref().contains('.') { None } else { keys::find(&name) };
             match (known, value.get_ref()) {
                 (Some(key), value) => {
-                    let given = self.given(value, value_line);
-                    let place = Place::Line { file: self.file.to_owned(), line };
-                    let mistakes = self.options.take(key, &given, &place);
+                    let given = self.located_value(value, value_line);
+                    let place = OptionSource::Line { file: self.file.to_owned(), line };
+                    let mistakes = self.options.apply_value(key, &given, &place);
                     self.mistakes.extend(mistakes);
                 }
                 (None, DeValue::Table(members)) if keys::is_table(&name) => {
-                    self.take_table(Some(&name), members);
+                    self.apply_table(Some(&name), members);
                 }
                 (None, value) if keys::is_table(&name) => {
-                    let shown = self.given(value, value_line).value.shown().unwrap_or_default();
-                    let place = Place::Line { file: self.file.to_owned(), line };
+                    let shown =
+                        self.located_value(value, value_line).value.display_text().unwrap_or_default();
+                    let place = OptionSource::Line { file: self.file.to_owned(), line };
                     let what = format!("is {shown}; it can be a table: [{name}]");
-                    self.mistakes.push(Mistake::about(&name, place, what));
+                    self.mistakes.push(OptionMistake::about(&name, place, what));
                 }
                 (None, value) => {
                     let is_table = matches!(value, DeValue::Table(_));
                     let known =
                         if is_table { keys::tables() } else { keys::all().map(|key| key.name).collect() };
-                    let here = if is_table { keys::tables() } else { keys::inside(table) };
-                    let mistake = Mistake::unknown(&name, (self.file, line), &known, &here);
+                    let here = if is_table { keys::tables() } else { keys::names_in_table(table) };
+                    let mistake = OptionMistake::unknown(&name, (self.file, line), &known, &here);
                     self.mistakes.push(mistake);
                 }
             }
         }
     }
 
-    fn given<'v>(&self, value: &'v DeValue<'_>, line: usize) -> Given<'v> {
+    fn located_value<'v>(&self, value: &'v DeValue<'_>, line: usize) -> LocatedValue<'v> {
         let value = match value {
-            DeValue::String(text) => Value::Text(text),
+            DeValue::String(text) => OptionValue::Text(text),
             DeValue::Integer(number) => {
                 let whole = u64::from_str_radix(number.as_str(), number.radix()).ok();
-                Value::Number(number.to_string(), whole)
+                OptionValue::Number(number.to_string(), whole)
             }
-            DeValue::Float(number) => Value::Number(number.to_string(), None),
-            DeValue::Boolean(flag) => Value::Flag(*flag),
-            DeValue::Datetime(date) => Value::Date(date.to_string()),
+            DeValue::Float(number) => OptionValue::Number(number.to_string(), None),
+            DeValue::Boolean(flag) => OptionValue::Flag(*flag),
+            DeValue::Datetime(date) => OptionValue::Date(date.to_string()),
             DeValue::Array(items) => {
-                let given =
-                    items.iter().map(|item| self.given(item.get_ref(), self.lines.at(Some(item.span()))));
-                Value::List(given.collect())
+                let given = items
+                    .iter()
+                    .map(|item| self.located_value(item.get_ref(), self.lines.line_at(Some(item.span()))));
+                OptionValue::List(given.collect())
             }
-            DeValue::Table(_) => Value::Other("a table"),
+            DeValue::Table(_) => OptionValue::Other("a table"),
         };
-        Given { value, line }
+        LocatedValue { value, line }
     }
 }
 
 /// A text with these lines empty; all others stay where they are.
-fn without<T>(text: &str, lines: &BTreeMap<usize, T>) -> String {
+fn blank_lines<T>(text: &str, lines: &BTreeMap<usize, T>) -> String {
     let kept = (1..).zip(text.split_inclusive('\n'));
     kept.map(|(line, text)| if lines.contains_key(&line) { "\n" } else { text }).collect()
 }
 
 /// Where a mistake is in its file.
-fn line(mistake: &Mistake) -> usize {
+fn line(mistake: &OptionMistake) -> usize {
     match mistake.place {
-        Place::Line { line, .. } => line,
+        OptionSource::Line { line, .. } => line,
         _ => 0,
     }
 }
 
 /// Where the lines of a text end.
-struct Lines(Vec<usize>);
+struct LineIndex(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Lines {
-        Lines(text.match_indices('\n').map(|(end, _)| end).collect())
+impl LineIndex {
+    fn new(text: &str) -> LineIndex {
+        LineIndex(text.match_indices('\n').map(|(end, _)| end).collect())
     }
 
     /// The line on which something begins, from one.
-    fn at(&self, span: Option<Range<usize>>) -> usize {
+    fn line_at(&self, span: Option<Range<usize>>) -> usize {
         let start = span.map_or(0, |span| span.start);
         1 + self.0.partition_point(|end| *end < start)
     }

@@ -3,11 +3,11 @@
 use bindpost_mcp_server::nearest::{distance, letters};
 use std::fmt;
 
-use super::slot::Wrong;
+use super::slot::InvalidValue;
 
 /// Every mistake that was found, each with its place and what would be right.
 #[derive(Clone, PartialEq, Eq)]
-pub struct OptionsError(pub Vec<Mistake>);
+pub struct OptionsError(pub Vec<OptionMistake>);
 
 /// What `main` prints when it returns the error.
 impl std::fmt::Debug for OptionsError {
@@ -18,16 +18,16 @@ impl std::fmt::Debug for OptionsError {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct OptionMistake {
     /// Where it is.
-    pub place: Place,
+    pub place: OptionSource,
     /// What is wrong and what would be right, place included. No value of a variable is in it.
     pub text: String,
 }
 
 /// Who set an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum OptionSource {
     /// The program itself, or nobody.
     Program,
     /// A line of a file.
@@ -43,7 +43,7 @@ pub enum Place {
 
 impl OptionsError {
     /// All went well unless there is a mistake.
-    pub(super) fn unless_empty(mistakes: Vec<Mistake>) -> Result<(), OptionsError> {
+    pub(super) fn unless_empty(mistakes: Vec<OptionMistake>) -> Result<(), OptionsError> {
         if mistakes.is_empty() { Ok(()) } else { Err(OptionsError(mistakes)) }
     }
 }
@@ -57,33 +57,33 @@ impl fmt::Display for OptionsError {
 
 impl std::error::Error for OptionsError {}
 
-impl fmt::Display for Mistake {
+impl fmt::Display for OptionMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Place {
+impl OptionSource {
     /// The key and where it was set, as a sentence begins.
-    pub(super) fn of(&self, key: &str) -> String {
+    pub(super) fn describe_key(&self, key: &str) -> String {
         match self {
-            Place::Program => format!("`{key}`"),
-            Place::Line { file, line } => format!("`{key}` in {file} line {line}"),
-            Place::Variable(name) => format!("`{name}`"),
+            OptionSource::Program => format!("`{key}`"),
+            OptionSource::Line { file, line } => format!("`{key}` in {file} line {line}"),
+            OptionSource::Variable(name) => format!("`{name}`"),
         }
     }
 }
 
-impl Mistake {
+impl OptionMistake {
     /// This is wrong with a key.
-    pub(super) fn about(key: &str, place: Place, what: impl fmt::Display) -> Mistake {
-        let text = format!("{} {what}", place.of(key));
-        Mistake { place, text }
+    pub(super) fn about(key: &str, place: OptionSource, what: impl fmt::Display) -> OptionMistake {
+        let text = format!("{} {what}", place.describe_key(key));
+        OptionMistake { place, text }
     }
 
     /// The value of a key does not fit.
-    pub(super) fn value(key: &str, place: Place, wrong: Wrong) -> Mistake {
-        let Wrong { number, shown, expects, .. } = wrong;
+    pub(super) fn invalid_value(key: &str, place: OptionSource, wrong: InvalidValue) -> OptionMistake {
+        let InvalidValue { number, shown, expects, .. } = wrong;
         let can_be = if number.is_some() { "each can be" } else { "it can be" };
         let is = match (number, shown) {
             (None, Some(shown)) => format!("is {shown}"),
@@ -91,22 +91,22 @@ impl Mistake {
             (None, None) => "is not understood".to_owned(),
             (Some(number), None) => format!("is not understood (number {number} of the list)"),
         };
-        Mistake::about(key, place, format_args!("{is}; {can_be} {expects}"))
+        OptionMistake::about(key, place, format_args!("{is}; {can_be} {expects}"))
     }
 
     /// Nobody knows this key. It could be any of `known`; those of its own table are `here`.
-    pub(super) fn unknown(key: &str, place: (&str, usize), known: &[&str], here: &[&str]) -> Mistake {
+    pub(super) fn unknown(key: &str, place: (&str, usize), known: &[&str], here: &[&str]) -> OptionMistake {
         let (file, line) = place;
         let hint = match nearest(key, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", here.join(", ")),
         };
         let text = format!("unknown key `{key}` in {file} line {line}; {hint}");
-        Mistake { place: Place::Line { file: file.to_owned(), line }, text }
+        OptionMistake { place: OptionSource::Line { file: file.to_owned(), line }, text }
     }
 
     /// Nobody knows this variable.
-    pub(super) fn unknown_variable(name: &str, prefix: &str, known: &[&str]) -> Mistake {
+    pub(super) fn unknown_variable(name: &str, prefix: &str, known: &[&str]) -> OptionMistake {
         let bare = |name| str::strip_prefix(name, prefix).unwrap_or(name);
         let known: Vec<&str> = known.iter().copied().map(bare).collect();
         let hint = match nearest(bare(name), &known) {
@@ -114,7 +114,7 @@ impl Mistake {
             None => "variables that begin like this are options, and there is none of this name".to_owned(),
         };
         let text = format!("unknown variable `{name}`; {hint}");
-        Mistake { place: Place::Variable(name.to_owned()), text }
+        OptionMistake { place: OptionSource::Variable(name.to_owned()), text }
     }
 }
 

@@ -3,13 +3,13 @@
 use bindpost_mcp_http::AnyAuthorizer;
 
 use super::auth::AuthOptions;
-use super::keys::Key;
+use super::keys::OptionDefinition;
 
 /// Nothing: this was built without the feature `oauth`.
 #[derive(Clone, Debug, Default)]
 pub struct TokenLimits {}
 
-pub(super) const KEYS: &[Key] = &[];
+pub(super) const KEYS: &[OptionDefinition] = &[];
 
 pub(super) fn authorizer(_: &AuthOptions) -> Result<AnyAuthorizer, (&'static str, String)> {
     let what = "cannot be used: this program was built without the feature `oauth` of bindpost";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bindpost_mcp_http::{AnyAuthorizer, Authorizer, SessionLimits, SessionMode, listener};
 use bindpost_mcp_protocol::Revision;
-use bindpost_mcp_server::{CacheScope, Limits};
+use bindpost_mcp_server::{CacheScope, ServerLimits};
 
 use super::{AuthOptions, HttpOptions, Options, TaskOptions};
 
@@ -95,7 +95,7 @@ impl Options {
     }
 
     /// Where it listens; default: 127.0.0.1:7071. Other machines are served only with authentication, or if it is
-    /// [open to all](Options::open_to_all).
+    /// [open to all](OptionsExamples::open_to_all).
     pub fn address(mut self, address: impl Into<String>) -> Options {
         self.address = address.into();
         self
@@ -144,7 +144,7 @@ impl Options {
     }
 
     /// Host names that are served, besides those of the loopback: `example.com`, `example.com:8443`, or `*`
-    /// for all. They are served only with authentication, or if it is [open to all](Options::open_to_all).
+    /// for all. They are served only with authentication, or if it is [open to all](OptionsExamples::open_to_all).
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Options {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
         self
@@ -163,7 +163,7 @@ impl Options {
     }
 
     /// A proxy or a platform in front passes on what other machines send: it is served only with
-    /// authentication, or if it is [open to all](Options::open_to_all).
+    /// authentication, or if it is [open to all](OptionsExamples::open_to_all).
     pub fn behind_proxy(mut self, behind: bool) -> Options {
         self.behind_proxy = behind;
         self
@@ -177,7 +177,7 @@ impl Options {
     }
 
     /// Changes `[limits]`: how much it does at once, and for how long.
-    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Options {
+    pub fn limits(mut self, change: impl FnOnce(&mut ServerLimits)) -> Options {
         change(&mut self.limits);
         self
     }
@@ -195,7 +195,7 @@ impl Options {
     }
 
     /// Changes `[connections]`: what clients are allowed before they have said anything of MCP.
-    pub fn connections(mut self, change: impl FnOnce(&mut listener::Limits)) -> Options {
+    pub fn connections(mut self, change: impl FnOnce(&mut listener::ConnectionLimits)) -> Options {
         change(&mut self.connections);
         self
     }

@@ -1,21 +1,21 @@
 //! Where a value goes: a field of the options, with the form its values have.
 
-use super::form::{Form, Given, Value};
+use super::form::{LocatedValue, OptionValue, ValueFormat};
 
 /// A field that can be set.
-pub(super) trait Slot {
+pub(super) trait OptionSlot {
     /// Takes a value, or says all that is wrong with it and stays as it is.
-    fn set(&mut self, given: &Given<'_>) -> Result<(), Vec<Wrong>>;
+    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>>;
     /// What is wrong with the value it has.
-    fn check(&self) -> Vec<Wrong>;
+    fn check(&self) -> Vec<InvalidValue>;
     /// Its value as TOML spells it.
-    fn show(&self) -> String;
+    fn to_toml(&self) -> String;
     /// The kind of its values.
     fn kind(&self) -> String;
 }
 
 /// A value that does not fit.
-pub(super) struct Wrong {
+pub(super) struct InvalidValue {
     /// Where it is, if it has a line.
     pub(super) line: usize,
     /// Its number, if it is one of a list.
@@ -27,54 +27,63 @@ pub(super) struct Wrong {
 }
 
 /// One value.
-pub(super) fn one<'a, T, F: Form<T> + 'a>(place: &'a mut T, form: F) -> Box<dyn Slot + 'a> {
-    Box::new(One { place, form })
+pub(super) fn one<'a, T, F: ValueFormat<T> + 'a>(place: &'a mut T, form: F) -> Box<dyn OptionSlot + 'a> {
+    Box::new(SingleSlot { place, form })
 }
 
 /// One value, or none.
-pub(super) fn maybe<'a, T, F: Form<T> + 'a>(place: &'a mut Option<T>, form: F) -> Box<dyn Slot + 'a> {
-    Box::new(Maybe { place, form })
+pub(super) fn maybe<'a, T, F: ValueFormat<T> + 'a>(
+    place: &'a mut Option<T>,
+    form: F,
+) -> Box<dyn OptionSlot + 'a> {
+    Box::new(OptionalSlot { place, form })
 }
 
 /// Any number of values.
-pub(super) fn list<'a, T, F: Form<T> + 'a>(place: &'a mut Vec<T>, form: F) -> Box<dyn Slot + 'a> {
-    Box::new(List { place, form, least: 0 })
+pub(super) fn list<'a, T, F: ValueFormat<T> + 'a>(
+    place: &'a mut Vec<T>,
+    form: F,
+) -> Box<dyn OptionSlot + 'a> {
+    Box::new(ListSlot { place, form, least: 0 })
 }
 
 /// One value or more.
-pub(super) fn some<'a, T, F: Form<T> + 'a>(place: &'a mut Vec<T>, form: F) -> Box<dyn Slot + 'a> {
-    Box::new(List { place, form, least: 1 })
+pub(super) fn some<'a, T, F: ValueFormat<T> + 'a>(
+    place: &'a mut Vec<T>,
+    form: F,
+) -> Box<dyn OptionSlot + 'a> {
+    Box::new(ListSlot { place, form, least: 1 })
 }
 
-struct One<'a, T, F> {
+struct SingleSlot<'a, T, F> {
     place: &'a mut T,
     form: F,
 }
 
-struct Maybe<'a, T, F> {
+struct OptionalSlot<'a, T, F> {
     place: &'a mut Option<T>,
     form: F,
 }
 
-struct List<'a, T, F> {
+struct ListSlot<'a, T, F> {
     place: &'a mut Vec<T>,
     form: F,
     least: usize,
 }
 
-impl<T, F: Form<T>> Slot for One<'_, T, F> {
-    fn set(&mut self, given: &Given<'_>) -> Result<(), Vec<Wrong>> {
+impl<T, F: ValueFormat<T>> OptionSlot for SingleSlot<'_, T, F> {
+    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
         let value = read(&self.form, &given.value);
         *self.place = value.ok_or_else(|| vec![wrong(&self.form, given, self.form.expects())])?;
         Ok(())
     }
 
-    fn check(&self) -> Vec<Wrong> {
+    fn check(&self) -> Vec<InvalidValue> {
         check(&self.form, self.place, self.form.expects()).into_iter().collect()
     }
 
-    fn show(&self) -> String {
-        self.form.show(self.place)
+    fn to_toml(&self) -> String {
+        self.form.to_toml(self.place)
     }
 
     fn kind(&self) -> String {
@@ -82,7 +91,7 @@ impl<T, F: Form<T>> Slot for One<'_, T, F> {
     }
 }
 
-impl<T, F: Form<T>> Maybe<'_, T, F> {
+impl<T, F: ValueFormat<T>> OptionalSlot<'_, T, F> {
     fn expects(&self) -> String {
         match self.form.none() {
             "" => self.form.expects(),
@@ -91,9 +100,9 @@ impl<T, F: Form<T>> Maybe<'_, T, F> {
     }
 }
 
-impl<T, F: Form<T>> Slot for Maybe<'_, T, F> {
-    fn set(&mut self, given: &Given<'_>) -> Result<(), Vec<Wrong>> {
-        if given.value.is(self.form.none()) {
+impl<T, F: ValueFormat<T>> OptionSlot for OptionalSlot<'_, T, F> {
+    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
+        if given.value.is_none_text(self.form.none()) {
             *self.place = None;
             return Ok(());
         }
@@ -102,13 +111,13 @@ impl<T, F: Form<T>> Slot for Maybe<'_, T, F> {
         Ok(())
     }
 
-    fn check(&self) -> Vec<Wrong> {
+    fn check(&self) -> Vec<InvalidValue> {
         self.place.iter().filter_map(|value| check(&self.form, value, self.expects())).collect()
     }
 
-    fn show(&self) -> String {
+    fn to_toml(&self) -> String {
         match self.place.as_ref() {
-            Some(value) => self.form.show(value),
+            Some(value) => self.form.to_toml(value),
             None => format!("\"{}\"", self.form.none()),
         }
     }
@@ -121,26 +130,26 @@ impl<T, F: Form<T>> Slot for Maybe<'_, T, F> {
     }
 }
 
-impl<T, F: Form<T>> List<'_, T, F> {
+impl<T, F: ValueFormat<T>> ListSlot<'_, T, F> {
     fn expects(&self) -> String {
         let least = if self.least > 0 { "a list of one or more" } else { "a list" };
         format!("{least}, each {}", self.form.expects())
     }
 
-    fn too_short(&self, line: usize) -> Wrong {
-        Wrong { line, number: None, shown: Some("an empty list".to_owned()), expects: self.expects() }
+    fn too_short(&self, line: usize) -> InvalidValue {
+        InvalidValue { line, number: None, shown: Some("an empty list".to_owned()), expects: self.expects() }
     }
 }
 
-impl<T, F: Form<T>> Slot for List<'_, T, F> {
-    fn set(&mut self, given: &Given<'_>) -> Result<(), Vec<Wrong>> {
+impl<T, F: ValueFormat<T>> OptionSlot for ListSlot<'_, T, F> {
+    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
         let split;
-        let items: &[Given<'_>] = match &given.value {
-            Value::List(items) => items,
-            Value::Plain(text) => {
+        let items: &[LocatedValue<'_>] = match &given.value {
+            OptionValue::List(items) => items,
+            OptionValue::Plain(text) => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 split = items
-                    .map(|item| Given { value: Value::Plain(item), line: given.line })
+                    .map(|item| LocatedValue { value: OptionValue::Plain(item), line: given.line })
                     .collect::<Vec<_>>();
                 &split
             }
@@ -155,7 +164,7 @@ impl<T, F: Form<T>> Slot for List<'_, T, F> {
                 Some(value) => values.push(value),
                 None => {
                     let wrong = wrong(&self.form, item, self.form.expects());
-                    wrongs.push(Wrong { number: Some(number), ..wrong });
+                    wrongs.push(InvalidValue { number: Some(number), ..wrong });
                 }
             }
         }
@@ -166,20 +175,20 @@ impl<T, F: Form<T>> Slot for List<'_, T, F> {
         Ok(())
     }
 
-    fn check(&self) -> Vec<Wrong> {
+    fn check(&self) -> Vec<InvalidValue> {
         if self.place.len() < self.least {
             return vec![self.too_short(0)];
         }
         let items = (1..).zip(self.place.iter());
         let wrong = |(number, item)| {
             let wrong = check(&self.form, item, self.form.expects())?;
-            Some(Wrong { number: Some(number), ..wrong })
+            Some(InvalidValue { number: Some(number), ..wrong })
         };
         items.filter_map(wrong).collect()
     }
 
-    fn show(&self) -> String {
-        let items: Vec<String> = self.place.iter().map(|item| self.form.show(item)).collect();
+    fn to_toml(&self) -> String {
+        let items: Vec<String> = self.place.iter().map(|item| self.form.to_toml(item)).collect();
         format!("[{}]", items.join(", "))
     }
 
@@ -188,19 +197,19 @@ impl<T, F: Form<T>> Slot for List<'_, T, F> {
     }
 }
 
-fn read<T>(form: &impl Form<T>, value: &Value<'_>) -> Option<T> {
-    form.read(value).filter(|value| form.fits(value))
+fn read<T>(form: &impl ValueFormat<T>, value: &OptionValue<'_>) -> Option<T> {
+    form.read(value).filter(|value| form.is_valid(value))
 }
 
-fn wrong<T>(form: &impl Form<T>, given: &Given<'_>, expects: String) -> Wrong {
-    let shown = if form.is_secret() { None } else { given.value.shown() };
-    Wrong { line: given.line, number: None, shown, expects }
+fn wrong<T>(form: &impl ValueFormat<T>, given: &LocatedValue<'_>, expects: String) -> InvalidValue {
+    let shown = if form.is_secret() { None } else { given.value.display_text() };
+    InvalidValue { line: given.line, number: None, shown, expects }
 }
 
-fn check<T>(form: &impl Form<T>, value: &T, expects: String) -> Option<Wrong> {
-    if form.fits(value) {
+fn check<T>(form: &impl ValueFormat<T>, value: &T, expects: String) -> Option<InvalidValue> {
+    if form.is_valid(value) {
         return None;
     }
-    let shown = (!form.is_secret()).then(|| form.show(value));
-    Some(Wrong { line: 0, number: None, shown, expects })
+    let shown = (!form.is_secret()).then(|| form.to_toml(value));
+    Some(InvalidValue { line: 0, number: None, shown, expects })
 }

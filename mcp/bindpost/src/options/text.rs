@@ -3,60 +3,66 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
-use super::form::{Form, Value, digits, toml_text};
+use super::form::{OptionValue, ValueFormat, digits, toml_text};
 
 /// Stands for a secret.
 const HIDDEN: &str = "…";
 
 /// A text.
 #[derive(Clone, Copy)]
-pub(super) struct Text {
+pub(super) struct TextFormat {
     kind: &'static str,
     expects: &'static str,
     fits: fn(&str) -> bool,
     is_secret: bool,
 }
 
-pub(super) const TEXT: Text = Text::new("text", "a text", |_| true);
-pub(super) const WORD: Text = Text::new("text", "a text that is not empty", |text| !text.trim().is_empty());
-pub(super) const ADDRESS: Text = Text::new("address", "a host and a port, like 127.0.0.1:7071", is_address);
-pub(super) const PATH: Text = Text::new("path", "a path like /mcp", is_path);
-pub(super) const ORIGIN: Text =
-    Text::new("origin", "an origin like https://example.com, without a path", is_origin);
-pub(super) const HOST: Text =
-    Text::new("host", "a host like example.com or example.com:8443, or * for all", is_host);
-pub(super) const RESOURCE: Text =
-    Text::new("URL", "the public address of the endpoint, like https://api.example.com/mcp", is_resource);
-pub(super) const ISSUER: Text =
-    Text::new("URL", "an issuer like https://issuer.example (http is for the loopback)", is_issuer);
-pub(super) const HEADER: Text = Text::new("header", "the name of a header, like x-api-key", is_header);
-pub(super) const REALM: Text =
-    Text::new("text", "a text of visible ASCII characters without quotes", is_realm);
-pub(super) const API_KEY: Text = Text {
+pub(super) const TEXT: TextFormat = TextFormat::new("text", "a text", |_| true);
+pub(super) const WORD: TextFormat =
+    TextFormat::new("text", "a text that is not empty", |text| !text.trim().is_empty());
+pub(super) const ADDRESS: TextFormat =
+    TextFormat::new("address", "a host and a port, like 127.0.0.1:7071", is_address);
+pub(super) const PATH: TextFormat = TextFormat::new("path", "a path like /mcp", is_path);
+pub(super) const ORIGIN: TextFormat =
+    TextFormat::new("origin", "an origin like https://example.com, without a path", is_origin);
+pub(super) const HOST: TextFormat =
+    TextFormat::new("host", "a host like example.com or example.com:8443, or * for all", is_host);
+pub(super) const RESOURCE: TextFormat = TextFormat::new(
+    "URL",
+    "the public address of the endpoint, like https://api.example.com/mcp",
+    is_resource,
+);
+pub(super) const ISSUER: TextFormat =
+    TextFormat::new("URL", "an issuer like https://issuer.example (http is for the loopback)", is_issuer);
+pub(super) const HEADER: TextFormat =
+    TextFormat::new("header", "the name of a header, like x-api-key", is_header);
+pub(super) const REALM: TextFormat =
+    TextFormat::new("text", "a text of visible ASCII characters without quotes", is_realm);
+pub(super) const API_KEY: TextFormat = TextFormat {
     is_secret: true,
-    ..Text::new("secret", "a line `name = secret` or `name = secret scope1 scope2`", is_api_key)
+    ..TextFormat::new("secret", "a line `name = secret` or `name = secret scope1 scope2`", is_api_key)
 };
 
-impl Text {
-    const fn new(kind: &'static str, expects: &'static str, fits: fn(&str) -> bool) -> Text {
-        Text { kind, expects, fits, is_secret: false }
+impl TextFormat {
+    const fn new(kind: &'static str, expects: &'static str, fits: fn(&str) -> bool) -> TextFormat {
+        TextFormat { kind, expects, fits, is_secret: false }
     }
 }
 
-impl Form<String> for Text {
+impl ValueFormat<String> for TextFormat {
     fn kind(&self) -> String {
         self.kind.to_owned()
     }
     fn expects(&self) -> String {
         self.expects.to_owned()
     }
-    fn read(&self, value: &Value<'_>) -> Option<String> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<String> {
         value.text().map(str::to_owned)
     }
-    fn fits(&self, value: &String) -> bool {
+    fn is_valid(&self, value: &String) -> bool {
         (self.fits)(value)
     }
-    fn show(&self, value: &String) -> String {
+    fn to_toml(&self, value: &String) -> String {
         toml_text(if self.is_secret { HIDDEN } else { value })
     }
     fn none(&self) -> &'static str {
@@ -68,22 +74,22 @@ impl Form<String> for Text {
 }
 
 /// A path of the file system.
-pub(super) struct File;
+pub(super) struct PathFormat;
 
-impl Form<PathBuf> for File {
+impl ValueFormat<PathBuf> for PathFormat {
     fn kind(&self) -> String {
         "file".to_owned()
     }
     fn expects(&self) -> String {
         "the path of a file".to_owned()
     }
-    fn read(&self, value: &Value<'_>) -> Option<PathBuf> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<PathBuf> {
         value.text().map(PathBuf::from)
     }
-    fn fits(&self, value: &PathBuf) -> bool {
+    fn is_valid(&self, value: &PathBuf) -> bool {
         !value.as_os_str().is_empty()
     }
-    fn show(&self, value: &PathBuf) -> String {
+    fn to_toml(&self, value: &PathBuf) -> String {
         toml_text(&value.to_string_lossy())
     }
     fn none(&self) -> &'static str {
@@ -92,16 +98,16 @@ impl Form<PathBuf> for File {
 }
 
 /// 32 bytes as hexadecimal digits.
-pub(super) struct SecretKey;
+pub(super) struct SecretKeyFormat;
 
-impl Form<[u8; 32]> for SecretKey {
+impl ValueFormat<[u8; 32]> for SecretKeyFormat {
     fn kind(&self) -> String {
         "secret".to_owned()
     }
     fn expects(&self) -> String {
         "64 hexadecimal digits".to_owned()
     }
-    fn read(&self, value: &Value<'_>) -> Option<[u8; 32]> {
+    fn read(&self, value: &OptionValue<'_>) -> Option<[u8; 32]> {
         let text = value.text()?;
         let mut nibbles = text.chars().map(|digit| digit.to_digit(16));
         let mut key = [0; 32];
@@ -111,10 +117,10 @@ impl Form<[u8; 32]> for SecretKey {
         }
         nibbles.next().is_none().then_some(key)
     }
-    fn fits(&self, _: &[u8; 32]) -> bool {
+    fn is_valid(&self, _: &[u8; 32]) -> bool {
         true
     }
-    fn show(&self, _: &[u8; 32]) -> String {
+    fn to_toml(&self, _: &[u8; 32]) -> String {
         toml_text(HIDDEN)
     }
     fn none(&self) -> &'static str {

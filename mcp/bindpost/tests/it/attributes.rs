@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bindpost::protocol::{CallToolResult, Content, PromptMessage, Resource, ResourceContents};
-use bindpost::testing::Client;
+use bindpost::testing::TestClient;
 use bindpost::{
     Args, Context, Json, Server, State, ToolError, entries, prompt, resource, resource_list, tool, tools,
 };
@@ -174,11 +174,11 @@ fn server() -> Server {
 }
 
 async fn ask(method: &str, params: Value) -> Value {
-    Client::connect(&server()).request(method, params).await.unwrap()
+    TestClient::connect(&server()).request(method, params).await.unwrap()
 }
 
 async fn call(tool: &str, arguments: Value) -> Result<String, String> {
-    Client::connect(&server()).call(tool, arguments).await
+    TestClient::connect(&server()).call(tool, arguments).await
 }
 
 async fn tool_definition(name: &str) -> Value {
@@ -324,7 +324,7 @@ async fn resources_are_listed_and_read() {
     assert_eq!(contents["contents"], expected);
     assert_eq!(read("count://sheep").await["contents"][0]["text"], "0 sheep");
 
-    let mut client = Client::connect(&server());
+    let mut client = TestClient::connect(&server());
     for (uri, reason) in [
         ("menu://categories/drinks/10", "there are nine pages"),
         ("menu://categories/drinks/many", "invalid params for resources/read: \"page\": invalid type"),
@@ -343,7 +343,7 @@ async fn resources_are_listed_and_read() {
 async fn resources_that_are_listed_when_asked_come_in_pages() {
     let server =
         Server::builder("fixture", "1.0.0").add(entries![settings, listed]).page_size(2).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let first = client.request("resources/list", json!({})).await.unwrap();
     assert_eq!(first["resources"].as_array().unwrap().len(), 2);
     let cursor = first["nextCursor"].clone();
@@ -503,7 +503,7 @@ impl Conditional {
 #[tokio::test]
 async fn a_function_that_blocks_has_a_thread_of_its_own() {
     let server = Server::builder("fixture", "1.0.0").add(entries![waits]).add(Conditional).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     assert_eq!(client.call("waits", json!({"milliseconds": 1})).await.unwrap(), "1");
     assert!(client.call("waits", json!({"milliseconds": 2000})).await.is_err());
     assert_eq!(client.call("there", json!({})).await.unwrap(), "");

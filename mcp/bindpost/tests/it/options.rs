@@ -8,11 +8,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bindpost::http::{Authorizer, Denial, Opening, SessionMode};
-use bindpost::options::{OptionKey, Place};
+use bindpost::http::{AnonymousAccess, Authorizer, Denial, SessionMode};
+use bindpost::options::{OptionKey, OptionSource};
 use bindpost::protocol::Revision;
-use bindpost::testing::Client;
-use bindpost::{CacheScope, Caller, HttpRequest, Listing, Options, OptionsError, ServerBuilder, ToolEntry};
+use bindpost::testing::TestClient;
+use bindpost::{
+    CacheScope, Caller, HttpRequest, ListVisibility, Options, OptionsError, ServerBuilder, ToolEntry,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -93,8 +95,8 @@ fn every_key_sets_its_own_value_and_no_other_from_a_file_and_from_a_variable() {
         let place = |options: &Options| {
             options.keys().into_iter().find(|other| other.name == key.name).unwrap().place
         };
-        assert_eq!(place(&in_file), Place::Line { file: FILE.to_owned(), line: 1 });
-        assert_eq!(place(&in_variable), Place::Variable(key.variable));
+        assert_eq!(place(&in_file), OptionSource::Line { file: FILE.to_owned(), line: 1 });
+        assert_eq!(place(&in_variable), OptionSource::Variable(key.variable));
     }
 }
 
@@ -271,8 +273,8 @@ fn in_rust() -> Options {
         .auth(|auth| {
             auth.api_keys = vec!["ops = secret orders.read".to_owned()];
             auth.resource = Some("https://api.example/v1/mcp".to_owned());
-            auth.listing = Listing::Permitted;
-            auth.opening = Opening::Closed;
+            auth.listing = ListVisibility::Permitted;
+            auth.opening = AnonymousAccess::Closed;
             auth.realm = "orders".to_owned();
             auth.timeout = Duration::from_secs(3);
         })
@@ -302,7 +304,7 @@ async fn all_three_ways_lead_to_the_same_server_and_settings() {
         let times = [settings.body_timeout, settings.stream_after, settings.keep_alive, settings.retry];
         assert_eq!(times.map(|time| time.as_millis()), [250, 5_000, 6_000, 7_000]);
         let auth = settings.auth.unwrap();
-        assert_eq!((auth.opening, auth.listing), (Opening::Closed, Listing::Permitted));
+        assert_eq!((auth.opening, auth.listing), (AnonymousAccess::Closed, ListVisibility::Permitted));
         assert_eq!(auth.resource.as_deref(), Some("https://api.example/v1/mcp"));
         assert_eq!((auth.realm.as_str(), auth.timeout), ("orders", Duration::from_secs(3)));
         assert_eq!(auth.scopes_supported, None);
@@ -326,7 +328,7 @@ async fn open(server: ServerBuilder, revision: &str) -> Value {
     let server = server.tool(ToolEntry::new("hello", async || "Hello!")).build().unwrap();
     let params =
         json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
-    Client::connect(&server).request("initialize", params).await.unwrap()
+    TestClient::connect(&server).request("initialize", params).await.unwrap()
 }
 
 #[tokio::test]
@@ -405,7 +407,7 @@ async fn keys_of_a_file_and_of_a_variable_open_the_door() {
     let keys = file("orders.keys", "file = from-file orders.read\n");
     let options = Options::new("orders", "1.0.0")
         .address("127.0.0.1:0")
-        .auth(|auth| auth.opening = Opening::Closed)
+        .auth(|auth| auth.opening = AnonymousAccess::Closed)
         .load_toml(
             FILE,
             &format!("[auth]\napi_keys_file = {:?}\napi_key_header = \"x-orders\"", keys.to_str().unwrap()),
@@ -508,11 +510,11 @@ fn every_limit_can_be_set() {
     let keys = Options::default().keys();
     let http = bindpost::http::Settings::default();
     let tables = [
-        ("limits", fields(&format!("{:#?}", bindpost::Limits::default()))),
+        ("limits", fields(&format!("{:#?}", bindpost::ServerLimits::default()))),
         ("session_limits", fields(&format!("{:#?}", http.session_limits))),
         ("connections", fields(&format!("{:#?}", http.connections))),
         ("tasks", fields(&format!("{:#?}", bindpost::TaskLimits::default()))),
-        ("auth.token_limits", fields(&format!("{:#?}", bindpost::oauth::Limits::default()))),
+        ("auth.token_limits", fields(&format!("{:#?}", bindpost::oauth::OAuthLimits::default()))),
     ];
     for (table, fields) in tables {
         assert!(fields.len() >= 4, "{table} {fields:?}");
@@ -601,7 +603,7 @@ fn use_it(options: Options) {
         let keys = options.keys().into_iter().filter(|key| !key.kind.contains("secret"));
         keys.map(|key| {
             let mut key = key;
-            key.place = Place::Program;
+            key.place = OptionSource::Program;
             key
         })
         .collect()

@@ -1,6 +1,6 @@
 //! Schemas of arguments: each rule by which types and what is said of them become JSON Schema.
 
-use bindpost::testing::Client;
+use bindpost::testing::TestClient;
 use bindpost::{Args, Server, ToolEntry, entries, tool};
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ fn server() -> Server {
 
 #[tokio::test]
 async fn an_order_has_exactly_the_schema_of_the_specification() {
-    let listed = Client::connect(&server()).request("tools/list", json!({})).await.unwrap();
+    let listed = TestClient::connect(&server()).request("tools/list", json!({})).await.unwrap();
     let expected = json!({
       "type": "object",
       "properties": {
@@ -108,7 +108,7 @@ async fn an_order_has_exactly_the_schema_of_the_specification() {
 
 #[tokio::test]
 async fn real_orders_are_taken() {
-    let mut client = Client::connect(&server());
+    let mut client = TestClient::connect(&server());
     let least = json!({"customerId": "c1", "items": []});
     assert_eq!(client.call("create_order", least).await.unwrap(), "0 for c1, Normal");
     let all = json!({
@@ -141,7 +141,7 @@ async fn broken_orders_are_refused_with_the_path() {
         order.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         order
     };
-    let mut client = Client::connect(&server());
+    let mut client = TestClient::connect(&server());
     for (arguments, expected) in [
         (json!({"items": []}), "- \"customerId\" is a required property"),
         (order(json!({"customerId": 7})), "- /customerId: 7 is not of type \"string\""),
@@ -188,7 +188,7 @@ where
     let entry = ToolEntry::new("member", async |_: Args<T>| "");
     let tools = Server::builder("members", "1.0.0").tool(entry).build().unwrap();
     let listed =
-        futures(async move { Client::connect(&tools).request("tools/list", json!({})).await.unwrap() });
+        futures(async move { TestClient::connect(&tools).request("tools/list", json!({})).await.unwrap() });
     let schema = &listed["tools"][0]["inputSchema"];
     let (name, member) = schema["properties"].as_object().unwrap().iter().next().unwrap();
     let required = schema["required"].as_array().is_some_and(|required| required.contains(&json!(name)));
@@ -349,7 +349,7 @@ async fn a_parameter_says_the_same_as_a_field() {
     }
 
     let server = Server::builder("arguments", "1.0.0").add(entries![everything]).build().unwrap();
-    let listed = Client::connect(&server).request("tools/list", json!({})).await.unwrap();
+    let listed = TestClient::connect(&server).request("tools/list", json!({})).await.unwrap();
     let text = |more: Value| {
         let mut schema = json!({"type": "string"});
         schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -471,7 +471,7 @@ async fn a_type_that_holds_itself_is_checked_at_every_depth() {
     }
     let depth = async |Args(folder): Args<Folder>| folder.folders.len();
     let server = Server::builder("folders", "1.0.0").tool(ToolEntry::new("count", depth)).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let good = json!({"name": "a", "folders": [{"name": "b", "folders": [{"name": "c"}]}]});
     assert_eq!(client.call("count", good).await.unwrap(), "1");
     let bad = json!({"name": "a", "folders": [{"name": "b", "folders": [{"name": 7}]}]});
@@ -499,7 +499,7 @@ async fn a_wrong_choice_is_told_the_right_ones() {
     }
     let entry = ToolEntry::new("bake", async |_: Args<Pizza>| "baked");
     let server = Server::builder("pizza", "1.0.0").tool(entry).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     assert_eq!(client.call("bake", json!({"size": "small"})).await.unwrap(), "baked");
     let error = client.call("bake", json!({"size": "huge", "crust": "thin"})).await.unwrap_err();
     assert!(error.contains("/size: \"huge\" is not one of \"small\", \"large\""), "{error}");
@@ -510,7 +510,7 @@ async fn a_wrong_choice_is_told_the_right_ones() {
 async fn refusals(entry: ToolEntry, arguments: Value) -> String {
     let name = "tried";
     let server = Server::builder("tries", "1.0.0").tool(entry).build().unwrap();
-    match Client::connect(&server).call(name, arguments).await {
+    match TestClient::connect(&server).call(name, arguments).await {
         Ok(text) => format!("ok: {text}"),
         Err(text) => text.lines().skip(1).collect::<Vec<_>>().join("\n"),
     }

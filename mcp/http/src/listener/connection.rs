@@ -33,10 +33,10 @@ const FIRST_READ: usize = 1024;
 
 /// What the sweeper knows of one connection, and how it tells it to end.
 ///
-/// Ticks come from [`Clock`]; 0 stands for "not now".
-pub(super) struct Connection {
+/// Ticks come from [`SweepClock`]; 0 stands for "not now".
+pub(super) struct ConnectionState {
     address: SocketAddr,
-    clock: Arc<Clock>,
+    clock: Arc<SweepClock>,
     /// When the request head now being read began. Also counts for a client that has not sent anything yet.
     head: AtomicU32,
     /// When the last request began, or was last seen under way.
@@ -59,9 +59,9 @@ pub(super) struct Connection {
 
 /// The client behind one connection, as a service sees it.
 #[derive(Clone)]
-pub struct Client(pub(super) Arc<Connection>);
+pub struct ConnectedClient(pub(super) Arc<ConnectionState>);
 
-impl Client {
+impl ConnectedClient {
     /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.0.address
@@ -69,30 +69,30 @@ impl Client {
 
     /// Says that a request waits for more of its body, until what is returned is dropped. When a cap is reached, a
     /// connection that has nothing else under way may give way to a new one.
-    pub fn receiving(&self) -> Receiving {
+    pub fn mark_body_pending(&self) -> PendingBodyGuard {
         if self.0.receiving.fetch_add(1, Ordering::Relaxed) == 0 {
             self.0.receiving_since.store(self.0.clock.now(), Ordering::Relaxed);
         }
-        Receiving(self.0.clone())
+        PendingBodyGuard(self.0.clone())
     }
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for ConnectedClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Client").field(&self.0.address).finish()
+        f.debug_tuple("ConnectedClient").field(&self.0.address).finish()
     }
 }
 
 /// A request waits for more of its body.
-pub struct Receiving(Arc<Connection>);
+pub struct PendingBodyGuard(Arc<ConnectionState>);
 
-impl std::fmt::Debug for Receiving {
+impl std::fmt::Debug for PendingBodyGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Receiving")
+        f.write_str("PendingBodyGuard")
     }
 }
 
-impl Drop for Receiving {
+impl Drop for PendingBodyGuard {
     fn drop(&mut self) {
         self.0.receiving.fetch_sub(1, Ordering::Relaxed);
     }
@@ -100,11 +100,11 @@ impl Drop for Receiving {
 
 /// The sweeper's coarse clock. Starts at 1.
 #[derive(Debug)]
-pub(super) struct Clock(AtomicU32);
+pub(super) struct SweepClock(AtomicU32);
 
 /// How many ticks each state may last.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct TickLimits {
     pub(super) header_read: u32,
     pub(super) keep_alive_idle: u32,
     pub(super) blocked_write: u32,
@@ -113,7 +113,7 @@ pub(super) struct Patience {
 /// How readily a connection gives way to a new one when a cap is reached; the first kind goes first. Connections
 /// of one kind go in the order in which they got there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GivesWay {
+pub(super) enum EvictionRank {
     /// Nothing whole has ever come: the client is silent, or has sent a part of its first request head.
     NeverWhole,
     /// A part of a further head has come.
@@ -135,7 +135,7 @@ const HONEST_BODY: u32 = 5;
 /// What a connection can be told, from mild to severe. It is never taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Word {
+pub(super) enum ConnectionSignal {
     Serve,
     /// Close after the response to the request under way, or to the next one.
     LastRequest,
@@ -146,12 +146,12 @@ pub(super) enum Word {
 }
 
 /// hyper's settings for both protocols.
-pub(super) struct Protocols {
+pub(super) struct ProtocolBuilders {
     pub(super) http1: http1::Builder,
     pub(super) http2: http2::Builder<TokioExecutor>,
 }
 
-impl Clock {
+impl SweepClock {
     pub(super) fn new() -> Self {
         Self(AtomicU32::new(1))
     }
@@ -165,8 +165,8 @@ impl Clock {
     }
 }
 
-impl Connection {
-    pub(super) fn new(address: SocketAddr, clock: Arc<Clock>) -> Self {
+impl ConnectionState {
+    pub(super) fn new(address: SocketAddr, clock: Arc<SweepClock>) -> Self {
         let now = clock.now();
         Self {
             address,
@@ -179,7 +179,7 @@ impl Connection {
             receiving_since: AtomicU32::new(0),
             counted: AtomicBool::new(true),
             requests: Arc::new(()),
-            told: AtomicU8::new(Word::Serve as u8),
+            told: AtomicU8::new(ConnectionSignal::Serve as u8),
             task: AtomicWaker::new(),
         }
     }
@@ -189,52 +189,56 @@ impl Connection {
     }
 
     /// Applies the time limits. Called by the sweeper, once a tick.
-    pub(super) fn check(&self, now: u32, patience: &Patience) {
+    pub(super) fn enforce_limits(&self, now: u32, patience: &TickLimits) {
         let blocked = self.blocked.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Relaxed);
         let late = |since: u32, limit: u32| now.wrapping_sub(since) > limit;
         if blocked != 0 && late(blocked, patience.blocked_write) {
             tracing::debug!(address = %self.address, "cut: the client does not read");
-            self.tell(Word::Cut);
+            self.signal(ConnectionSignal::Cut);
         } else if blocked != 0 || self.in_request() {
             self.active.store(now, Ordering::Relaxed);
         } else if head != 0 {
             if late(head, patience.header_read) {
                 tracing::debug!(address = %self.address, "cut: no complete request head in time");
-                self.tell(Word::Cut);
+                self.signal(ConnectionSignal::Cut);
             }
         } else if late(self.active.load(Ordering::Relaxed), patience.keep_alive_idle) {
             // hyper closes unless it still has to read a body that nobody takes. It gets the same time again.
-            self.tell(if self.was_told(Word::Finish) { Word::Cut } else { Word::Finish });
+            self.signal(if self.was_signaled(ConnectionSignal::Finish) {
+                ConnectionSignal::Cut
+            } else {
+                ConnectionSignal::Finish
+            });
             self.active.store(now, Ordering::Relaxed);
         }
     }
 
     /// How readily it gives way, and since when (in ticks); `None` if it does not: a whole request is under way,
     /// or one has just ended.
-    pub(super) fn gives_way(&self) -> Option<(GivesWay, u32)> {
+    pub(super) fn eviction_rank(&self) -> Option<(EvictionRank, u32)> {
         let now = self.clock.now();
-        let rank = |kind: GivesWay, since: u32, honest: u32| {
+        let rank = |kind: EvictionRank, since: u32, honest: u32| {
             let has_just_begun = now.wrapping_sub(since) < honest;
-            Some((if has_just_begun { GivesWay::JustBegun } else { kind }, since))
+            Some((if has_just_begun { EvictionRank::JustBegun } else { kind }, since))
         };
         let head = self.head.load(Ordering::Relaxed);
         if !self.begun.load(Ordering::Relaxed) {
-            return rank(GivesWay::NeverWhole, head, ON_ITS_WAY);
+            return rank(EvictionRank::NeverWhole, head, ON_ITS_WAY);
         }
         let under_way = Arc::strong_count(&self.requests) - 1;
         if under_way == 0 && head != 0 {
-            return rank(GivesWay::HalfHead, head, ON_ITS_WAY);
+            return rank(EvictionRank::HalfHead, head, ON_ITS_WAY);
         }
         if under_way == 0 {
             let idle_since = self.active.load(Ordering::Relaxed);
             let is_idle = now.wrapping_sub(idle_since) >= ON_ITS_WAY;
-            return is_idle.then_some((GivesWay::Idle, idle_since));
+            return is_idle.then_some((EvictionRank::Idle, idle_since));
         }
         if self.receiving.load(Ordering::Relaxed) < under_way {
             return None;
         }
-        rank(GivesWay::SlowBody, self.receiving_since.load(Ordering::Relaxed), HONEST_BODY)
+        rank(EvictionRank::SlowBody, self.receiving_since.load(Ordering::Relaxed), HONEST_BODY)
     }
 
     /// Takes it out of what the caps count; `false` if it was out already.
@@ -246,20 +250,20 @@ impl Connection {
         self.counted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn tell(&self, word: Word) {
+    pub(super) fn signal(&self, word: ConnectionSignal) {
         if self.told.fetch_max(word as u8, Ordering::Release) < word as u8 {
             self.task.wake();
         }
     }
 
-    fn was_told(&self, word: Word) -> bool {
+    fn was_signaled(&self, word: ConnectionSignal) -> bool {
         self.told.load(Ordering::Relaxed) >= word as u8
     }
 
-    async fn until_told(&self, word: Word) {
+    async fn until_signaled(&self, word: ConnectionSignal) {
         std::future::poll_fn(|cx| {
             self.task.register(cx.waker());
-            if self.was_told(word) { Poll::Ready(()) } else { Poll::Pending }
+            if self.was_signaled(word) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -269,7 +273,7 @@ impl Connection {
     }
 
     /// A head is complete. The request lasts as long as the answer is kept.
-    fn request(&self) -> Arc<()> {
+    fn begin_request(&self) -> Arc<()> {
         self.head.store(0, Ordering::Relaxed);
         self.begun.store(true, Ordering::Relaxed);
         self.active.store(self.clock.now(), Ordering::Relaxed);
@@ -277,7 +281,7 @@ impl Connection {
     }
 
     /// Bytes arrived. Outside a request they begin a head, or continue the one that has begun.
-    fn received(&self) {
+    fn record_read(&self) {
         if self.head.load(Ordering::Relaxed) == 0 && !self.in_request() {
             self.begin_head();
         }
@@ -288,7 +292,7 @@ impl Connection {
     }
 
     /// A write went through, in part or in full, or the socket took nothing.
-    fn wrote(&self, progress: bool) {
+    fn record_write(&self, progress: bool) {
         let blocked = self.blocked.load(Ordering::Relaxed) != 0;
         if progress && blocked {
             self.blocked.store(0, Ordering::Relaxed);
@@ -300,17 +304,18 @@ impl Connection {
     /// Whether hyper may be asked to close, once the connection was told to.
     fn may_finish(&self) -> bool {
         // hyper can take a connection for idle while the end of a response still waits for the socket.
-        let is_idle = || self.was_told(Word::Finish) && self.blocked.load(Ordering::Relaxed) == 0;
+        let is_idle =
+            || self.was_signaled(ConnectionSignal::Finish) && self.blocked.load(Ordering::Relaxed) == 0;
         self.in_request() || is_idle()
     }
 }
 
 /// Serves one connection to its end.
-pub(super) async fn converse<S, B>(
+pub(super) async fn serve_connection<S, B>(
     stream: TcpStream,
     service: S,
-    protocols: &Protocols,
-    connection: &Arc<Connection>,
+    protocols: &ProtocolBuilders,
+    connection: &Arc<ConnectionState>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
@@ -321,7 +326,7 @@ where
 {
     let early = {
         let first = pin!(first_bytes(&stream, connection));
-        let told = pin!(connection.until_told(Word::Finish));
+        let told = pin!(connection.until_signaled(ConnectionSignal::Finish));
         match select(first, told).await {
             Either::Left((early, _)) => early?,
             Either::Right(_) => return Ok(()),
@@ -329,13 +334,13 @@ where
     };
     let is_http2 = early.starts_with(PREFACE);
     let stream = TokioIo::new(stream);
-    let socket = Socket { stream, early, is_http2, shut: false, connection: connection.clone() };
+    let socket = TrackedSocket { stream, early, is_http2, shut: false, connection: connection.clone() };
 
     let noted = connection.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let under_way = noted.request();
+        let under_way = noted.begin_request();
         // HTTP/2 says goodbye in a frame of its own.
-        let last = noted.was_told(Word::LastRequest) && !is_http2;
+        let last = noted.was_signaled(ConnectionSignal::LastRequest) && !is_http2;
         service.call(request).map_ok(move |mut response| {
             if last {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -354,19 +359,19 @@ where
         connection.head.store(0, Ordering::Relaxed);
         // Boxed, because every HTTP/1 connection would pay for the larger state.
         let mut conversation = Box::pin(protocols.http2.serve_connection(socket, service));
-        attend(conversation.as_mut(), http2::Connection::graceful_shutdown, connection).await?;
+        drive_connection(conversation.as_mut(), http2::Connection::graceful_shutdown, connection).await?;
     } else {
         let conversation = pin!(protocols.http1.serve_connection(socket, service));
-        attend(conversation, http1::Connection::graceful_shutdown, connection).await?;
+        drive_connection(conversation, http1::Connection::graceful_shutdown, connection).await?;
     }
     Ok(())
 }
 
 /// Polls hyper's side of a connection, and passes on what the connection is told.
-async fn attend<C: Future<Output = hyper::Result<()>>>(
+async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
     mut conversation: Pin<&mut C>,
     graceful_shutdown: fn(Pin<&mut C>),
-    connection: &Connection,
+    connection: &ConnectionState,
 ) -> hyper::Result<()> {
     let mut task: Option<Waker> = None;
     let mut finishing = false;
@@ -376,12 +381,12 @@ async fn attend<C: Future<Output = hyper::Result<()>>>(
             connection.task.register(cx.waker());
             task = Some(cx.waker().clone());
         }
-        if !connection.was_told(Word::LastRequest) {
+        if !connection.was_signaled(ConnectionSignal::LastRequest) {
             return conversation.as_mut().poll(cx);
         }
         // To be told is to lose the registered waker, and more may be told.
         connection.task.register(cx.waker());
-        if connection.was_told(Word::Cut) {
+        if connection.was_signaled(ConnectionSignal::Cut) {
             return Poll::Ready(Ok(()));
         }
         // Before any goodbye, so that a request that has arrived is still answered.
@@ -397,7 +402,7 @@ async fn attend<C: Future<Output = hyper::Result<()>>>(
 }
 
 /// Reads until it is clear which protocol the client speaks.
-async fn first_bytes(stream: &TcpStream, connection: &Connection) -> io::Result<Bytes> {
+async fn first_bytes(stream: &TcpStream, connection: &ConnectionState) -> io::Result<Bytes> {
     let mut bytes = vec![0; FIRST_READ];
     let mut filled = 0;
     loop {
@@ -422,17 +427,17 @@ async fn first_bytes(stream: &TcpStream, connection: &Connection) -> io::Result<
 }
 
 /// The socket as hyper sees it: a TCP stream that keeps the sweeper's notes.
-struct Socket {
+struct TrackedSocket {
     stream: TokioIo<TcpStream>,
     /// What was read to tell the protocols apart, until hyper has taken it.
     early: Bytes,
     is_http2: bool,
     /// Whether we have said that nothing more will be written.
     shut: bool,
-    connection: Arc<Connection>,
+    connection: Arc<ConnectionState>,
 }
 
-impl Socket {
+impl TrackedSocket {
     #[cold]
     fn take_early(&mut self, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let taken = self.early.len().min(buffer.remaining());
@@ -441,7 +446,7 @@ impl Socket {
     }
 }
 
-impl Read for Socket {
+impl Read for TrackedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -453,16 +458,16 @@ impl Read for Socket {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         // An HTTP/2 connection without requests still exchanges pings.
         if read.is_ready() && !self.is_http2 {
-            self.connection.received();
+            self.connection.record_read();
         }
         read
     }
 }
 
-impl Write for Socket {
+impl Write for TrackedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.connection.wrote(written.is_ready());
+        self.connection.record_write(written.is_ready());
         written
     }
 
@@ -472,7 +477,7 @@ impl Write for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.connection.wrote(written.is_ready());
+        self.connection.record_write(written.is_ready());
         written
     }
 
@@ -492,7 +497,7 @@ impl Write for Socket {
         }
         // Closing a socket with unread bytes resets it, and a reset can take the response away from a client
         // that is still sending, say, a body we refused. It may go on for as long as a head may take.
-        if self.is_http2 || self.connection.was_told(Word::LastRequest) {
+        if self.is_http2 || self.connection.was_signaled(ConnectionSignal::LastRequest) {
             return Poll::Ready(Ok(()));
         }
         let mut ignored = [0; 4096];

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// What everyone watches who has to stop in time: the listener, and streams that never end by themselves.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    shared: Arc<Shared>,
+    shared: Arc<DrainState>,
 }
 
 /// What starts a [`Drain`].
@@ -17,11 +17,11 @@ pub struct Drain {
 /// Dropping it does not: without a trigger the drain just never begins.
 #[derive(Clone, Debug)]
 pub struct DrainTrigger {
-    shared: Arc<Shared>,
+    shared: Arc<DrainState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct DrainState {
     stage: AtomicU8,
     changed: Notify,
 }
@@ -36,7 +36,7 @@ const ENDING: u8 = 2;
 impl Drain {
     /// A drain that has not begun, and its trigger.
     pub fn new() -> (DrainTrigger, Self) {
-        let shared = Arc::new(Shared { stage: AtomicU8::new(SERVING), changed: Notify::new() });
+        let shared = Arc::new(DrainState { stage: AtomicU8::new(SERVING), changed: Notify::new() });
         (DrainTrigger { shared: shared.clone() }, Self { shared })
     }
 
@@ -85,7 +85,7 @@ impl DrainTrigger {
 /// From the first poll on, these signals no longer end the process by themselves. Fails if they cannot be
 /// watched.
 #[cfg(unix)]
-pub async fn until_signal(trigger: DrainTrigger) -> io::Result<()> {
+pub async fn drain_on_signal(trigger: DrainTrigger) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
@@ -103,7 +103,7 @@ pub async fn until_signal(trigger: DrainTrigger) -> io::Result<()> {
 
 /// Pulls the trigger at Ctrl-C, once more at the second one, and returns.
 #[cfg(not(unix))]
-pub async fn until_signal(trigger: DrainTrigger) -> io::Result<()> {
+pub async fn drain_on_signal(trigger: DrainTrigger) -> io::Result<()> {
     for message in ["draining; a second Ctrl-C ends at once", "ending at once"] {
         tokio::signal::ctrl_c().await?;
         tracing::info!(message);

@@ -9,21 +9,21 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-use super::Limits;
-use super::connection::{Clock, Connection, GivesWay, Patience, Word};
+use super::ConnectionLimits;
+use super::connection::{ConnectionSignal, ConnectionState, EvictionRank, SweepClock, TickLimits};
 
-pub(super) struct Roster {
-    clock: Arc<Clock>,
-    patience: Patience,
+pub(super) struct ConnectionRegistry {
+    clock: Arc<SweepClock>,
+    patience: TickLimits,
     most: usize,
     most_per_address: Option<usize>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     emptied: Notify,
 }
 
 #[derive(Default)]
-struct Open {
-    connections: HashMap<u64, Arc<Connection>>,
+struct OpenConnections {
+    connections: HashMap<u64, Arc<ConnectionState>>,
     /// Without those that give way.
     counted: usize,
     /// Kept only when there is a cap for it.
@@ -33,13 +33,13 @@ struct Open {
     gave_way: u64,
 }
 
-impl Open {
+impl OpenConnections {
     fn count_of(&self, network: IpAddr) -> usize {
         self.per_address.get(&network).copied().unwrap_or_default()
     }
 
     /// Takes a connection out of the counts, once.
-    fn uncount(&mut self, connection: &Connection) {
+    fn uncount(&mut self, connection: &ConnectionState) {
         if !connection.uncount() {
             return;
         }
@@ -55,16 +55,21 @@ impl Open {
 
     /// Tells the connection that gives way first, of this network or of all, to close; `false` if every one of
     /// them has a whole request under way.
-    fn give_way(&mut self, of: Option<IpAddr>) -> bool {
-        let is_of = |connection: &Connection| of.is_none_or(|of| network(connection.address().ip()) == of);
+    fn evict_one(&mut self, of: Option<IpAddr>) -> bool {
+        let is_of =
+            |connection: &ConnectionState| of.is_none_or(|of| network(connection.address().ip()) == of);
         let candidates = self.connections.iter().filter(|(_, c)| c.is_counted() && is_of(c));
-        let ranked = candidates.filter_map(|(number, c)| Some((c.gives_way()?, *number, c)));
+        let ranked = candidates.filter_map(|(number, c)| Some((c.eviction_rank()?, *number, c)));
         let Some(((kind, _), _, chosen)) = ranked.min_by_key(|(rank, number, _)| (*rank, *number)) else {
             return false;
         };
         let chosen = chosen.clone();
         // A request that is on the wire of an idle connection is still answered.
-        chosen.tell(if kind == GivesWay::Idle { Word::Finish } else { Word::Cut });
+        chosen.signal(if kind == EvictionRank::Idle {
+            ConnectionSignal::Finish
+        } else {
+            ConnectionSignal::Cut
+        });
         self.uncount(&chosen);
         self.gave_way += 1;
         true
@@ -72,21 +77,21 @@ impl Open {
 }
 
 /// A connection's place on the roster, free again when dropped.
-pub(super) struct Entry {
-    roster: Arc<Roster>,
-    connection: Arc<Connection>,
+pub(super) struct ConnectionSlot {
+    roster: Arc<ConnectionRegistry>,
+    connection: Arc<ConnectionState>,
     number: u64,
 }
 
-impl Roster {
-    pub(super) fn new(limits: &Limits) -> Self {
+impl ConnectionRegistry {
+    pub(super) fn new(limits: &ConnectionLimits) -> Self {
         let ticks = |limit: Duration| {
             let ticks = limit.as_nanos().div_ceil(limits.sweep.as_nanos().max(1));
             u32::try_from(ticks).unwrap_or(u32::MAX)
         };
         Self {
-            clock: Arc::new(Clock::new()),
-            patience: Patience {
+            clock: Arc::new(SweepClock::new()),
+            patience: TickLimits {
                 header_read: ticks(limits.header_read),
                 keep_alive_idle: ticks(limits.keep_alive_idle),
                 blocked_write: ticks(limits.blocked_write),
@@ -100,12 +105,12 @@ impl Roster {
 
     /// A place for a new connection. When a cap is reached, a connection that has nothing whole under way gives way;
     /// `None` if there is no such connection.
-    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Entry> {
-        let mut open = self.open();
+    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<ConnectionSlot> {
+        let mut open = self.lock_open();
         let network = network(address.ip());
         let is_over = |most: Option<usize>, count: usize| most.is_some_and(|most| count >= most);
-        if is_over(self.most_per_address, open.count_of(network)) && !open.give_way(Some(network))
-            || open.counted >= self.most && !open.give_way(None)
+        if is_over(self.most_per_address, open.count_of(network)) && !open.evict_one(Some(network))
+            || open.counted >= self.most && !open.evict_one(None)
         {
             open.refused += 1;
             return None;
@@ -116,20 +121,20 @@ impl Roster {
         }
         let number = open.next;
         open.next += 1;
-        let connection = Arc::new(Connection::new(address, self.clock.clone()));
+        let connection = Arc::new(ConnectionState::new(address, self.clock.clone()));
         open.connections.insert(number, connection.clone());
-        Some(Entry { roster: self.clone(), connection, number })
+        Some(ConnectionSlot { roster: self.clone(), connection, number })
     }
 
-    pub(super) fn tell_all(&self, word: Word) {
-        for connection in self.open().connections.values() {
-            connection.tell(word);
+    pub(super) fn signal_all(&self, word: ConnectionSignal) {
+        for connection in self.lock_open().connections.values() {
+            connection.signal(word);
         }
     }
 
     /// Waits until no connection is open. For one waiter at a time.
-    pub(super) async fn emptied(&self) {
-        while !self.open().connections.is_empty() {
+    pub(super) async fn wait_until_empty(&self) {
+        while !self.lock_open().connections.is_empty() {
             self.emptied.notified().await;
         }
     }
@@ -142,9 +147,9 @@ impl Roster {
         loop {
             ticks.tick().await;
             let now = self.clock.tick();
-            let mut open = self.open();
+            let mut open = self.lock_open();
             for connection in open.connections.values() {
-                connection.check(now, &self.patience);
+                connection.enforce_limits(now, &self.patience);
             }
             let refused = std::mem::take(&mut open.refused);
             let gave_way = std::mem::take(&mut open.gave_way);
@@ -154,20 +159,20 @@ impl Roster {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn lock_open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entry {
-    pub(super) fn connection(&self) -> &Arc<Connection> {
+impl ConnectionSlot {
+    pub(super) fn connection(&self) -> &Arc<ConnectionState> {
         &self.connection
     }
 }
 
-impl Drop for Entry {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.roster.open();
+        let mut open = self.roster.lock_open();
         open.connections.remove(&self.number);
         open.uncount(&self.connection);
         if open.connections.is_empty() {

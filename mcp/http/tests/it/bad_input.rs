@@ -256,7 +256,7 @@ const CHUNKED: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: 
 #[test]
 fn a_gigabyte_without_a_length_is_413_and_is_not_kept() {
     use crate::client::{ChildServer, Client};
-    let settings = || (Settings::default(), bindpost_mcp_server::Limits::default());
+    let settings = || (Settings::default(), bindpost_mcp_server::ServerLimits::default());
     let child = ChildServer::start("bad_input::a_gigabyte_without_a_length_is_413_and_is_not_kept", settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

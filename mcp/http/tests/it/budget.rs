@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bindpost_mcp_http::Settings;
-use bindpost_mcp_server::Limits;
+use bindpost_mcp_server::ServerLimits;
 use serde_json::json;
 
 #[cfg(target_os = "linux")]
@@ -14,8 +14,8 @@ use crate::client::{Ask, Client, LATEST, Session, TestServer, within};
 
 const MIB: usize = 1 << 20;
 
-fn limits(held_bytes: usize) -> Limits {
-    Limits { held_bytes, ..Limits::default() }
+fn limits(held_bytes: usize) -> ServerLimits {
+    ServerLimits { held_bytes, ..ServerLimits::default() }
 }
 
 fn large_bodies() -> Settings {

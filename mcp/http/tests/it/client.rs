@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bindpost_mcp_http::listener::{Drain, DrainTrigger};
-use bindpost_mcp_http::{Auth, Authorizer, Denial, Opening, Settings, bind};
+use bindpost_mcp_http::{AnonymousAccess, Auth, Authorizer, Denial, Settings, bind};
 use bindpost_mcp_protocol::client::{ElicitParams, SampleParams};
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_server::{
-    Args, Caller, Context, HttpRequest, Identity, Limits, PromptEntry, ResourceEntry, Server, TaskLimits,
-    ToolEntry, ToolError,
+    Args, Caller, Context, HttpRequest, Identity, PromptEntry, ResourceEntry, Server, ServerLimits,
+    TaskLimits, ToolEntry, ToolError,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -517,7 +517,7 @@ impl Watch {
 }
 
 /// The tools, resources and prompts of the tests.
-pub(crate) fn fixture(limits: Limits) -> (Server, Arc<Watch>) {
+pub(crate) fn fixture(limits: ServerLimits) -> (Server, Arc<Watch>) {
     let watch = Watch::new();
     let [silent, telling, hanging_up, flooding, watched] = [(); 5].map(|()| watch.clone());
     let region = json!({"type": "object", "properties": {
@@ -675,10 +675,10 @@ impl Session {
 
 impl TestServer {
     pub(crate) async fn start(settings: Settings) -> TestServer {
-        TestServer::with_limits(settings, Limits::default()).await
+        TestServer::with_limits(settings, ServerLimits::default()).await
     }
 
-    pub(crate) async fn with_limits(settings: Settings, limits: Limits) -> TestServer {
+    pub(crate) async fn with_limits(settings: Settings, limits: ServerLimits) -> TestServer {
         let (server, watch) = fixture(limits);
         TestServer::serving(server, watch, settings).await
     }
@@ -762,7 +762,7 @@ impl Authorizer for Trusting {
 
 /// A server that believes whoever says who it is, and lets everybody open a conversation.
 pub(crate) fn trusting(settings: Settings) -> Settings {
-    Settings { auth: Some(Auth::new(Trusting).opening(Opening::Open)), ..settings }
+    Settings { auth: Some(Auth::new(Trusting).opening(AnonymousAccess::Open)), ..settings }
 }
 
 /// Settings whose limits are looked at often.
@@ -788,7 +788,7 @@ impl ChildServer {
 
     /// In the child: serves and never returns. In the parent: the child that runs the test of this name.
     #[expect(clippy::print_stdout, reason = "this is how the parent learns the port")]
-    pub(crate) fn start(test: &str, settings: impl FnOnce() -> (Settings, Limits)) -> ChildServer {
+    pub(crate) fn start(test: &str, settings: impl FnOnce() -> (Settings, ServerLimits)) -> ChildServer {
         use std::io::{BufRead as _, BufReader, Read as _};
 
         if std::env::var_os(ChildServer::ROLE).is_some() {

@@ -16,7 +16,7 @@ use bindpost_mcp_http::listener::DrainTrigger;
 use bindpost_mcp_http::{Settings, bind};
 use bindpost_mcp_protocol::{Revision, header, meta};
 use bindpost_mcp_server::Server;
-use bindpost_mcp_server::testing::{Conversation, Report, Transport, play_all};
+use bindpost_mcp_server::testing::{Conversation, ConversationReport, ConversationTransport, play_all};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode};
@@ -58,7 +58,7 @@ fn conversations() -> Vec<Conversation> {
     Conversation::read_all(FOLDER).unwrap()
 }
 
-fn check(report: &Report) {
+fn check(report: &ConversationReport) {
     assert!(report.played > 0, "nothing was played");
     assert!(report.failures.is_empty(), "{report}");
 }
@@ -192,7 +192,7 @@ impl HttpClient {
     }
 }
 
-impl Transport for HttpClient {
+impl ConversationTransport for HttpClient {
     const NAME: &'static str = "http";
 
     async fn send(&mut self, message: &str, revision: Revision) -> io::Result<()> {
@@ -450,7 +450,7 @@ impl SseClient {
     }
 }
 
-impl Transport for SseClient {
+impl ConversationTransport for SseClient {
     const NAME: &'static str = "sse";
 
     async fn send(&mut self, message: &str, _: Revision) -> io::Result<()> {

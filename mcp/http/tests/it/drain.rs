@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bindpost_mcp_http::listener::Drain;
 use bindpost_mcp_http::{Endpoint, bind};
-use bindpost_mcp_server::Limits;
+use bindpost_mcp_server::ServerLimits;
 use hyper::service::service_fn;
 use serde_json::json;
 
@@ -134,7 +134,7 @@ async fn a_call_that_does_not_end_is_cut_at_the_deadline() {
 /// The listener goes on, with another endpoint; what came in through this one must not.
 #[tokio::test]
 async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
-    let (server, watch) = fixture(Limits::default());
+    let (server, watch) = fixture(ServerLimits::default());
     let endpoint = Endpoint::new(server, patient());
     let bound = bind("127.0.0.1:0").await.unwrap();
     let address = bound.local_addr();
@@ -142,7 +142,7 @@ async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
     let running = tokio::spawn({
         let endpoint = endpoint.clone();
         async move {
-            let service = |client: bindpost_mcp_http::listener::Client| {
+            let service = |client: bindpost_mcp_http::listener::ConnectedClient| {
                 let endpoint = endpoint.clone();
                 service_fn(move |request| endpoint.clone().handle_from(request, client.clone()))
             };

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
 use bindpost_mcp_http::Settings;
-use bindpost_mcp_server::Limits;
+use bindpost_mcp_server::ServerLimits;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::client::{Ask, LATEST, PATIENCE, Reply, TestServer, trusting};
 
-fn limits(running_calls: usize, waiting_calls: usize) -> Limits {
-    Limits { running_calls, waiting_calls, ..Limits::default() }
+fn limits(running_calls: usize, waiting_calls: usize) -> ServerLimits {
+    ServerLimits { running_calls, waiting_calls, ..ServerLimits::default() }
 }
 
 /// No answer becomes a stream, however long it takes.
@@ -18,7 +18,7 @@ fn patient() -> Settings {
     Settings { stream_after: PATIENCE, ..Settings::default() }
 }
 
-async fn server(limits: Limits) -> TestServer {
+async fn server(limits: ServerLimits) -> TestServer {
     TestServer::with_limits(trusting(patient()), limits).await
 }
 

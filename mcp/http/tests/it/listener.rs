@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_http::listener::{self, Drain, DrainTrigger, Limits, serve, until_signal};
+use bindpost_mcp_http::listener::{self, ConnectionLimits, Drain, DrainTrigger, drain_on_signal, serve};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode, Version};
@@ -39,22 +39,22 @@ const LARGE: usize = 32 << 20;
 const SLACK: Duration = Duration::from_millis(10);
 
 /// Limits none of which will be met, looked at often.
-fn lax() -> Limits {
+fn lax() -> ConnectionLimits {
     let never = Duration::from_secs(3600);
-    Limits {
+    ConnectionLimits {
         header_read: never,
         keep_alive_idle: never,
         blocked_write: never,
         sweep: Duration::from_millis(20),
         drain: never,
         drain_idle: Duration::from_millis(20),
-        ..Limits::default()
+        ..ConnectionLimits::default()
     }
 }
 
 #[tokio::test]
 async fn cuts_a_half_sent_head() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     let began = Instant::now();
     client.send("GET / HTTP/1.1\r\nho").await;
@@ -64,7 +64,7 @@ async fn cuts_a_half_sent_head() {
 
 #[tokio::test]
 async fn cuts_a_head_that_comes_byte_by_byte() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET / HTTP/1.1\r\nhost: ").await;
     let began = Instant::now();
@@ -76,7 +76,7 @@ async fn cuts_a_head_that_comes_byte_by_byte() {
 
 #[tokio::test]
 async fn cuts_a_half_sent_head_after_a_complete_request() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     assert_eq!(client.get("/").await.status, 200);
     client.send("GET / HTTP/1.1\r\nho").await;
@@ -85,13 +85,13 @@ async fn cuts_a_half_sent_head_after_a_complete_request() {
 
 #[tokio::test]
 async fn cuts_a_client_that_sends_nothing() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     server.connect().await.closed().await;
 }
 
 #[tokio::test]
 async fn cuts_half_an_http2_preface() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("PRI * HTTP/2.0\r\n").await;
     client.closed().await;
@@ -100,7 +100,7 @@ async fn cuts_half_an_http2_preface() {
 #[tokio::test]
 async fn an_idle_connection_has_its_own_limit() {
     let idle = 3 * LIMIT;
-    let server = Server::start(Limits { header_read: LIMIT, keep_alive_idle: idle, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, keep_alive_idle: idle, ..lax() }).await;
     let mut client = server.connect().await;
     // The body comes by itself, and is no head.
     client.send("POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\n").await;
@@ -116,7 +116,7 @@ async fn an_idle_connection_has_its_own_limit() {
 
 #[tokio::test]
 async fn a_body_that_nobody_reads_does_not_keep_a_connection_open() {
-    let server = Server::start(Limits { keep_alive_idle: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("POST /keep-body HTTP/1.1\r\ncontent-length: 4\r\n\r\nab").await;
     assert_eq!(client.response().await.status, 200);
@@ -125,7 +125,8 @@ async fn a_body_that_nobody_reads_does_not_keep_a_connection_open() {
 
 #[tokio::test]
 async fn a_slow_head_within_the_limit_is_served() {
-    let server = Server::start(Limits { header_read: PATIENCE, keep_alive_idle: LIMIT, ..lax() }).await;
+    let server =
+        Server::start(ConnectionLimits { header_read: PATIENCE, keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     for piece in ["G", "ET / HT", "TP/1.1\r\nhost", ": here\r\n", "\r\n"] {
         client.send(piece).await;
@@ -136,7 +137,8 @@ async fn a_slow_head_within_the_limit_is_served() {
 
 #[tokio::test]
 async fn a_request_under_way_meets_no_limit() {
-    let limits = Limits { header_read: LIMIT, keep_alive_idle: LIMIT, blocked_write: LIMIT, ..lax() };
+    let limits =
+        ConnectionLimits { header_read: LIMIT, keep_alive_idle: LIMIT, blocked_write: LIMIT, ..lax() };
     let server = Server::start(limits).await;
     let mut slow_body = server.connect().await;
     slow_body.send("POST /echo HTTP/1.1\r\ncontent-length: 4\r\n\r\nab").await;
@@ -155,7 +157,8 @@ async fn a_request_under_way_meets_no_limit() {
 
 #[tokio::test]
 async fn cuts_a_client_that_does_not_read() {
-    let server = Server::start(Limits { blocked_write: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
+    let server =
+        Server::start(ConnectionLimits { blocked_write: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect_with_small_window().await;
     client.send("GET /endless HTTP/1.1\r\n\r\n").await;
     within(server.state.endless_ended.acquire()).await.unwrap().forget();
@@ -166,7 +169,8 @@ async fn cuts_a_client_that_does_not_read() {
 
 #[tokio::test]
 async fn a_client_that_reads_slowly_is_served() {
-    let server = Server::start(Limits { blocked_write: 2 * LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
+    let server =
+        Server::start(ConnectionLimits { blocked_write: 2 * LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET /endless HTTP/1.1\r\n\r\n").await;
     let began = Instant::now();
@@ -179,7 +183,7 @@ async fn a_client_that_reads_slowly_is_served() {
 
 #[tokio::test]
 async fn a_response_that_waits_for_its_reader_is_not_idle() {
-    let server = Server::start(Limits { keep_alive_idle: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET /large HTTP/1.1\r\n\r\n").await;
     tokio::time::sleep(3 * LIMIT).await;
@@ -200,7 +204,7 @@ async fn a_refused_body_does_not_take_the_response_away() {
 
 #[tokio::test]
 async fn a_client_that_stays_after_its_last_response_is_cut() {
-    let server = Server::start(Limits { header_read: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
     assert_eq!(client.response().await.status, 200);
@@ -244,7 +248,7 @@ async fn a_response_that_has_begun_survives_the_drain() {
 
 #[tokio::test]
 async fn a_drain_answers_one_more_request_on_an_idle_connection() {
-    let server = Server::start(Limits { drain_idle: PATIENCE, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { drain_idle: PATIENCE, ..lax() }).await;
     let mut client = server.connect().await;
     assert!(!client.get("/").await.head.contains("connection: close"));
     server.trigger.pull();
@@ -258,7 +262,7 @@ async fn a_drain_answers_one_more_request_on_an_idle_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_under_load_loses_no_request() {
-    let server = Server::start(Limits { drain_idle: PATIENCE, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { drain_idle: PATIENCE, ..lax() }).await;
     let mut clients = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let mut client = server.connect().await;
@@ -289,7 +293,7 @@ async fn a_drain_closes_idle_connections() {
 
 #[tokio::test]
 async fn a_drain_answers_clients_it_has_not_accepted_yet() {
-    let server = Server::start(Limits { drain_idle: PATIENCE, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { drain_idle: PATIENCE, ..lax() }).await;
     // Blocking calls, so that on this single thread the listener learns of nothing in between.
     let mut client = std::net::TcpStream::connect(server.address).unwrap();
     client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -302,7 +306,7 @@ async fn a_drain_answers_clients_it_has_not_accepted_yet() {
 
 #[tokio::test]
 async fn the_drain_has_a_deadline() {
-    let server = Server::start(Limits { drain: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { drain: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET /wait HTTP/1.1\r\n\r\n").await;
     server.entered().await;
@@ -339,7 +343,7 @@ async fn dropping_the_listener_cuts_its_connections() {
 #[tokio::test]
 async fn signals_pull_the_trigger() {
     let (trigger, drain) = Drain::new();
-    let mut signals = std::pin::pin!(until_signal(trigger));
+    let mut signals = std::pin::pin!(drain_on_signal(trigger));
     assert!((&mut signals).now_or_never().is_none());
     let kill = || std::process::Command::new("kill").arg(std::process::id().to_string()).status().unwrap();
 
@@ -356,7 +360,7 @@ async fn signals_pull_the_trigger() {
 
 #[tokio::test]
 async fn a_client_over_the_cap_gets_503_while_all_others_have_requests_under_way() {
-    let server = Server::start(Limits { connections: 1, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { connections: 1, ..lax() }).await;
     let mut first = server.connect().await;
     first.send("GET /wait HTTP/1.1\r\n\r\n").await;
     server.entered().await;
@@ -371,7 +375,7 @@ async fn a_client_over_the_cap_gets_503_while_all_others_have_requests_under_way
 
 #[tokio::test]
 async fn one_address_has_a_cap_of_its_own() {
-    let server = Server::start(Limits { connections_per_address: Some(1), ..lax() }).await;
+    let server = Server::start(ConnectionLimits { connections_per_address: Some(1), ..lax() }).await;
     let mut first = server.connect().await;
     first.send("GET /wait HTTP/1.1\r\n\r\n").await;
     server.entered().await;
@@ -388,9 +392,9 @@ async fn one_address_has_a_cap_of_its_own() {
 }
 
 /// Both caps, each alone.
-fn capped(most: usize) -> [Limits; 2] {
-    let per_address = Limits { connections_per_address: Some(most), ..lax() };
-    [per_address, Limits { connections: most, ..lax() }]
+fn capped(most: usize) -> [ConnectionLimits; 2] {
+    let per_address = ConnectionLimits { connections_per_address: Some(most), ..lax() };
+    [per_address, ConnectionLimits { connections: most, ..lax() }]
 }
 
 #[tokio::test]
@@ -437,7 +441,7 @@ async fn half_a_second_head_keeps_no_new_client_out() {
 #[tokio::test]
 async fn a_new_connection_does_not_give_way_to_the_next_one() {
     // Ticks are rare, so that everything here has just begun.
-    for limits in capped(4).map(|limits| Limits { sweep: Duration::from_secs(600), ..limits }) {
+    for limits in capped(4).map(|limits| ConnectionLimits { sweep: Duration::from_secs(600), ..limits }) {
         let server = Server::start(limits).await;
         let mut half = Vec::new();
         for _ in 0..4 {
@@ -490,7 +494,7 @@ async fn a_burst_of_clients_waits_to_be_accepted() {
 
 #[tokio::test]
 async fn the_cap_per_address_can_be_off() {
-    let server = Server::start(Limits { connections_per_address: None, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { connections_per_address: None, ..lax() }).await;
     let mut clients = Vec::new();
     for _ in 0..300 {
         let mut client = server.connect().await;
@@ -556,7 +560,7 @@ async fn more_than_100_header_fields_get_431() {
         client.send(&format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(fields))).await;
         assert_eq!(client.response().await.status, status, "{fields} fields");
     }
-    let server = Server::start(Limits { max_headers: 10, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { max_headers: 10, ..lax() }).await;
     let mut client = server.connect().await;
     client.send(&format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(11))).await;
     assert_eq!(client.response().await.status, 431);
@@ -589,7 +593,8 @@ async fn http2_with_prior_knowledge_is_served() {
 
 #[tokio::test]
 async fn an_http2_request_under_way_survives_limits_and_drain() {
-    let server = Server::start(Limits { header_read: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
+    let server =
+        Server::start(ConnectionLimits { header_read: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
     let (mut client, running) = server.http2().await;
     let response = tokio::spawn(client.send_request(get("/wait")));
     server.entered().await;
@@ -609,7 +614,7 @@ async fn an_http2_request_under_way_survives_limits_and_drain() {
 async fn an_idle_http2_connection_is_closed() {
     // The pings are no sign of life: the client's library answers them by itself.
     let ping = Duration::from_millis(20);
-    let server = Server::start(Limits { keep_alive_idle: LIMIT, h2_ping: ping, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, h2_ping: ping, ..lax() }).await;
     let (mut client, running) = server.http2().await;
     assert_eq!(within(client.send_request(get("/"))).await.unwrap().status(), StatusCode::OK);
     within(running).await.unwrap().unwrap();
@@ -617,7 +622,7 @@ async fn an_idle_http2_connection_is_closed() {
 
 #[tokio::test]
 async fn the_drain_deadline_cuts_http2_too() {
-    let server = Server::start(Limits { drain: LIMIT, ..lax() }).await;
+    let server = Server::start(ConnectionLimits { drain: LIMIT, ..lax() }).await;
     let (mut client, _running) = server.http2().await;
     let response = tokio::spawn(client.send_request(get("/wait")));
     server.entered().await;
@@ -707,7 +712,7 @@ struct State {
 }
 
 impl Server {
-    async fn start(limits: Limits) -> Self {
+    async fn start(limits: ConnectionLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (trigger, drain) = Drain::new();
@@ -720,7 +725,7 @@ impl Server {
             bodies: Mutex::default(),
         });
         let shared = state.clone();
-        let make = move |client: listener::Client| {
+        let make = move |client: listener::ConnectedClient| {
             let (state, address) = (shared.clone(), client.address());
             service_fn(move |request| answer(request, address, state.clone()))
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_http::{SessionLimits, SessionMode, Settings};
-use bindpost_mcp_server::Limits;
+use bindpost_mcp_server::ServerLimits;
 use serde_json::json;
 
 use crate::client::{Ask, Event, Events, LATEST, Session, TestServer, attentive, trusting};
@@ -442,7 +442,7 @@ async fn a_batch_counts_each_of_its_calls() {
 
 #[tokio::test]
 async fn calls_over_the_servers_limit_wait_and_then_are_429() {
-    let limits = Limits { running_calls: 1, waiting_calls: 1, ..Limits::default() };
+    let limits = ServerLimits { running_calls: 1, waiting_calls: 1, ..ServerLimits::default() };
     let server = TestServer::with_limits(Settings::default(), limits).await;
     let first = server.send_in_background(Ask::modern_call("wait", json!({})));
     server.watch.has_begun(1).await;
@@ -708,7 +708,7 @@ async fn clients_at_the_same_time_never_get_each_others_answers() {
 #[test]
 fn what_comes_and_goes_leaves_nothing_behind() {
     use crate::client::{ChildServer, Client};
-    let settings = || (attentive(), Limits::default());
+    let settings = || (attentive(), ServerLimits::default());
     let child = ChildServer::start("sessions::what_comes_and_goes_leaves_nothing_behind", settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -750,7 +750,7 @@ fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {
     const FIRST: usize = 100;
     let settings = || {
         let session_limits = SessionLimits { total: ALL, anonymous: ALL, ..SessionLimits::default() };
-        (Settings { session_limits, ..Settings::default() }, Limits::default())
+        (Settings { session_limits, ..Settings::default() }, ServerLimits::default())
     };
     let child = ChildServer::start("sessions::ten_thousand_idle_sessions_cost_at_most_1_kb_each", settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -10,7 +10,7 @@ fn summary_entry() -> ::bindpost::PromptEntry {
         ::bindpost::Signature::new()
             .parameter::<String, _>(::bindpost::Argument::new("subject").description("Of what."))
             .parameter::<Option<String>, _>(::bindpost::Argument::new("tone")),
-        move |mut parts: ::bindpost::Parts| async move {
+        move |mut parts: ::bindpost::CallParts| async move {
             let p0 = parts.fill::<String, _>("subject")?;
             let p1 = parts.fill::<Option<String>, _>("tone")?;
             ::std::result::Result::Ok(summary(p0, p1))

@@ -7,13 +7,15 @@ fn settings() -> Json<Settings> {
 fn settings_entry() -> ::bindpost::ResourceEntry {
     {
         #[allow(unused_imports)]
-        use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+        use ::bindpost::returns::{
+            InfallibleReturn as _, ResourceReturn as _, SerializedResourceReturn as _,
+        };
         ::bindpost::ResourceEntry::with_signature(
             "config://settings",
             "settings",
             ::bindpost::Signature::new(),
-            move |#[allow(unused_mut, unused_variables)] mut parts: ::bindpost::Parts| async move {
-                let returns = ::bindpost::returns::Returns::<Json<Settings>>::new();
+            move |#[allow(unused_mut, unused_variables)] mut parts: ::bindpost::CallParts| async move {
+                let returns = ::bindpost::returns::ReturnType::<Json<Settings>>::new();
                 let value = returns.settle(settings())?;
                 ::std::result::Result::Ok((&&returns.of_value()).contents(value))
             },

@@ -7,10 +7,10 @@ fn menu_entry() -> ::bindpost::ResourceListEntry {
     ::bindpost::ResourceListEntry::with_signature(
         "menu",
         ::bindpost::Signature::new().parameter::<State<Menu>, _>(::bindpost::Argument::new("")),
-        move |mut parts: ::bindpost::Parts| async move {
+        move |mut parts: ::bindpost::CallParts| async move {
             let p0 = parts.fill::<State<Menu>, _>("")?;
             ::std::result::Result::Ok(menu(p0).await)
         },
     )
-    .access(::bindpost::Access::default().with_scopes(["menu.read"]))
+    .access(::bindpost::AccessRule::default().with_scopes(["menu.read"]))
 }

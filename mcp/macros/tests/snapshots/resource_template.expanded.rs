@@ -7,14 +7,16 @@ async fn category(category_id: String) -> Result<Vec<Item>, ToolError> {
 fn category_entry() -> ::bindpost::TemplateEntry {
     {
         #[allow(unused_imports)]
-        use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+        use ::bindpost::returns::{
+            InfallibleReturn as _, ResourceReturn as _, SerializedResourceReturn as _,
+        };
         ::bindpost::TemplateEntry::with_signature(
             "menu://categories/{category_id}",
             "Menu Category",
             ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("category_id")),
-            move |mut parts: ::bindpost::Parts| async move {
+            move |mut parts: ::bindpost::CallParts| async move {
                 let p0 = parts.fill::<String, _>("category_id")?;
-                let returns = ::bindpost::returns::Returns::<Result<Vec<Item>, ToolError>>::new();
+                let returns = ::bindpost::returns::ReturnType::<Result<Vec<Item>, ToolError>>::new();
                 let value = returns.settle(category(p0).await)?;
                 ::std::result::Result::Ok((&&returns.of_value()).contents(value))
             },

@@ -12,8 +12,10 @@ fn hello(
 fn hello_entry() -> ::bindpost::ToolEntry {
     {
         #[allow(unused_imports)]
-        use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
-        let returns = ::bindpost::returns::Returns::<Result<Greeting, ToolError>>::new().of_value();
+        use ::bindpost::returns::{
+            ContentReturn as _, InfallibleReturn as _, SerializedReturn as _, StructuredReturn as _,
+        };
+        let returns = ::bindpost::returns::ReturnType::<Result<Greeting, ToolError>>::new().of_value();
         ::bindpost::ToolEntry::with_signature(
             "say.hello",
             ::bindpost::Signature::new()
@@ -25,12 +27,12 @@ fn hello_entry() -> ::bindpost::ToolEntry {
                 .parameter::<String, _>(
                     ::bindpost::Argument::new("how").default_value("warm").one_of(["warm", "cold"]),
                 ),
-            move |mut parts: ::bindpost::Parts| async move {
+            move |mut parts: ::bindpost::CallParts| async move {
                 let p0 = parts.fill::<Context, _>("context")?;
                 let p1 = parts.fill::<State<Store>, _>("")?;
                 let p2 = parts.fill::<String, _>("firstName")?;
                 let p3 = parts.fill_or::<String, _>("how", "warm")?;
-                let returns = ::bindpost::returns::Returns::<Result<Greeting, ToolError>>::new();
+                let returns = ::bindpost::returns::ReturnType::<Result<Greeting, ToolError>>::new();
                 let value = returns.settle(hello(p0, p1, p2, p3))?;
                 (&&&returns.of_value()).tool_result(value)
             },
@@ -38,7 +40,7 @@ fn hello_entry() -> ::bindpost::ToolEntry {
         .output_schema((&&&returns).output_schema())
         .description("Says hello.")
         .title("Say hello")
-        .hints(::bindpost::Hints {
+        .hints(::bindpost::ToolHints {
             read_only: true,
             destructive: false,
             idempotent: false,

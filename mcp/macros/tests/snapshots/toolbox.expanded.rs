@@ -20,18 +20,20 @@ impl<S: Store> ::bindpost::Toolbox for Orders<S> {
         let mut entries = ::std::vec::Vec::new();
         entries.push(::std::convert::Into::<::bindpost::Entry>::into({
             #[allow(unused_imports)]
-            use ::bindpost::returns::{Content as _, Infallible as _, Plain as _, Structured as _};
-            let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new().of_value();
+            use ::bindpost::returns::{
+                ContentReturn as _, InfallibleReturn as _, SerializedReturn as _, StructuredReturn as _,
+            };
+            let returns = ::bindpost::returns::ReturnType::<Result<Order, ToolError>>::new().of_value();
             ::bindpost::ToolEntry::with_signature(
                 "get_order",
                 ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("id")),
                 {
                     let this = ::std::clone::Clone::clone(&this);
-                    move |mut parts: ::bindpost::Parts| {
+                    move |mut parts: ::bindpost::CallParts| {
                         let this = ::std::clone::Clone::clone(&this);
                         async move {
                             let p0 = parts.fill::<String, _>("id")?;
-                            let returns = ::bindpost::returns::Returns::<Result<Order, ToolError>>::new();
+                            let returns = ::bindpost::returns::ReturnType::<Result<Order, ToolError>>::new();
                             let value = returns.settle(Self::get_order(&this, p0).await)?;
                             (&&&returns.of_value()).tool_result(value)
                         }
@@ -40,7 +42,7 @@ impl<S: Store> ::bindpost::Toolbox for Orders<S> {
             )
             .output_schema((&&&returns).output_schema())
             .description("Finds an order.")
-            .hints(::bindpost::Hints {
+            .hints(::bindpost::ToolHints {
                 read_only: true,
                 destructive: false,
                 idempotent: false,
@@ -49,18 +51,20 @@ impl<S: Store> ::bindpost::Toolbox for Orders<S> {
         }));
         entries.push(::std::convert::Into::<::bindpost::Entry>::into({
             #[allow(unused_imports)]
-            use ::bindpost::returns::{Infallible as _, PlainlyReadable as _, Readable as _};
+            use ::bindpost::returns::{
+                InfallibleReturn as _, ResourceReturn as _, SerializedResourceReturn as _,
+            };
             ::bindpost::TemplateEntry::with_signature(
                 "orders://{day}",
                 "orders",
                 ::bindpost::Signature::new().parameter::<String, _>(::bindpost::Argument::new("day")),
                 {
                     let this = ::std::clone::Clone::clone(&this);
-                    move |mut parts: ::bindpost::Parts| {
+                    move |mut parts: ::bindpost::CallParts| {
                         let this = ::std::clone::Clone::clone(&this);
                         async move {
                             let p0 = parts.fill::<String, _>("day")?;
-                            let returns = ::bindpost::returns::Returns::<Vec<Order>>::new();
+                            let returns = ::bindpost::returns::ReturnType::<Vec<Order>>::new();
                             let value = returns.settle(Self::orders(&this, p0))?;
                             ::std::result::Result::Ok((&&returns.of_value()).contents(value))
                         }

@@ -21,7 +21,7 @@ struct Fake {
     slow: AtomicU64,
 }
 
-impl Fetch for Arc<Fake> {
+impl KeySource for Arc<Fake> {
     async fn fetch(&self) -> Result<KeySet, FetchError> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_secs(self.slow.load(Ordering::Relaxed))).await;
@@ -41,7 +41,7 @@ impl Fetch for Arc<Fake> {
 /// The defaults, and what they lead to.
 fn cache() -> (Arc<Fake>, KeyCache<Arc<Fake>>) {
     let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
-    (issuer.clone(), KeyCache::new(issuer, Limits::default()))
+    (issuer.clone(), KeyCache::new(issuer, OAuthLimits::default()))
 }
 
 impl Fake {
@@ -95,14 +95,14 @@ async fn keys_older_than_an_hour_are_not_used_before_the_issuer_was_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_mere_look_makes_them_new_too() {
     let (issuer, keys) = cache();
-    assert!(keys.known().is_none());
+    assert!(keys.cached().is_none());
     assert_eq!(issuer.fetches(), 0, "nobody needs them");
     keys.current(Instant::now()).await.unwrap();
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
-    assert_eq!(keys.known().unwrap().len(), 1);
+    assert_eq!(keys.cached().unwrap().len(), 1);
     pass(SECOND).await;
-    assert_eq!((keys.known().unwrap().len(), issuer.fetches()), (2, 2));
+    assert_eq!((keys.cached().unwrap().len(), issuer.fetches()), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,11 +122,11 @@ async fn the_last_good_keys_count_for_a_day() {
         pass(10 * SECOND).await;
     }
     pass(11 * SECOND).await;
-    assert_eq!(keys.current(Instant::now()).await.unwrap_err(), Unavailable);
+    assert_eq!(keys.current(Instant::now()).await.unwrap_err(), KeysUnavailable);
     // A fetch took 5 s, and a minute passed before the next, most of the time.
     let fetches = issuer.fetches();
     assert!((1_000..22 * 60).contains(&fetches), "{fetches}");
-    assert!(keys.known().is_none());
+    assert!(keys.cached().is_none());
     issuer.set(0, 0);
     pass(MINUTE).await;
     keys.current(Instant::now()).await.unwrap();
@@ -140,7 +140,7 @@ async fn without_any_keys_nobody_can_tell() {
     let mut tried = Vec::new();
     while begun.elapsed() < 4 * MINUTE {
         let before = issuer.fetches();
-        assert_eq!(keys.current(Instant::now()).await.unwrap_err(), Unavailable);
+        assert_eq!(keys.current(Instant::now()).await.unwrap_err(), KeysUnavailable);
         if issuer.fetches() > before {
             tried.push(begun.elapsed().as_secs());
         }
@@ -163,7 +163,7 @@ async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
         let before = issuer.fetches();
         let asked = Instant::now();
         let current = keys.current(Instant::now()).await.unwrap();
-        keys.look_again(current, asked).await;
+        keys.refresh_for_unknown_key(current, asked).await;
         if issuer.fetches() > before {
             looks.push(begun.elapsed().as_secs());
         }
@@ -182,7 +182,7 @@ async fn a_failed_look_backs_off_too() {
     let look = async || {
         let asked = Instant::now();
         let current = keys.current(Instant::now()).await.unwrap();
-        keys.look_again(current, asked).await.set.len()
+        keys.refresh_for_unknown_key(current, asked).await.set.len()
     };
     for _ in 0..120 {
         assert_eq!(look().await, 1);
@@ -208,7 +208,7 @@ async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
         pass(SECOND).await;
         let asked = Instant::now();
         let current = keys.current(Instant::now()).await.unwrap();
-        let _ = tokio::time::timeout(SECOND, keys.look_again(current, asked)).await;
+        let _ = tokio::time::timeout(SECOND, keys.refresh_for_unknown_key(current, asked)).await;
         assert_eq!(issuer.fetches(), 2, "{number}");
     }
 }
@@ -217,7 +217,7 @@ async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
 async fn only_so_many_wait() {
     let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
     issuer.set(0, 3);
-    let keys = Arc::new(KeyCache::new(issuer.clone(), Limits { waiting: 2, ..Limits::default() }));
+    let keys = Arc::new(KeyCache::new(issuer.clone(), OAuthLimits { waiting: 2, ..OAuthLimits::default() }));
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let keys = keys.clone();
@@ -272,7 +272,7 @@ async fn an_issuer_that_begins_without_keys_is_asked_again() {
     let (issuer, keys) = cache();
     issuer.keys.store(0, Ordering::Relaxed);
     let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
-    assert_eq!(known().await, Err(Unavailable), "it cannot be told yet");
+    assert_eq!(known().await, Err(KeysUnavailable), "it cannot be told yet");
     issuer.keys.store(1, Ordering::Relaxed);
     pass(2 * SECOND).await;
     assert_eq!(known().await, Ok(1));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bindpost_mcp_http::Denial;
-use bindpost_mcp_oauth::{Limits, Tokens};
+use bindpost_mcp_oauth::{OAuthLimits, TokenAuthorizer};
 use serde_json::json;
 
 use crate::issuer::TestIssuer;
@@ -30,7 +30,7 @@ impl WrongClock {
     }
 }
 
-fn tokens(issuer: &TestIssuer, limits: Limits) -> (Tokens, WrongClock) {
+fn tokens(issuer: &TestIssuer, limits: OAuthLimits) -> (TokenAuthorizer, WrongClock) {
     let clock = WrongClock::default();
     let moved = clock.clone();
     let builder = trusting(issuer).limits(limits).leeway(Duration::from_secs(5)).clock(move || moved.now());
@@ -41,7 +41,7 @@ fn tokens(issuer: &TestIssuer, limits: Limits) -> (Tokens, WrongClock) {
 async fn a_clock_that_was_ahead_for_a_while_costs_no_token() {
     let issuer = TestIssuer::start().await;
     for verified in [0, 1_024] {
-        let (tokens, clock) = tokens(&issuer, Limits { verified, ..Limits::default() });
+        let (tokens, clock) = tokens(&issuer, OAuthLimits { verified, ..OAuthLimits::default() });
         let [known, fresh] = [issuer.token(json!({})).await, issuer.token(json!({"sub": "bob"})).await];
         authorize(&tokens, &known).await.unwrap();
         let fetches = issuer.fetches().await;
@@ -60,7 +60,7 @@ async fn a_clock_that_was_ahead_for_a_while_costs_no_token() {
 #[tokio::test]
 async fn a_clock_that_is_set_back_makes_no_token_last_longer() {
     let issuer = TestIssuer::start().await;
-    let (tokens, clock) = tokens(&issuer, Limits::default());
+    let (tokens, clock) = tokens(&issuer, OAuthLimits::default());
     let long = issuer.token(json!({"sub": "bob"})).await;
     authorize(&tokens, &long).await.unwrap();
     // It counts for six more seconds at most, the leeway included.
@@ -97,7 +97,7 @@ async fn a_clock_that_is_beyond_all_bounds_lets_no_caller_in() {
 #[tokio::test]
 async fn a_session_outlives_a_clock_that_jumps() {
     let issuer = TestIssuer::start().await;
-    let (tokens, clock) = tokens(&issuer, Limits::default());
+    let (tokens, clock) = tokens(&issuer, OAuthLimits::default());
     let server = TestServer::start(mixed(), &tokens).await;
     let alice = issuer.token(json!({})).await;
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {

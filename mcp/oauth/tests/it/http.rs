@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_oauth::Limits;
+use bindpost_mcp_oauth::OAuthLimits;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -182,7 +182,8 @@ async fn keys_rotate() {
         let refresh = Duration::from_millis(300);
         let steady = TestServer::start(mixed(), &tokens(&issuer)).await;
         let restless =
-            TestServer::start(mixed(), &limited(&issuer, Limits { refresh, ..Limits::default() })).await;
+            TestServer::start(mixed(), &limited(&issuer, OAuthLimits { refresh, ..OAuthLimits::default() }))
+                .await;
         let old = issuer.token(json!({})).await;
         let mut talk = Talk::open(&steady, way, Some(&old)).await;
         assert_eq!(talk.call("whoami", Some(&old)).await.text(), "alice");
@@ -349,7 +350,7 @@ async fn a_task_is_its_callers() {
 async fn a_key_that_is_taken_back_ends_what_it_opened() {
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
         let issuer = TestIssuer::start().await;
-        let limits = Limits { refresh: Duration::from_millis(300), ..Limits::default() };
+        let limits = OAuthLimits { refresh: Duration::from_millis(300), ..OAuthLimits::default() };
         let server = TestServer::start(mixed(), &limited(&issuer, limits)).await;
         let alice = issuer.token(json!({})).await;
         let bob = issuer.mint(json!({"key": "ec-1", "claims": {"sub": "bob"}})).await;

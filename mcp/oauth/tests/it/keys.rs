@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_oauth::{Issuer, Limits, Tokens};
+use bindpost_mcp_oauth::{Issuer, OAuthLimits, TokenAuthorizer};
 use serde_json::{Value, json};
 
 use crate::issuer::{PATIENCE, TestIssuer, within};
@@ -16,8 +16,8 @@ use crate::requests::{
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Keys are old at once; everything else as it is.
-fn always_refresh() -> Limits {
-    Limits { refresh: Duration::ZERO, ..Limits::default() }
+fn always_refresh() -> OAuthLimits {
+    OAuthLimits { refresh: Duration::ZERO, ..OAuthLimits::default() }
 }
 
 /// A token with the claims of this one that names another key.
@@ -90,7 +90,7 @@ async fn a_new_key_counts_after_one_fetch() {
 #[tokio::test]
 async fn after_a_while_it_is_looked_again() {
     let issuer = TestIssuer::start().await;
-    let tokens = limited(&issuer, Limits { unknown_key: SHORT, ..Limits::default() });
+    let tokens = limited(&issuer, OAuthLimits { unknown_key: SHORT, ..OAuthLimits::default() });
     authorize(&tokens, &issuer.token(json!({})).await).await.unwrap();
     for (kid, fetches) in [("rsa-2", 2), ("rsa-3", 3)] {
         issuer.control(json!({"add": [{"kid": kid}]})).await;
@@ -105,7 +105,7 @@ async fn after_a_while_it_is_looked_again() {
 #[tokio::test]
 async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
     let issuer = TestIssuer::start().await;
-    let tokens = limited(&issuer, Limits { refresh: SHORT, ..Limits::default() });
+    let tokens = limited(&issuer, OAuthLimits { refresh: SHORT, ..OAuthLimits::default() });
     let [one, two] = [issuer.token(json!({})).await, issuer.mint(json!({"key": "ec-1"})).await];
     for token in [&one, &two] {
         authorize(&tokens, token).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
 async fn one_answer_without_keys_drops_no_good_key() {
     let issuer = TestIssuer::start().await;
     let retry = Duration::from_millis(20);
-    let tokens = limited(&issuer, Limits { retry, retry_max: retry, ..always_refresh() });
+    let tokens = limited(&issuer, OAuthLimits { retry, retry_max: retry, ..always_refresh() });
     let good = issuer.token(json!({})).await;
     authorize(&tokens, &good).await.unwrap();
     for fault in ["empty", "useless"] {
@@ -156,7 +156,7 @@ async fn one_answer_without_keys_drops_no_good_key() {
 async fn all_keys_can_be_taken_back() {
     let issuer = TestIssuer::start().await;
     let retry = Duration::from_millis(50);
-    let limits = Limits { confirm_no_keys: SHORT, retry, retry_max: retry, ..always_refresh() };
+    let limits = OAuthLimits { confirm_no_keys: SHORT, retry, retry_max: retry, ..always_refresh() };
     let tokens = limited(&issuer, limits);
     let good = issuer.token(json!({})).await;
     authorize(&tokens, &good).await.unwrap();
@@ -175,7 +175,7 @@ async fn all_keys_can_be_taken_back() {
 #[tokio::test]
 async fn known_keys_go_on_while_the_issuer_is_down() {
     let mut issuer = TestIssuer::start().await;
-    let tokens = limited(&issuer, Limits { unknown_key: Duration::ZERO, ..always_refresh() });
+    let tokens = limited(&issuer, OAuthLimits { unknown_key: Duration::ZERO, ..always_refresh() });
     let tokens_at_rest = self::tokens(&issuer);
     let good = issuer.token(json!({})).await;
     let later = issuer.token(json!({"sub": "bob"})).await;
@@ -203,8 +203,13 @@ async fn known_keys_go_on_while_the_issuer_is_down() {
 async fn a_silent_issuer_piles_nothing_up() {
     let issuer = TestIssuer::start().await;
     let fetch_timeout = Duration::from_secs(2);
-    let limits =
-        Limits { waiting: 10, fetch_timeout, retry: PATIENCE, retry_max: PATIENCE, ..Limits::default() };
+    let limits = OAuthLimits {
+        waiting: 10,
+        fetch_timeout,
+        retry: PATIENCE,
+        retry_max: PATIENCE,
+        ..OAuthLimits::default()
+    };
     let tokens = limited(&issuer, limits);
     let good = issuer.token(json!({})).await;
     authorize(&tokens, &good).await.unwrap();
@@ -281,7 +286,7 @@ async fn strange_answers_are_no_keys() {
     let elsewhere = TestIssuer::start().await;
     let away = format!("redirect {}/jwks", elsewhere.url);
     let limits =
-        || Limits { fetch_timeout: Duration::from_secs(2), retry: Duration::ZERO, ..always_refresh() };
+        || OAuthLimits { fetch_timeout: Duration::from_secs(2), retry: Duration::ZERO, ..always_refresh() };
     for fault in ["500", "garbage", "huge", "many", "endless", "drip", "cut", "hang", &away, "redirect /jwks"]
     {
         issuer.control(json!({"fault": null})).await;
@@ -310,8 +315,9 @@ async fn a_redirect_within_the_issuer_is_followed() {
 #[tokio::test]
 async fn a_failed_fetch_is_tried_again_but_not_at_once() {
     let issuer = TestIssuer::start().await;
-    let patient = limited(&issuer, Limits { retry: PATIENCE, retry_max: PATIENCE, ..Limits::default() });
-    let eager = limited(&issuer, Limits { retry: Duration::ZERO, ..Limits::default() });
+    let patient =
+        limited(&issuer, OAuthLimits { retry: PATIENCE, retry_max: PATIENCE, ..OAuthLimits::default() });
+    let eager = limited(&issuer, OAuthLimits { retry: Duration::ZERO, ..OAuthLimits::default() });
     let good = issuer.token(json!({})).await;
     issuer.control(json!({"fault": "500"})).await;
     for _ in 0..20 {
@@ -326,7 +332,8 @@ async fn a_failed_fetch_is_tried_again_but_not_at_once() {
 #[tokio::test]
 async fn old_keys_end_when_their_time_is_over() {
     let mut issuer = TestIssuer::start().await;
-    let limits = Limits { refresh: SHORT, keep: SHORT * 4, retry: Duration::ZERO, ..Limits::default() };
+    let limits =
+        OAuthLimits { refresh: SHORT, keep: SHORT * 4, retry: Duration::ZERO, ..OAuthLimits::default() };
     let tokens = limited(&issuer, limits);
     let good = issuer.token(json!({})).await;
     let begun = Instant::now();
@@ -374,7 +381,7 @@ async fn metadata_is_found_by_both_standards_and_must_be_the_issuers() {
     assert_eq!(authorize(&tokens(&issuer), &good).await, Err(unavailable()));
     // A fixed address needs no metadata.
     let fixed = Issuer::new(&issuer.url).jwks_uri(format!("{}/jwks", issuer.url));
-    let fixed = Tokens::builder().issuer(fixed).audience(AUDIENCE).build().unwrap();
+    let fixed = TokenAuthorizer::builder().issuer(fixed).audience(AUDIENCE).build().unwrap();
     authorize(&fixed, &good).await.unwrap();
 
     issuer.control(json!({"discovery": ["openid-configuration"], "claimed": "https://other.example"})).await;
@@ -399,7 +406,7 @@ async fn metadata_of_an_issuer_with_a_path() {
     let shop = format!("{}/realms/shop", issuer.url);
     let json = json!({"issuer": shop, "jwks_uri": format!("{}/jwks", issuer.url)});
     let good = issuer.token(json!({"iss": shop})).await;
-    let tokens = || Tokens::builder().issuer(Issuer::new(&shop)).audience(AUDIENCE).build().unwrap();
+    let tokens = || TokenAuthorizer::builder().issuer(Issuer::new(&shop)).audience(AUDIENCE).build().unwrap();
     for path in [
         "/.well-known/oauth-authorization-server/realms/shop",
         "/realms/shop/.well-known/openid-configuration",
@@ -410,10 +417,10 @@ async fn metadata_of_an_issuer_with_a_path() {
 }
 
 /// Trusts the issuer for the keys in this document of it.
-async fn with_keys(issuer: &TestIssuer, keys: Vec<Value>) -> Tokens {
+async fn with_keys(issuer: &TestIssuer, keys: Vec<Value>) -> TokenAuthorizer {
     issuer.control(json!({"documents": {"/own/keys": {"json": {"keys": keys}}}})).await;
     let trusted = Issuer::new(&issuer.url).jwks_uri(format!("{}/own/keys", issuer.url));
-    Tokens::builder().issuer(trusted).audience(AUDIENCE).build().unwrap()
+    TokenAuthorizer::builder().issuer(trusted).audience(AUDIENCE).build().unwrap()
 }
 
 #[tokio::test]

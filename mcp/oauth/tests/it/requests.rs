@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bindpost_mcp_http::{Authorizer as _, Denial};
-use bindpost_mcp_oauth::{Issuer, Limits, Tokens, TokensBuilder};
+use bindpost_mcp_oauth::{Issuer, OAuthLimits, TokenAuthorizer, TokenAuthorizerBuilder};
 use bindpost_mcp_server::{Caller, HttpRequest};
 
 use crate::issuer::{TestIssuer, within};
@@ -21,21 +21,21 @@ pub(crate) fn request(headers: &[(&str, &str)]) -> HttpRequest {
 }
 
 /// Whom the authorizer takes the bearer of this token for.
-pub(crate) async fn authorize(tokens: &Tokens, token: &str) -> Result<Caller, Denial> {
+pub(crate) async fn authorize(tokens: &TokenAuthorizer, token: &str) -> Result<Caller, Denial> {
     within(tokens.authorize(&request(&[("authorization", &format!("Bearer {token}"))]))).await
 }
 
-pub(crate) fn trusting(issuer: &TestIssuer) -> TokensBuilder {
-    Tokens::builder().issuer(Issuer::new(&issuer.url)).audience(AUDIENCE)
+pub(crate) fn trusting(issuer: &TestIssuer) -> TokenAuthorizerBuilder {
+    TokenAuthorizer::builder().issuer(Issuer::new(&issuer.url)).audience(AUDIENCE)
 }
 
 /// Takes what the issuer makes for us.
-pub(crate) fn tokens(issuer: &TestIssuer) -> Tokens {
+pub(crate) fn tokens(issuer: &TestIssuer) -> TokenAuthorizer {
     trusting(issuer).build().unwrap()
 }
 
 /// The same, with other limits.
-pub(crate) fn limited(issuer: &TestIssuer, limits: Limits) -> Tokens {
+pub(crate) fn limited(issuer: &TestIssuer, limits: OAuthLimits) -> TokenAuthorizer {
     trusting(issuer).limits(limits).build().unwrap()
 }
 

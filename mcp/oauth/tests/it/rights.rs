@@ -2,7 +2,8 @@
 
 use bindpost_mcp_http::Auth;
 use bindpost_mcp_server::{
-    Context, Listing, PromptEntry, ResourceEntry, Server, TaskLimits, TaskSupport, TemplateEntry, ToolEntry,
+    Context, ListVisibility, PromptEntry, ResourceEntry, Server, TaskLimits, TaskSupport, TemplateEntry,
+    ToolEntry,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ async fn listed(talk: &mut Talk<'_>, bearer: &str) -> Vec<String> {
 }
 
 async fn start(issuer: &TestIssuer) -> TestServer {
-    let auth = Auth::new(tokens(issuer)).resource(AUDIENCE).listing(Listing::Permitted);
+    let auth = Auth::new(tokens(issuer)).resource(AUDIENCE).listing(ListVisibility::Permitted);
     TestServer::with_auth(guarded(), auth).await
 }
 

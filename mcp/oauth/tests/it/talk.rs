@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bindpost_mcp_http::listener::DrainTrigger;
 use bindpost_mcp_http::{Auth, SessionLimits, Settings, bind};
-use bindpost_mcp_oauth::Tokens;
+use bindpost_mcp_oauth::TokenAuthorizer;
 use bindpost_mcp_server::{Context, Server, TaskLimits, TaskSupport, ToolEntry};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -83,7 +83,7 @@ async fn job() -> &'static str {
 }
 
 impl TestServer {
-    pub(crate) async fn start(server: Server, tokens: &Tokens) -> TestServer {
+    pub(crate) async fn start(server: Server, tokens: &TokenAuthorizer) -> TestServer {
         TestServer::with_auth(server, Auth::new(tokens.clone()).resource(AUDIENCE)).await
     }
 

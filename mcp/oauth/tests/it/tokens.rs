@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bindpost_mcp_http::{Authorizer as _, Denial};
-use bindpost_mcp_oauth::{Algorithm, Issuer, Tokens};
+use bindpost_mcp_oauth::{Algorithm, Issuer, TokenAuthorizer};
 use serde_json::{Value, json};
 
 use crate::issuer::TestIssuer;
@@ -46,7 +46,7 @@ async fn every_algorithm_of_the_issuer_counts_and_no_other() {
     let default = tokens(&issuer);
     let one_each = all.map(|(_, algorithm, _)| {
         let issuer = Issuer::new(&issuer.url).algorithms([algorithm]);
-        Tokens::builder().issuer(issuer).audience(AUDIENCE).build().unwrap()
+        TokenAuthorizer::builder().issuer(issuer).audience(AUDIENCE).build().unwrap()
     });
     for (key, algorithm, name) in all {
         let token = issuer.mint(json!({"key": key, "header": {"alg": name}})).await;
@@ -235,7 +235,7 @@ async fn keys_are_used_for_what_they_are_made_for() {
 async fn the_kind_of_token_can_be_demanded() {
     let issuer = TestIssuer::start().await;
     let strict = Issuer::new(&issuer.url).requires_type();
-    let strict = Tokens::builder().issuer(strict).audience(AUDIENCE).build().unwrap();
+    let strict = TokenAuthorizer::builder().issuer(strict).audience(AUDIENCE).build().unwrap();
     let lenient = tokens(&issuer);
     for (typ, strictly) in [(json!("at+jwt"), true), (json!("JWT"), false), (Value::Null, false)] {
         let token = issuer.mint(json!({"header": {"typ": typ}})).await;
@@ -276,7 +276,7 @@ async fn an_issuer_may_go_by_another_name() {
     let named = || Issuer::new(&issuer.url).accepts_issuer("https://names.example/{tenantid}/");
     let tenants = ["aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"];
     let one = named().tenants([tenants[0]]).keyed_by(["tid", "oid"]);
-    let tokens = Tokens::builder().issuer(one).audience(AUDIENCE).build().unwrap();
+    let tokens = TokenAuthorizer::builder().issuer(one).audience(AUDIENCE).build().unwrap();
     let of = |issuer: &str, tenant: &str| json!({"iss": format!("https://names.example/{issuer}/"), "tid": tenant, "oid": "o"});
     let good = issuer.token(of(tenants[0], tenants[0])).await;
     let caller = authorize(&tokens, &good).await.unwrap();

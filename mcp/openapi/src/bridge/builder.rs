@@ -3,20 +3,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::ToolHints;
 use bindpost_mcp_server::nearest::nearest;
 use http::Method;
 use serde_json::Value;
 
 use super::headers::PassedHeaders;
-use super::names::Names;
-use super::offered::{self, AsksIf, Offered};
-use super::{Bridge, Shared};
-use crate::cursor::Cursors;
+use super::names::ToolNames;
+use super::offered::{self, AsksIf, OfferedOperation};
+use super::{Bridge, BridgeState};
+use crate::cursor::CursorSigner;
 use crate::document::Document;
 use crate::entries;
 use crate::operation::Operation;
-use crate::selection::{PathPattern, Selection};
+use crate::selection::{OperationSelection, PathPattern};
 use crate::upstream::Upstream;
 
 /// How much of `tools/list` and of one answer a model gets, unless told.
@@ -31,12 +31,12 @@ pub type Conceal = fn(&Operation, &mut Value);
 pub struct BridgeBuilder {
     document: Arc<Document>,
     upstream: Upstream,
-    selection: Selection,
+    selection: OperationSelection,
     scheme: String,
     list_budget: usize,
     answer_budget: usize,
     fixed: Vec<(String, Value)>,
-    hints: HashMap<String, Hints>,
+    hints: HashMap<String, ToolHints>,
     asks: HashMap<String, AsksIf>,
     confirms: bool,
     conceals: Option<Conceal>,
@@ -50,7 +50,7 @@ impl BridgeBuilder {
         BridgeBuilder {
             document,
             upstream,
-            selection: Selection::all(),
+            selection: OperationSelection::all(),
             scheme: "openapi".to_owned(),
             list_budget: LIST_BUDGET,
             answer_budget: ANSWER_BUDGET,
@@ -66,7 +66,7 @@ impl BridgeBuilder {
     }
 
     /// Which operations are served.
-    pub fn select(mut self, selection: Selection) -> BridgeBuilder {
+    pub fn select(mut self, selection: OperationSelection) -> BridgeBuilder {
         self.selection = selection;
         self
     }
@@ -96,7 +96,7 @@ impl BridgeBuilder {
     }
 
     /// What calls of an operation may do, instead of what its verb says.
-    pub fn hints(mut self, operation: impl Into<String>, hints: Hints) -> BridgeBuilder {
+    pub fn hints(mut self, operation: impl Into<String>, hints: ToolHints) -> BridgeBuilder {
         self.hints.insert(operation.into(), hints);
         self
     }
@@ -160,10 +160,10 @@ impl BridgeBuilder {
             return Err(BridgeError::Scheme(self.scheme));
         }
         let passed = PassedHeaders::new(&self.passed).map_err(BridgeError::Header)?;
-        let cursors = Cursors::new().map_err(|error| BridgeError::NoRandomness(error.to_string()))?;
+        let cursors = CursorSigner::new().map_err(|error| BridgeError::NoRandomness(error.to_string()))?;
         let operations = &document.operations;
         let mut warnings = document.warnings.clone();
-        warnings.extend(self.selection.idle(operations));
+        warnings.extend(self.selection.unmatched_patterns(operations));
         let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
         for id in self.hints.keys().chain(self.asks.keys()).filter(|id| !ids.contains(&id.as_str())) {
             let meant =
@@ -179,30 +179,37 @@ impl BridgeBuilder {
         }
 
         let count = operations.len();
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let (mut selected, mut left_out, mut places) = (Vec::new(), Vec::new(), HashMap::new());
         let mut changing = BTreeSet::new();
         for operation in operations {
             let hints = self.hints.get(&operation.id).copied().unwrap_or(operation.hints);
-            if !self.selection.takes(operation, hints) {
-                if self.selection.takes(operation, Hints { read_only: true, ..hints }) {
+            if !self.selection.selects(operation, hints) {
+                if self.selection.selects(operation, ToolHints { read_only: true, ..hints }) {
                     changing.insert(operation.id.clone());
                 }
                 left_out.push((operation.method.clone(), PathPattern::new(&operation.path)));
                 continue;
             }
-            let name = names.name(&operation.id);
+            let name = names.unique_name(&operation.id);
             places.insert(operation.id.clone(), selected.len());
             places.entry(name.clone()).or_insert(selected.len());
             let always: Option<AsksIf> = (operation.method == Method::DELETE).then_some(|_| true);
             let asks = always.or_else(|| self.asks.get(&operation.id).copied());
-            selected.push(Offered::new(&document, operation.clone(), name, hints, asks, &self.fixed));
+            selected.push(OfferedOperation::new(
+                &document,
+                operation.clone(),
+                name,
+                hints,
+                asks,
+                &self.fixed,
+            ));
         }
         if selected.is_empty() {
             return Err(BridgeError::NothingSelected(count));
         }
-        let list = entries::list(&document, &selected, &self.scheme, self.list_budget);
-        Ok(Bridge(Arc::new(Shared {
+        let list = entries::build_tool_list(&document, &selected, &self.scheme, self.list_budget);
+        Ok(Bridge(Arc::new(BridgeState {
             document,
             upstream: self.upstream,
             offered: selected,

@@ -2,46 +2,47 @@
 
 use bindpost_mcp_protocol::CallToolResult;
 use bindpost_mcp_server::nearest::nearest;
-use bindpost_mcp_server::{Access, Context, ToolError};
+use bindpost_mcp_server::{AccessRule, Context, ToolError};
 use http::Method;
 use serde_json::{Map, Value};
 
-use super::offered::Offered;
-use super::{Shared, text};
+use super::offered::OfferedOperation;
+use super::{BridgeState, text};
 use crate::confirm::confirm;
-use crate::operation::Place;
-use crate::paging::{self, Next};
-use crate::reply::{self, Failure, FailureKind};
+use crate::operation::ParameterLocation;
+use crate::paging::{self, PageCursor};
+use crate::reply::{self, CallFailure, FailureKind};
 use crate::request;
-use crate::upstream::{Incoming, Outgoing, UpstreamError};
+use crate::upstream::{UpstreamError, UpstreamRequest, UpstreamResponse};
 
 /// How many unknown arguments, and how many known ones instead, an error names.
 const MOST_UNKNOWN: usize = 5;
 const MOST_KNOWN: usize = 30;
 
-impl Shared {
+impl BridgeState {
     /// Calls an operation, whichever way it was named.
     pub(crate) async fn call(
         &self,
-        offered: &Offered,
+        offered: &OfferedOperation,
         mut arguments: Map<String, Value>,
         context: &Context,
     ) -> Result<CallToolResult, ToolError> {
         // Models write null for what they leave out.
         arguments.retain(|_, value| !value.is_null());
-        let cursor = match offered.cursor_in(&mut arguments) {
+        let cursor = match offered.take_cursor(&mut arguments) {
             Ok(cursor) => cursor,
             Err(failure) => return Ok(failure.into_result()),
         };
         let next = match cursor {
-            None => Next { arguments, ..Next::default() },
+            None => PageCursor { arguments, ..PageCursor::default() },
             Some(cursor) => {
-                let opened = self.cursors.open::<Next>(&offered.operation.id, context.caller().id(), &cursor);
+                let opened =
+                    self.cursors.verify::<PageCursor>(&offered.operation.id, context.caller().id(), &cursor);
                 let next = match opened {
                     Ok(next) => next,
-                    Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
+                    Err(error) => return Ok(CallFailure::invalid(error.to_string()).into_result()),
                 };
-                if let Some(changed) = Failure::changed(&arguments, &next.arguments) {
+                if let Some(changed) = CallFailure::changed_arguments(&arguments, &next.arguments) {
                     return Ok(changed.into_result());
                 }
                 next
@@ -56,77 +57,84 @@ impl Shared {
         }
         let path = sent.path.clone();
         match self.send(offered, sent, context).await {
-            Ok(incoming) => Ok(reply::result(self, offered, &next, &path, &incoming, context.caller().id())),
-            Err(error) => Ok(self.no_answer(offered, &error).into_result()),
+            Ok(incoming) => {
+                Ok(reply::call_result(self, offered, &next, &path, &incoming, context.caller().id()))
+            }
+            Err(error) => Ok(self.upstream_failure(offered, &error).into_result()),
         }
     }
 
     /// Reads an operation as a resource: the answer as it came.
     pub(crate) async fn read(
         &self,
-        offered: &Offered,
+        offered: &OfferedOperation,
         arguments: Map<String, Value>,
         context: &Context,
-    ) -> Result<Incoming, Failure> {
-        let next = Next { arguments, ..Next::default() };
+    ) -> Result<UpstreamResponse, CallFailure> {
+        let next = PageCursor { arguments, ..PageCursor::default() };
         let sent = self.prepare(offered, &next, context)?;
-        self.send(offered, sent, context).await.map_err(|error| self.no_answer(offered, &error))
+        self.send(offered, sent, context).await.map_err(|error| self.upstream_failure(offered, &error))
     }
 
     /// Sends a request. Redirects lead to operations that this caller may call, and nowhere else.
     async fn send(
         &self,
-        offered: &Offered,
-        sent: Outgoing,
+        offered: &OfferedOperation,
+        sent: UpstreamRequest,
         context: &Context,
-    ) -> Result<Incoming, UpstreamError> {
+    ) -> Result<UpstreamResponse, UpstreamError> {
         let path = sent.path.clone();
         let redirects =
-            |method: &Method, to: &str| self.redirected(offered, &path, context.caller(), method, to);
+            |method: &Method, to: &str| self.redirect_path(offered, &path, context.caller(), method, to);
         self.upstream.send_within(sent, &redirects).await
     }
 
     /// The request, if this caller may send it.
-    fn prepare(&self, offered: &Offered, next: &Next, context: &Context) -> Result<Outgoing, Failure> {
+    fn prepare(
+        &self,
+        offered: &OfferedOperation,
+        next: &PageCursor,
+        context: &Context,
+    ) -> Result<UpstreamRequest, CallFailure> {
         let operation = &offered.operation;
         if self.enforces_scopes && !operation.scopes.is_empty() {
-            let access = Access::default().with_scopes(&operation.scopes);
+            let access = AccessRule::default().with_scopes(&operation.scopes);
             if !access.permits(context.caller()) {
                 let scopes = operation.scopes.join(", ");
                 let text = format!("operation {:?} needs the scopes {scopes}", operation.id);
-                return Err(Failure { kind: FailureKind::Unauthorized, ..Failure::invalid(text) });
+                return Err(CallFailure { kind: FailureKind::Unauthorized, ..CallFailure::invalid(text) });
             }
         }
         let mut arguments = next.arguments.clone();
         // Nobody but the operator gives these, even where the schema cannot be compiled.
         if let Some(name) = arguments.keys().find(|name| offered.fixed.contains_key(*name)) {
-            return Err(Failure::invalid(format!("argument {name:?} is unknown")));
+            return Err(CallFailure::invalid(format!("argument {name:?} is unknown")));
         }
-        let mut wrong = offered.unknown_in(&arguments);
+        let mut wrong = offered.describe_unknown_arguments(&arguments);
         let given = Value::Object(arguments);
-        if let Some(check) = offered.check(&self.document)
+        if let Some(check) = offered.argument_validator(&self.document)
             && check.check(&given).is_err()
             // Services answer null for what is not set, and what they answered is handed back to be changed.
-            && let Err(lines) = check.check(&only_set(&given))
+            && let Err(lines) = check.check(&without_null_members(&given))
         {
             wrong.push(lines);
         }
         if !wrong.is_empty() {
             let text = format!("Invalid arguments for operation {:?}:\n{}", operation.id, wrong.join("\n"));
-            return Err(Failure::invalid(text));
+            return Err(CallFailure::invalid(text));
         }
-        let Value::Object(given) = given else { return Err(Failure::invalid("no arguments".to_owned())) };
+        let Value::Object(given) = given else { return Err(CallFailure::invalid("no arguments".to_owned())) };
         arguments = given;
         arguments.extend(offered.fixed.clone());
-        let mut outgoing =
-            request::outgoing(operation, &arguments).map_err(|error| Failure::invalid(error.to_string()))?;
-        if self.leads_to_one_left_out(offered, &outgoing.path) {
+        let mut outgoing = request::build_request(operation, &arguments)
+            .map_err(|error| CallFailure::invalid(error.to_string()))?;
+        if self.may_reach_excluded_operation(offered, &outgoing.path) {
             let text = "these arguments lead to another operation, which is not served here".to_owned();
-            return Err(Failure::invalid(text));
+            return Err(CallFailure::invalid(text));
         }
-        if let Some(scopes) = self.scopes_of_another(offered, &outgoing.path, context) {
+        if let Some(scopes) = self.missing_scopes_of_other_operation(offered, &outgoing.path, context) {
             let text = format!("these arguments lead to another operation, which needs the scopes {scopes}");
-            return Err(Failure { kind: FailureKind::Unauthorized, ..Failure::invalid(text) });
+            return Err(CallFailure { kind: FailureKind::Unauthorized, ..CallFailure::invalid(text) });
         }
         if let Some(link) = &next.link {
             outgoing.path = paging::with_fixed(link, &outgoing.path, &offered.fixed_names);
@@ -135,18 +143,18 @@ impl Shared {
         if let Some(http) = context.http() {
             let is_fixed = |name: &str| {
                 operation.parameters.iter().any(|parameter| {
-                    parameter.place == Place::Header
+                    parameter.place == ParameterLocation::Header
                         && parameter.name.eq_ignore_ascii_case(name)
                         && offered.fixed.contains_key(&parameter.argument)
                 })
             };
-            self.passed.hand_on(http.headers(), &mut outgoing.headers, is_fixed);
+            self.passed.forward(http.headers(), &mut outgoing.headers, is_fixed);
         }
         Ok(outgoing)
     }
 
     /// What to tell when there is no answer at all.
-    fn no_answer(&self, offered: &Offered, error: &UpstreamError) -> Failure {
+    fn upstream_failure(&self, offered: &OfferedOperation, error: &UpstreamError) -> CallFailure {
         tracing::warn!(operation = offered.operation.id, ?error, "no answer of the service");
         let kind = match error {
             UpstreamError::NoCredential(_) => FailureKind::Unauthorized,
@@ -156,24 +164,24 @@ impl Shared {
         let mut message = error.to_string();
         if matches!(error, UpstreamError::TooLarge(_)) {
             message.push('.');
-            message += &reply::narrowing(offered);
+            message += &reply::narrowing_advice(offered);
         }
-        Failure { kind, message, ..Failure::default() }
+        CallFailure { kind, message, ..CallFailure::default() }
     }
 }
 
-impl Offered {
+impl OfferedOperation {
     /// Takes the cursor out of the arguments.
-    fn cursor_in(&self, arguments: &mut Map<String, Value>) -> Result<Option<String>, Failure> {
+    fn take_cursor(&self, arguments: &mut Map<String, Value>) -> Result<Option<String>, CallFailure> {
         match arguments.remove(self.cursor) {
             None => Ok(None),
             Some(Value::String(cursor)) => Ok(Some(cursor)),
-            Some(_) => Err(Failure::invalid(format!("`{}` must be a string", self.cursor))),
+            Some(_) => Err(CallFailure::invalid(format!("`{}` must be a string", self.cursor))),
         }
     }
 
     /// What to say of arguments that it does not take: which one was meant, or which there are, needed ones first.
-    fn unknown_in(&self, arguments: &Map<String, Value>) -> Vec<String> {
+    fn describe_unknown_arguments(&self, arguments: &Map<String, Value>) -> Vec<String> {
         let body = self.operation.body.iter().map(|body| (self.body, body.required));
         let parameters = self.parameters().map(|parameter| (parameter.argument.as_str(), parameter.required));
         let (needed, other): (Vec<_>, Vec<_>) = parameters.chain(body).partition(|(_, required)| *required);
@@ -207,7 +215,7 @@ impl Offered {
 }
 
 /// What the user is asked: the real address, and what the document says of it.
-fn question(offered: &Offered, sent: &Outgoing) -> String {
+fn question(offered: &OfferedOperation, sent: &UpstreamRequest) -> String {
     let path = sent.path.split('?').next().unwrap_or_default();
     let path: String = path.chars().take(300).collect();
     let operation = &offered.operation;
@@ -215,14 +223,14 @@ fn question(offered: &Offered, sent: &Outgoing) -> String {
         "{} {path}\n{} ({}). Go on?",
         sent.method,
         text::summary(operation).trim_end_matches('.'),
-        offered.shown_id()
+        offered.display_id()
     )
 }
 
-impl Shared {
+impl BridgeState {
     /// Whether a service could take the path of a call for an operation that was left out. A path that is one of the
     /// operation's own belongs to it, unless the other names more of it.
-    fn leads_to_one_left_out(&self, offered: &Offered, path: &str) -> bool {
+    fn may_reach_excluded_operation(&self, offered: &OfferedOperation, path: &str) -> bool {
         let is_own = offered.path.may_cover(path);
         self.left_out.iter().any(|(method, pattern)| {
             *method == offered.operation.method
@@ -232,7 +240,12 @@ impl Shared {
     }
 
     /// The scopes that the caller lacks for the operation that a service could take the path of this call for.
-    fn scopes_of_another(&self, offered: &Offered, path: &str, context: &Context) -> Option<String> {
+    fn missing_scopes_of_other_operation(
+        &self,
+        offered: &OfferedOperation,
+        path: &str,
+        context: &Context,
+    ) -> Option<String> {
         if !self.enforces_scopes {
             return None;
         }
@@ -241,14 +254,14 @@ impl Shared {
             other.operation.method == offered.operation.method
                 && other.operation.id != offered.operation.id
                 && (other.path.variables < offered.path.variables || !is_own)
-                && !Access::default().with_scopes(&other.operation.scopes).permits(context.caller())
+                && !AccessRule::default().with_scopes(&other.operation.scopes).permits(context.caller())
                 && other.path.may_cover(path)
         })?;
         Some(other.operation.scopes.join(", "))
     }
 
     /// Whether a path that the service named is one of this operation, or of another that is read and served.
-    pub(crate) fn serves(&self, offered: &Offered, path: &str) -> bool {
+    pub(crate) fn is_served_path(&self, offered: &OfferedOperation, path: &str) -> bool {
         let covering = self.offered.iter().filter(|other| {
             // Another operation may need other scopes.
             !self.enforces_scopes
@@ -265,13 +278,13 @@ impl Shared {
 }
 
 /// The same without the members of objects that are null. Items of lists stay.
-fn only_set(value: &Value) -> Value {
+fn without_null_members(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let set = members.iter().filter(|(_, value)| !value.is_null());
-            Value::Object(set.map(|(name, value)| (name.clone(), only_set(value))).collect())
+            Value::Object(set.map(|(name, value)| (name.clone(), without_null_members(value))).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(only_set).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(without_null_members).collect()),
         _ => value.clone(),
     }
 }

@@ -2,12 +2,13 @@
 
 use http::{HeaderMap, HeaderName};
 
-use crate::request::is_ours;
+use crate::request::is_reserved_header;
 
 /// Those that belong to one connection or one body.
-fn is_never(name: &str) -> bool {
+fn is_never_forwarded(name: &str) -> bool {
     let named = ["authorization", "cookie"].contains(&name);
-    !named && is_ours(name) || ["content-encoding", "content-type", "proxy-authenticate"].contains(&name)
+    !named && is_reserved_header(name)
+        || ["content-encoding", "content-type", "proxy-authenticate"].contains(&name)
 }
 
 /// What is in the names of those that say who somebody is: a pattern does not mean them.
@@ -31,7 +32,7 @@ impl PassedHeaders {
                 Some(beginning) if beginning.len() >= 2 => passed.beginnings.push(beginning.to_owned()),
                 Some(_) => return Err(name.clone()),
                 None => match HeaderName::from_bytes(lower.as_bytes()) {
-                    Ok(known) if !is_never(known.as_str()) => passed.names.push(known),
+                    Ok(known) if !is_never_forwarded(known.as_str()) => passed.names.push(known),
                     _ => return Err(name.clone()),
                 },
             }
@@ -39,18 +40,18 @@ impl PassedHeaders {
         Ok(passed)
     }
 
-    fn takes(&self, name: &HeaderName) -> bool {
+    fn matches(&self, name: &HeaderName) -> bool {
         let text = name.as_str();
         let fits = |beginning: &String| text.starts_with(beginning.as_str());
         let is_credential = CREDENTIALS.iter().any(|part| text.contains(part));
-        let is_plain = !is_never(text) && !is_credential && !text.starts_with("mcp-");
+        let is_plain = !is_never_forwarded(text) && !is_credential && !text.starts_with("mcp-");
         self.names.contains(name) || is_plain && self.beginnings.iter().any(fits)
     }
 
     /// Hands them on. What the caller's request says counts more than what a model made up, and less than what the
     /// operator has fixed.
-    pub(crate) fn hand_on(&self, from: &HeaderMap, to: &mut HeaderMap, is_fixed: impl Fn(&str) -> bool) {
-        for name in from.keys().filter(|name| self.takes(name) && !is_fixed(name.as_str())) {
+    pub(crate) fn forward(&self, from: &HeaderMap, to: &mut HeaderMap, is_fixed: impl Fn(&str) -> bool) {
+        for name in from.keys().filter(|name| self.matches(name) && !is_fixed(name.as_str())) {
             to.remove(name);
             for value in from.get_all(name) {
                 to.append(name.clone(), value.clone());
@@ -73,7 +74,7 @@ mod tests {
         let passed = |named: &[&str]| {
             let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
             let mut to = HeaderMap::new();
-            PassedHeaders::new(&named).unwrap().hand_on(&from, &mut to, |name| name == "x-tenant-id");
+            PassedHeaders::new(&named).unwrap().forward(&from, &mut to, |name| name == "x-tenant-id");
             let mut names: Vec<String> = to.keys().map(ToString::to_string).collect();
             names.sort();
             names

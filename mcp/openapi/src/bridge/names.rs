@@ -9,13 +9,13 @@ const LONGEST: usize = 64;
 
 /// Gives each operation a name that no other has.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ToolNames {
     taken: HashSet<String>,
 }
 
-impl Names {
+impl ToolNames {
     /// The name of the tool for an operation of this id: the id itself wherever that is possible.
-    pub(crate) fn name(&mut self, id: &str) -> String {
+    pub(crate) fn unique_name(&mut self, id: &str) -> String {
         let mut plain = String::with_capacity(id.len());
         for character in id.chars() {
             match character {
@@ -67,8 +67,8 @@ mod tests {
             &format!("{}b", "a".repeat(64)),
         ];
         let name_all = || {
-            let mut names = Names::default();
-            ids.map(|id| names.name(id))
+            let mut names = ToolNames::default();
+            ids.map(|id| names.unique_name(id))
         };
         let names = name_all();
         assert_eq!(names, name_all());

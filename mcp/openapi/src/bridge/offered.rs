@@ -2,15 +2,15 @@
 
 use std::sync::OnceLock;
 
-use bindpost_mcp_server::{Hints, Schema};
+use bindpost_mcp_server::{CompiledSchema, ToolHints};
 use serde_json::{Map, Value, json};
 
 use super::text;
 use crate::document::Document;
-use crate::operation::{Operation, Parameter, Place};
+use crate::operation::{Operation, Parameter, ParameterLocation};
 use crate::paging;
-use crate::request::{body_argument, is_ours};
-use crate::schema::Purpose;
+use crate::request::{body_argument, is_reserved_header};
+use crate::schema::SchemaPurpose;
 use crate::selection::PathPattern;
 
 /// Whether the user is asked before a call with these arguments.
@@ -18,11 +18,11 @@ pub type AsksIf = fn(&Map<String, Value>) -> bool;
 
 /// A selected operation.
 #[derive(Debug)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedOperation {
     pub(crate) operation: Operation,
     /// The name of its tool.
     pub(crate) name: String,
-    pub(crate) hints: Hints,
+    pub(crate) hints: ToolHints,
     /// Whether the user is asked first, given the arguments; `None` if never.
     pub(crate) asks: Option<AsksIf>,
     /// Arguments that the operator gives, and the names of their parameters on the wire.
@@ -40,7 +40,7 @@ pub(crate) struct Offered {
     /// Whether a parameter of its own asks for other pages, so that one page does not say that there is no more.
     pub(crate) pages: bool,
     pub(crate) path: PathPattern,
-    check: OnceLock<Option<Schema>>,
+    check: OnceLock<Option<CompiledSchema>>,
 }
 
 /// Whether somebody who says this name means this parameter.
@@ -48,15 +48,15 @@ pub(crate) fn is_named(parameter: &Parameter, name: &str) -> bool {
     parameter.argument == name || parameter.name.eq_ignore_ascii_case(name)
 }
 
-impl Offered {
+impl OfferedOperation {
     pub(crate) fn new(
         document: &Document,
         operation: Operation,
         name: String,
-        hints: Hints,
+        hints: ToolHints,
         asks: Option<AsksIf>,
         fixed: &[(String, Value)],
-    ) -> Offered {
+    ) -> OfferedOperation {
         let has = |name: &str| operation.parameters.iter().any(|parameter| parameter.argument == name);
         let body = body_argument(&operation);
         // An operation with cursors of its own keeps their names.
@@ -73,9 +73,10 @@ impl Offered {
         }
         let is_list = hints.read_only && paging::is_list(document, &operation);
         let may_be_cut = is_list || hints.read_only && paging::may_be_cut(document, &operation);
-        let pages = operation.parameters.iter().any(paging::is_place);
+        let pages = operation.parameters.iter().any(paging::is_page_parameter);
         let fixed_path = |name: &str| {
-            let parameters = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+            let parameters =
+                operation.parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Path);
             let parameter = parameters.into_iter().find(|parameter| parameter.name == name)?;
             match given.get(&parameter.argument)? {
                 Value::String(text) => Some(text.clone()),
@@ -83,8 +84,8 @@ impl Offered {
                 _ => None,
             }
         };
-        let path = PathPattern::filled(&operation.path, fixed_path);
-        Offered {
+        let path = PathPattern::with_values(&operation.path, fixed_path);
+        OfferedOperation {
             operation,
             name,
             hints,
@@ -103,9 +104,9 @@ impl Offered {
     }
 
     /// The name that callers read: the document's, unless that has something in it that nobody sees.
-    pub(crate) fn shown_id(&self) -> &str {
+    pub(crate) fn display_id(&self) -> &str {
         let id = self.operation.id.as_str();
-        if text::shown(id) == id { id } else { &self.name }
+        if text::visible_text(id) == id { id } else { &self.name }
     }
 
     /// The parameters that callers may give.
@@ -114,7 +115,7 @@ impl Offered {
         let is_ours = |parameter: &Parameter| {
             let name = &parameter.name;
             let is_written = ["accept", "content-type"].iter().any(|ours| name.eq_ignore_ascii_case(ours));
-            parameter.place == Place::Header && (is_written || is_ours(name))
+            parameter.place == ParameterLocation::Header && (is_written || is_reserved_header(name))
         };
         self.operation
             .parameters
@@ -171,7 +172,7 @@ impl Offered {
 
     /// The same, whole.
     pub(crate) fn whole_input(&self, document: &Document) -> Value {
-        let mut whole = document.whole(&self.input(), Purpose::Input);
+        let mut whole = document.whole_schema(&self.input(), SchemaPurpose::Input);
         text::clean(&mut whole);
         as_object(whole)
     }
@@ -200,18 +201,18 @@ impl Offered {
     }
 
     pub(crate) fn whole_output(&self, document: &Document) -> Option<Value> {
-        let mut whole = document.whole(&self.output(document)?, Purpose::Output);
+        let mut whole = document.whole_schema(&self.output(document)?, SchemaPurpose::Output);
         text::clean(&mut whole);
         Some(as_object(whole))
     }
 
     /// What the values of arguments are checked against: the whole schema, compiled by the first call. Names are
     /// checked apart from it.
-    pub(crate) fn check(&self, document: &Document) -> Option<&Schema> {
+    pub(crate) fn argument_validator(&self, document: &Document) -> Option<&CompiledSchema> {
         self.check
             .get_or_init(|| {
-                let schema = document.whole(&self.input(), Purpose::Input);
-                match Schema::compile(&schema) {
+                let schema = document.whole_schema(&self.input(), SchemaPurpose::Input);
+                match CompiledSchema::compile(&schema) {
                     Ok(check) => Some(check),
                     Err(error) => {
                         let operation = &self.operation.id;

@@ -1,22 +1,22 @@
 //! Redirects of the service: it is matched against the selection where they lead, as if it were called.
 
-use bindpost_mcp_server::{Access, Caller};
+use bindpost_mcp_server::{AccessRule, Caller};
 use http::Method;
 
-use super::Shared;
-use super::offered::Offered;
-use crate::operation::Place;
+use super::BridgeState;
+use super::offered::OfferedOperation;
+use crate::operation::ParameterLocation;
 use crate::{paging, request};
 
 /// What is said of a place that is none of an operation that is served. One that was left out is as unknown as any other.
 const UNKNOWN: &str = "no operation that is served here has this verb and path; the operator has to select the operation that has them";
 
-impl Shared {
+impl BridgeState {
     /// The path to ask for when the service redirects a call to this verb and path below the base address, or why the
     /// redirect is not followed.
-    pub(super) fn redirected(
+    pub(super) fn redirect_path(
         &self,
-        offered: &Offered,
+        offered: &OfferedOperation,
         sent: &str,
         caller: &Caller,
         method: &Method,
@@ -42,7 +42,7 @@ impl Shared {
         if self.enforces_scopes {
             let lacking = served().find(|other| {
                 let may_be = other.path.variables <= fewest && other.path.may_cover(path);
-                may_be && !Access::default().with_scopes(&other.operation.scopes).permits(caller)
+                may_be && !AccessRule::default().with_scopes(&other.operation.scopes).permits(caller)
             });
             if let Some(lacking) = lacking {
                 let scopes = lacking.operation.scopes.join(", ");
@@ -61,7 +61,7 @@ impl Shared {
             return refused("the answers of the operation there hide something else; call that one");
         }
         let is_fixed_elsewhere = target.operation.parameters.iter().any(|parameter| {
-            matches!(parameter.place, Place::Header | Place::Cookie)
+            matches!(parameter.place, ParameterLocation::Header | ParameterLocation::Cookie)
                 && target.fixed.contains_key(&parameter.argument)
                 && !offered.fixed.contains_key(&parameter.argument)
         });

@@ -10,11 +10,11 @@ pub(crate) const LONGEST: usize = 300;
 
 /// What an operation does, in a few sentences.
 pub(crate) fn describe(operation: &Operation) -> String {
-    let summary = operation.summary.as_deref().map(plain).unwrap_or_default();
-    let description = operation.description.as_deref().map(plain).unwrap_or_default();
+    let summary = operation.summary.as_deref().map(plain_text).unwrap_or_default();
+    let description = operation.description.as_deref().map(plain_text).unwrap_or_default();
     let said = summary.trim_end_matches('.');
     let mut text = match (said.is_empty(), description.is_empty()) {
-        (true, true) => format!("{} {}", operation.method, plain(&operation.path)),
+        (true, true) => format!("{} {}", operation.method, plain_text(&operation.path)),
         (true, false) => description,
         (false, true) => summary,
         (false, false) if description.starts_with(said) => description,
@@ -28,7 +28,7 @@ pub(crate) fn describe(operation: &Operation) -> String {
 
 /// The summary of an operation in a line.
 pub(crate) fn summary(operation: &Operation) -> String {
-    match operation.summary.as_deref().map(plain).filter(|summary| !summary.is_empty()) {
+    match operation.summary.as_deref().map(plain_text).filter(|summary| !summary.is_empty()) {
         Some(summary) => sentences(&summary, 160),
         None => sentences(&describe(operation), 160),
     }
@@ -49,7 +49,7 @@ pub(crate) fn sentences(text: &str, most: usize) -> String {
 }
 
 /// Text as one paragraph without markup, links and characters that nobody sees.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn plain_text(text: &str) -> String {
     let text = without_links(&without_tags(text));
     let text = text
         .replace("&lt;", "<")
@@ -58,26 +58,26 @@ pub(crate) fn plain(text: &str) -> String {
         .replace("&#39;", "'")
         .replace("&nbsp;", " ")
         .replace("&amp;", "&");
-    shown(&text)
+    visible_text(&text)
 }
 
 /// Text as people see it, in one line: for names and paths, where markup means nothing.
-pub(crate) fn shown(text: &str) -> String {
-    let seen: String = text.chars().filter_map(visible).collect();
+pub(crate) fn visible_text(text: &str) -> String {
+    let seen: String = text.chars().filter_map(visible_character).collect();
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A character as people see it: control characters are spaces, and what has no shape is not there.
-fn visible(character: char) -> Option<char> {
+fn visible_character(character: char) -> Option<char> {
     match character {
         character if character.is_control() => Some(' '),
-        character if is_shapeless(character) => None,
+        character if is_invisible(character) => None,
         character => Some(character),
     }
 }
 
 /// Whether a character is not seen.
-pub(crate) fn is_shapeless(character: char) -> bool {
+pub(crate) fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\u{ad}'
@@ -181,7 +181,7 @@ pub(crate) fn clean(schema: &mut Value) {
             ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
                 schemas.iter_mut().for_each(clean);
             }
-            ("description" | "title" | "$comment", Value::String(text)) => *text = plain(text),
+            ("description" | "title" | "$comment", Value::String(text)) => *text = plain_text(text),
             ("default" | "const" | "enum" | "examples" | "example", _) => {}
             (_, schema @ Value::Object(_)) => clean(schema),
             _ => {}
@@ -202,7 +202,7 @@ mod tests {
         {
             for end in ["", ">", "]", ")", "-->"] {
                 let text = format!("{}{end}", piece.repeat((1 << 20) / piece.len()));
-                plain(&text);
+                plain_text(&text);
             }
         }
         assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
@@ -227,7 +227,7 @@ mod tests {
             ("<é", "<é"),
             ("<!-- é", ""),
         ] {
-            assert_eq!(plain(text), expected, "{text:?}");
+            assert_eq!(plain_text(text), expected, "{text:?}");
         }
     }
 

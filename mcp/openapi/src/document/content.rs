@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::paths::{At, without_own_words};
-use super::read::Version;
-use crate::operation::{Body, Media, Response, Status};
-use crate::schema::normalise::{Schemas, Trail};
+use super::paths::{DocumentNode, swagger_parameter_schema};
+use super::read::OpenApiVersion;
+use crate::operation::{BodyFormat, OperationResponse, RequestBody, ResponseStatus};
+use crate::schema::normalise::{SchemaNormaliser, SchemaPath};
 
 /// The body of an OpenAPI 3 operation.
-pub(super) fn request_body(schemas: &mut Schemas, at: &At) -> Option<Body> {
+pub(super) fn request_body(schemas: &mut SchemaNormaliser, at: &DocumentNode) -> Option<RequestBody> {
     at.get("requestBody")?;
     let spot = at.below(&["requestBody"]);
-    let found = match At::resolve(schemas, spot.clone()) {
+    let found = match DocumentNode::resolve(schemas, spot.clone()) {
         Ok(found) => found,
         Err(reason) => {
             schemas.warn(&spot, &format!("the body is left open: {reason}"));
@@ -20,13 +20,13 @@ pub(super) fn request_body(schemas: &mut Schemas, at: &At) -> Option<Body> {
     };
     let names: Vec<&str> = found.get("content")?.as_object()?.keys().map(String::as_str).collect();
     let (name, media) = preferred(&names)?;
-    let schema = match At::resolve(schemas, found.below(&["content", name])) {
+    let schema = match DocumentNode::resolve(schemas, found.below(&["content", name])) {
         Ok(content) => content.schema(schemas, "schema"),
         Err(_) => None,
     };
-    let content_type = sent_as(name, media);
-    Some(Body {
-        required: found.is("required"),
+    let content_type = sent_media_type(name, media);
+    Some(RequestBody {
+        required: found.is_true("required"),
         description: found.text("description"),
         schema: body_schema(schema, media, &content_type),
         media,
@@ -36,20 +36,20 @@ pub(super) fn request_body(schemas: &mut Schemas, at: &At) -> Option<Body> {
 
 /// The body of a Swagger operation: one parameter, or the fields of a form.
 pub(super) fn swagger_body(
-    schemas: &mut Schemas,
-    at: &At,
+    schemas: &mut SchemaNormaliser,
+    at: &DocumentNode,
     root: &Value,
-    body: Option<&At>,
-    forms: &[At],
-) -> Option<Body> {
+    body: Option<&DocumentNode>,
+    forms: &[DocumentNode],
+) -> Option<RequestBody> {
     let consumes = media_types(at, root, "consumes");
     if let Some(body) = body {
         let names: Vec<&str> = consumes.iter().map(String::as_str).collect();
-        let (name, media) = preferred(&names).unwrap_or(("application/json", Media::Json));
-        let content_type = sent_as(name, media);
+        let (name, media) = preferred(&names).unwrap_or(("application/json", BodyFormat::Json));
+        let content_type = sent_media_type(name, media);
         let schema = body.schema(schemas, "schema");
-        return Some(Body {
-            required: body.is("required"),
+        return Some(RequestBody {
+            required: body.is_true("required"),
             description: body.text("description"),
             schema: body_schema(schema, media, &content_type),
             media,
@@ -65,11 +65,12 @@ pub(super) fn swagger_body(
     for form in forms {
         let Some(name) = form.text("name") else { continue };
         has_file |= form.get("type").is_some_and(|kind| kind == "file");
-        let mut schema = schemas.normalise(&without_own_words(form.value()), &Trail::new(&form.spot));
+        let mut schema =
+            schemas.normalise(&swagger_parameter_schema(form.value()), &SchemaPath::new(&form.spot));
         if let (Some(members), Some(text)) = (schema.as_object_mut(), form.text("description")) {
             members.insert("description".to_owned(), json!(text));
         }
-        if form.is("required") {
+        if form.is_true("required") {
             required.push(name.clone());
         }
         properties.insert(name, schema);
@@ -79,10 +80,10 @@ pub(super) fn swagger_body(
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    Some(Body {
+    Some(RequestBody {
         required: !required.is_empty(),
         description: None,
-        media: if is_multipart { Media::Multipart } else { Media::Form },
+        media: if is_multipart { BodyFormat::Multipart } else { BodyFormat::Form },
         content_type: if is_multipart { "multipart/form-data" } else { "application/x-www-form-urlencoded" }
             .to_owned(),
         schema,
@@ -90,39 +91,54 @@ pub(super) fn swagger_body(
 }
 
 /// What an operation answers, exact statuses first.
-pub(super) fn responses(schemas: &mut Schemas, at: &At, root: &Value, version: Version) -> Vec<Response> {
+pub(super) fn responses(
+    schemas: &mut SchemaNormaliser,
+    at: &DocumentNode,
+    root: &Value,
+    version: OpenApiVersion,
+) -> Vec<OperationResponse> {
     let Some(members) = at.get("responses").and_then(Value::as_object) else { return Vec::new() };
     let mut responses = Vec::new();
     for key in members.keys() {
         let Some(status) = status(key) else { continue };
         let spot = at.below(&["responses", key]);
-        let found = match At::resolve(schemas, spot.clone()) {
+        let found = match DocumentNode::resolve(schemas, spot.clone()) {
             Ok(found) => found,
             Err(reason) => {
                 schemas.warn(&spot, &format!("the answer is left open: {reason}"));
-                responses.push(Response { status, description: None, content_type: None, schema: None });
+                responses.push(OperationResponse {
+                    status,
+                    description: None,
+                    content_type: None,
+                    schema: None,
+                });
                 continue;
             }
         };
         let (content_type, schema) = match version {
-            Version::Swagger2 => swagger_content(schemas, at, root, &found),
-            Version::OpenApi3 => content(schemas, &found),
+            OpenApiVersion::Swagger2 => swagger_content(schemas, at, root, &found),
+            OpenApiVersion::OpenApi3 => content(schemas, &found),
         };
-        responses.push(Response { status, description: found.text("description"), content_type, schema });
+        responses.push(OperationResponse {
+            status,
+            description: found.text("description"),
+            content_type,
+            schema,
+        });
     }
     responses.sort_by_key(|response| match response.status {
-        Status::Exactly(status) => (0, status),
-        Status::Class(class) => (1, u16::from(class)),
-        Status::Default => (2, 0),
+        ResponseStatus::Exactly(status) => (0, status),
+        ResponseStatus::Class(class) => (1, u16::from(class)),
+        ResponseStatus::Default => (2, 0),
     });
     responses
 }
 
-fn content(schemas: &mut Schemas, found: &At) -> (Option<String>, Option<Value>) {
+fn content(schemas: &mut SchemaNormaliser, found: &DocumentNode) -> (Option<String>, Option<Value>) {
     let Some(content) = found.get("content").and_then(Value::as_object) else { return (None, None) };
     let names: Vec<&str> = content.keys().map(String::as_str).collect();
     let Some((name, _)) = preferred(&names) else { return (None, None) };
-    let schema = match At::resolve(schemas, found.below(&["content", name])) {
+    let schema = match DocumentNode::resolve(schemas, found.below(&["content", name])) {
         Ok(media) => media.schema(schemas, "schema"),
         Err(_) => None,
     };
@@ -130,10 +146,10 @@ fn content(schemas: &mut Schemas, found: &At) -> (Option<String>, Option<Value>)
 }
 
 fn swagger_content(
-    schemas: &mut Schemas,
-    at: &At,
+    schemas: &mut SchemaNormaliser,
+    at: &DocumentNode,
     root: &Value,
-    found: &At,
+    found: &DocumentNode,
 ) -> (Option<String>, Option<Value>) {
     let Some(schema) = found.schema(schemas, "schema") else { return (None, None) };
     let produces = media_types(at, root, "produces");
@@ -141,18 +157,18 @@ fn swagger_content(
     let is_file =
         found.get("schema").and_then(|schema| schema.get("type")).is_some_and(|kind| kind == "file");
     let name = match preferred(&names) {
-        Some((name, media)) if !is_file || media != Media::Json => name,
+        Some((name, media)) if !is_file || media != BodyFormat::Json => name,
         _ if is_file => names
             .iter()
             .copied()
-            .find(|name| media_of(name) != Media::Json)
+            .find(|name| body_format(name) != BodyFormat::Json)
             .unwrap_or("application/octet-stream"),
         _ => "application/json",
     };
     (Some(name.to_owned()), Some(schema))
 }
 
-fn media_types(at: &At, root: &Value, member: &str) -> Vec<String> {
+fn media_types(at: &DocumentNode, root: &Value, member: &str) -> Vec<String> {
     let list = at.get(member).or_else(|| root.get(member));
     list.and_then(Value::as_array)
         .into_iter()
@@ -162,94 +178,94 @@ fn media_types(at: &At, root: &Value, member: &str) -> Vec<String> {
         .collect()
 }
 
-fn status(key: &str) -> Option<Status> {
+fn status(key: &str) -> Option<ResponseStatus> {
     if key == "default" {
-        return Some(Status::Default);
+        return Some(ResponseStatus::Default);
     }
     if let Some(class) = key.to_ascii_uppercase().strip_suffix("XX") {
-        return class.parse().ok().filter(|class| (1..=5).contains(class)).map(Status::Class);
+        return class.parse().ok().filter(|class| (1..=5).contains(class)).map(ResponseStatus::Class);
     }
-    key.parse().ok().filter(|status| (100..600).contains(status)).map(Status::Exactly)
+    key.parse().ok().filter(|status| (100..600).contains(status)).map(ResponseStatus::Exactly)
 }
 
 /// The media type that fits JSON best.
-fn preferred<'a>(names: &[&'a str]) -> Option<(&'a str, Media)> {
-    let rank = |name: &str| match media_of(name) {
-        Media::Json if bare(name) == "application/json" => 0,
-        Media::Json if !name.contains('*') => 1,
-        Media::Json => 2,
-        Media::Form => 3,
-        Media::Multipart => 4,
-        Media::Text if bare(name) == "text/plain" => 5,
-        Media::Text => 6,
-        Media::Binary => 7,
+fn preferred<'a>(names: &[&'a str]) -> Option<(&'a str, BodyFormat)> {
+    let rank = |name: &str| match body_format(name) {
+        BodyFormat::Json if without_media_parameters(name) == "application/json" => 0,
+        BodyFormat::Json if !name.contains('*') => 1,
+        BodyFormat::Json => 2,
+        BodyFormat::Form => 3,
+        BodyFormat::Multipart => 4,
+        BodyFormat::Text if without_media_parameters(name) == "text/plain" => 5,
+        BodyFormat::Text => 6,
+        BodyFormat::Binary => 7,
     };
     let best = names.iter().copied().min_by_key(|name| rank(name))?;
-    Some((best, media_of(best)))
+    Some((best, body_format(best)))
 }
 
 /// A media type without its parameters.
-fn bare(name: &str) -> String {
+fn without_media_parameters(name: &str) -> String {
     name.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn media_of(name: &str) -> Media {
-    let name = bare(name);
+fn body_format(name: &str) -> BodyFormat {
+    let name = without_media_parameters(name);
     match name.as_str() {
-        "*/*" | "application/*" | "" => Media::Json,
-        "application/x-www-form-urlencoded" => Media::Form,
+        "*/*" | "application/*" | "" => BodyFormat::Json,
+        "application/x-www-form-urlencoded" => BodyFormat::Form,
         "application/x-ndjson" | "application/jsonl" | "application/json-seq" | "application/json-l" => {
-            Media::Text
+            BodyFormat::Text
         }
-        _ if name.starts_with("multipart/") => Media::Multipart,
+        _ if name.starts_with("multipart/") => BodyFormat::Multipart,
         _ if name == "application/json"
             || name == "text/json"
             || name.ends_with("+json")
             || name.contains("json") =>
         {
-            Media::Json
+            BodyFormat::Json
         }
         _ if name.starts_with("text/")
             || name.ends_with("xml")
             || name.ends_with("yaml")
             || name.contains("javascript") =>
         {
-            Media::Text
+            BodyFormat::Text
         }
-        _ => Media::Binary,
+        _ => BodyFormat::Binary,
     }
 }
 
 /// The media type as it is sent: a range is none.
-fn sent_as(name: &str, media: Media) -> String {
+fn sent_media_type(name: &str, media: BodyFormat) -> String {
     match media {
-        Media::Json if name.contains('*') || name.is_empty() => "application/json".to_owned(),
-        Media::Multipart => bare(name).replace("multipart/*", "multipart/form-data"),
-        Media::Binary if name.contains('*') => "application/octet-stream".to_owned(),
-        Media::Text if name.contains('*') => "text/plain".to_owned(),
+        BodyFormat::Json if name.contains('*') || name.is_empty() => "application/json".to_owned(),
+        BodyFormat::Multipart => without_media_parameters(name).replace("multipart/*", "multipart/form-data"),
+        BodyFormat::Binary if name.contains('*') => "application/octet-stream".to_owned(),
+        BodyFormat::Text if name.contains('*') => "text/plain".to_owned(),
         _ => name.to_owned(),
     }
 }
 
 /// What an argument for such a body looks like.
-fn body_schema(schema: Option<Value>, media: Media, content_type: &str) -> Value {
+fn body_schema(schema: Option<Value>, media: BodyFormat, content_type: &str) -> Value {
     let is_text =
         schema.as_ref().is_some_and(|schema| schema.get("type").is_some_and(|kind| kind == "string"));
     match media {
-        Media::Json | Media::Form | Media::Multipart => schema.unwrap_or_else(|| json!({})),
-        Media::Text if is_text => schema.unwrap_or_default(),
-        Media::Text => json!({"type": "string", "description": format!("Text, as {content_type}.")}),
-        Media::Binary => {
+        BodyFormat::Json | BodyFormat::Form | BodyFormat::Multipart => schema.unwrap_or_else(|| json!({})),
+        BodyFormat::Text if is_text => schema.unwrap_or_default(),
+        BodyFormat::Text => json!({"type": "string", "description": format!("Text, as {content_type}.")}),
+        BodyFormat::Binary => {
             json!({"type": "string", "contentEncoding": "base64", "description": format!("Bytes in base64, sent as {content_type}.")})
         }
     }
 }
 
-fn open_body() -> Body {
-    Body {
+fn open_body() -> RequestBody {
+    RequestBody {
         required: false,
         description: None,
-        media: Media::Json,
+        media: BodyFormat::Json,
         content_type: "application/json".to_owned(),
         schema: json!({}),
     }

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::document::Document;
-use crate::operation::Media;
+use crate::operation::BodyFormat;
 
 /// What is said of a file beside what the document says.
 const HOW: &str = "Text, or bytes as {base64, filename, contentType}.";
 
 /// Has every body of several parts say how its files are given.
-pub(super) fn describe(document: &mut Document) {
+pub(super) fn describe_files(document: &mut Document) {
     let mut operations = std::mem::take(&mut document.operations);
     for body in operations.iter_mut().filter_map(|operation| operation.body.as_mut()) {
-        if body.media == Media::Multipart
+        if body.media == BodyFormat::Multipart
             && let Some(schema) = with_files(document, &body.schema)
         {
             body.schema = schema;

@@ -6,30 +6,33 @@ use std::rc::Rc;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::ToolHints;
 
 use super::content;
-use super::read::Version;
-use super::servers::Base;
-use super::sources::{Spot, reference_of};
-use crate::operation::{Operation, Parameter, Place, Style};
-use crate::schema::normalise::{Schemas, Trail};
+use super::read::OpenApiVersion;
+use super::servers::DocumentBase;
+use super::sources::{SourceLocation, reference_of};
+use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle};
+use crate::schema::normalise::{SchemaNormaliser, SchemaPath};
 
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// A place of a document and the value there.
 #[derive(Clone)]
-pub(super) struct At {
-    pub(super) spot: Spot,
+pub(super) struct DocumentNode {
+    pub(super) spot: SourceLocation,
     file: Rc<Value>,
 }
 
-impl At {
+impl DocumentNode {
     /// Follows references from a place, to something that is none.
-    pub(super) fn resolve(schemas: &mut Schemas, spot: Spot) -> Result<At, String> {
+    pub(super) fn resolve(
+        schemas: &mut SchemaNormaliser,
+        spot: SourceLocation,
+    ) -> Result<DocumentNode, String> {
         let spot = schemas.sources.follow(spot)?;
         match schemas.sources.file(spot.file) {
-            Some(source) => Ok(At { file: Rc::clone(&source.value), spot }),
+            Some(source) => Ok(DocumentNode { file: Rc::clone(&source.value), spot }),
             None => Err("there is no such file".to_owned()),
         }
     }
@@ -51,37 +54,37 @@ impl At {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    pub(super) fn is(&self, member: &str) -> bool {
+    pub(super) fn is_true(&self, member: &str) -> bool {
         self.get(member) == Some(&Value::Bool(true))
     }
 
     /// The place of something below, before references are followed.
-    pub(super) fn below(&self, path: &[&str]) -> Spot {
+    pub(super) fn below(&self, path: &[&str]) -> SourceLocation {
         let mut spot = self.spot.clone();
         spot.pointer.extend(path.iter().map(|token| (*token).to_owned()));
         spot
     }
 
     /// The schema at a member, normalised.
-    pub(super) fn schema(&self, schemas: &mut Schemas, member: &str) -> Option<Value> {
+    pub(super) fn schema(&self, schemas: &mut SchemaNormaliser, member: &str) -> Option<Value> {
         let spot = self.below(&[member]);
-        self.get(member).map(|value| schemas.normalise(value, &Trail::new(&spot)))
+        self.get(member).map(|value| schemas.normalise(value, &SchemaPath::new(&spot)))
     }
 }
 
 /// The operations of one document, in its order.
 pub(super) fn operations(
-    schemas: &mut Schemas,
+    schemas: &mut SchemaNormaliser,
     root: usize,
-    version: Version,
-    base: &Base,
+    version: OpenApiVersion,
+    base: &DocumentBase,
     prefix: &str,
 ) -> Vec<Operation> {
     let order = schemas.sources.file(root).map(|source| source.order.clone()).unwrap_or_default();
     let mut operations = Vec::new();
     let mut seen = HashSet::new();
     for (path, keys) in order {
-        let spot = Spot { file: root, pointer: vec!["paths".to_owned(), path.clone()] };
+        let spot = SourceLocation { file: root, pointer: vec!["paths".to_owned(), path.clone()] };
         if !path.starts_with('/') {
             if !path.starts_with("x-") {
                 schemas.warn(&spot, "the path is left out, as it does not begin with `/`");
@@ -93,7 +96,7 @@ pub(super) fn operations(
             continue;
         }
         let own_keys: Vec<String> = keys;
-        let item = match At::resolve(schemas, spot.clone()) {
+        let item = match DocumentNode::resolve(schemas, spot.clone()) {
             Ok(item) => item,
             Err(reason) => {
                 schemas.warn(&spot, &format!("the path is left out: {reason}"));
@@ -112,7 +115,7 @@ pub(super) fn operations(
         let mut done = HashSet::new();
         for verb in verbs.into_iter().filter(|verb| done.insert(*verb)) {
             let spot = item.below(&[verb]);
-            match At::resolve(schemas, spot.clone()) {
+            match DocumentNode::resolve(schemas, spot.clone()) {
                 Ok(operation) if operation.value().is_object() => {
                     operations.extend(place.operation(schemas, verb, &operation));
                 }
@@ -126,21 +129,21 @@ pub(super) fn operations(
 
 struct PathItem<'a> {
     path: String,
-    item: &'a At,
+    item: &'a DocumentNode,
     root: usize,
-    version: Version,
-    base: &'a Base,
+    version: OpenApiVersion,
+    base: &'a DocumentBase,
 }
 
 impl PathItem<'_> {
-    fn operation(&self, schemas: &mut Schemas, verb: &str, at: &At) -> Option<Operation> {
+    fn operation(&self, schemas: &mut SchemaNormaliser, verb: &str, at: &DocumentNode) -> Option<Operation> {
         let method = Method::from_bytes(verb.to_ascii_uppercase().as_bytes()).ok()?;
         let spots = self.parameter_spots(at);
         let mut parameters: Vec<Parameter> = Vec::new();
-        let mut forms: Vec<At> = Vec::new();
-        let mut body_at: Option<At> = None;
+        let mut forms: Vec<DocumentNode> = Vec::new();
+        let mut body_at: Option<DocumentNode> = None;
         for spot in spots {
-            let found = match At::resolve(schemas, spot.clone()) {
+            let found = match DocumentNode::resolve(schemas, spot.clone()) {
                 Ok(found) if found.value().is_object() => found,
                 Ok(_) => continue,
                 Err(reason) => {
@@ -166,10 +169,14 @@ impl PathItem<'_> {
         self.check_path(schemas, at, &mut parameters);
         // A path that cannot be filled cannot be called.
         if at.get("parameters").is_some() || self.item.get("parameters").is_some() {
-            let unresolved =
-                self.parameter_spots(at).into_iter().any(|spot| At::resolve(schemas, spot).is_err());
+            let unresolved = self
+                .parameter_spots(at)
+                .into_iter()
+                .any(|spot| DocumentNode::resolve(schemas, spot).is_err());
             let missing = variables(&self.path).into_iter().any(|variable| {
-                !parameters.iter().any(|known| known.place == Place::Path && known.name == variable)
+                !parameters
+                    .iter()
+                    .any(|known| known.place == ParameterLocation::Path && known.name == variable)
             });
             if unresolved && missing {
                 schemas
@@ -181,8 +188,8 @@ impl PathItem<'_> {
         name_arguments(&mut parameters);
         let root = schemas.sources.file(self.root).map(|source| Rc::clone(&source.value))?;
         let body = match self.version {
-            Version::Swagger2 => content::swagger_body(schemas, at, &root, body_at.as_ref(), &forms),
-            Version::OpenApi3 => content::request_body(schemas, at),
+            OpenApiVersion::Swagger2 => content::swagger_body(schemas, at, &root, body_at.as_ref(), &forms),
+            OpenApiVersion::OpenApi3 => content::request_body(schemas, at),
         };
         if at.get("servers").is_some() || self.item.get("servers").is_some() {
             schemas
@@ -191,14 +198,14 @@ impl PathItem<'_> {
         let pageable = at.get("x-ms-pageable").filter(|pageable| pageable.is_object());
         let page = |member: &str| pageable.and_then(|found| found.get(member)?.as_str()).map(str::to_owned);
         Some(Operation {
-            id: at.text("operationId").unwrap_or_else(|| made_id(verb, &self.path)),
+            id: at.text("operationId").unwrap_or_else(|| generated_id(verb, &self.path)),
             hints: hints(&method, at.get("x-mcp-hints")),
             method,
             path: self.path.clone(),
             tags: texts(at.get("tags")),
             summary: at.text("summary").or_else(|| self.item.text("summary")),
             description: at.text("description").or_else(|| self.item.text("description")),
-            deprecated: at.is("deprecated"),
+            deprecated: at.is_true("deprecated"),
             parameters,
             body,
             responses: content::responses(schemas, at, &root, self.version),
@@ -208,7 +215,7 @@ impl PathItem<'_> {
         })
     }
 
-    fn parameter_spots(&self, at: &At) -> Vec<Spot> {
+    fn parameter_spots(&self, at: &DocumentNode) -> Vec<SourceLocation> {
         let mut spots = self.base.parameters.clone();
         for owner in [self.item, at] {
             let count = owner.get("parameters").and_then(Value::as_array).map_or(0, Vec::len);
@@ -218,11 +225,11 @@ impl PathItem<'_> {
     }
 
     /// Drops path parameters that the path has no variable for.
-    fn check_path(&self, schemas: &mut Schemas, at: &At, parameters: &mut Vec<Parameter>) {
+    fn check_path(&self, schemas: &mut SchemaNormaliser, at: &DocumentNode, parameters: &mut Vec<Parameter>) {
         let variables = variables(&self.path);
-        let hosts: Vec<&Spot> = self.base.parameters.iter().collect();
+        let hosts: Vec<&SourceLocation> = self.base.parameters.iter().collect();
         parameters.retain(|parameter| {
-            let is_used = parameter.place != Place::Path || variables.contains(&parameter.name);
+            let is_used = parameter.place != ParameterLocation::Path || variables.contains(&parameter.name);
             if !is_used && hosts.is_empty() {
                 let problem =
                     format!("the path has no variable `{}`, so the parameter is left out", parameter.name);
@@ -233,7 +240,7 @@ impl PathItem<'_> {
     }
 }
 
-fn reference_in(schemas: &Schemas, spot: &Spot) -> String {
+fn reference_in(schemas: &SchemaNormaliser, spot: &SourceLocation) -> String {
     schemas.sources.value(spot).and_then(reference_of).unwrap_or_default().to_owned()
 }
 
@@ -252,15 +259,15 @@ fn variables(path: &str) -> Vec<String> {
 /// A variable that nobody describes is a string.
 fn imply_variables(path: &str, parameters: &mut Vec<Parameter>) {
     for name in variables(path) {
-        if !parameters.iter().any(|known| known.place == Place::Path && known.name == name) {
+        if !parameters.iter().any(|known| known.place == ParameterLocation::Path && known.name == name) {
             parameters.push(Parameter {
                 argument: String::new(),
                 name,
-                place: Place::Path,
+                place: ParameterLocation::Path,
                 required: true,
                 description: None,
                 schema: json!({"type": "string"}),
-                style: Style::Simple,
+                style: ParameterStyle::Simple,
                 explode: false,
                 allow_reserved: false,
             });
@@ -268,7 +275,11 @@ fn imply_variables(path: &str, parameters: &mut Vec<Parameter>) {
     }
 }
 
-fn parameter(schemas: &mut Schemas, at: &At, version: Version) -> Option<Parameter> {
+fn parameter(
+    schemas: &mut SchemaNormaliser,
+    at: &DocumentNode,
+    version: OpenApiVersion,
+) -> Option<Parameter> {
     let Some(name) =
         at.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned)
     else {
@@ -276,10 +287,10 @@ fn parameter(schemas: &mut Schemas, at: &At, version: Version) -> Option<Paramet
         return None;
     };
     let place = match at.get("in").and_then(Value::as_str) {
-        Some("path") => Place::Path,
-        Some("query") => Place::Query,
-        Some("header") => Place::Header,
-        Some("cookie") => Place::Cookie,
+        Some("path") => ParameterLocation::Path,
+        Some("query") => ParameterLocation::Query,
+        Some("header") => ParameterLocation::Header,
+        Some("cookie") => ParameterLocation::Cookie,
         other => {
             let problem = format!("the parameter `{name}` is left out: its place {other:?} is unknown");
             schemas.warn(&at.spot, &problem);
@@ -289,62 +300,70 @@ fn parameter(schemas: &mut Schemas, at: &At, version: Version) -> Option<Paramet
     // These follow from the body, the answers and the credential.
     let is_ours =
         ["accept", "content-type", "authorization"].iter().any(|ours| name.eq_ignore_ascii_case(ours));
-    if place == Place::Header && is_ours {
+    if place == ParameterLocation::Header && is_ours {
         return None;
     }
     let (schema, style, explode) = match version {
-        Version::Swagger2 => {
-            let schema = schemas.normalise(&without_own_words(at.value()), &Trail::new(&at.spot));
+        OpenApiVersion::Swagger2 => {
+            let schema = schemas.normalise(&swagger_parameter_schema(at.value()), &SchemaPath::new(&at.spot));
             let (style, explode) =
                 collection_format(at.get("collectionFormat").and_then(Value::as_str), place);
             (schema, style, explode)
         }
-        Version::OpenApi3 => described(schemas, at, place),
+        OpenApiVersion::OpenApi3 => schema_and_style(schemas, at, place),
     };
     Some(Parameter {
         argument: String::new(),
         name,
         place,
-        required: place == Place::Path || at.is("required"),
+        required: place == ParameterLocation::Path || at.is_true("required"),
         description: at.text("description"),
         schema,
         style,
         explode,
-        allow_reserved: place == Place::Query && at.is("allowReserved"),
+        allow_reserved: place == ParameterLocation::Query && at.is_true("allowReserved"),
     })
 }
 
-fn described(schemas: &mut Schemas, at: &At, place: Place) -> (Value, Style, bool) {
-    let default = if matches!(place, Place::Query | Place::Cookie) { Style::Form } else { Style::Simple };
+fn schema_and_style(
+    schemas: &mut SchemaNormaliser,
+    at: &DocumentNode,
+    place: ParameterLocation,
+) -> (Value, ParameterStyle, bool) {
+    let default = if matches!(place, ParameterLocation::Query | ParameterLocation::Cookie) {
+        ParameterStyle::Form
+    } else {
+        ParameterStyle::Simple
+    };
     if let Some(media) =
         at.get("content").and_then(Value::as_object).and_then(|content| content.keys().next())
     {
         let media = media.clone();
         let is_json = media.contains("json") || media == "*/*";
-        let found = At::resolve(schemas, at.below(&["content", &media])).ok();
+        let found = DocumentNode::resolve(schemas, at.below(&["content", &media])).ok();
         let schema = found.and_then(|found| found.schema(schemas, "schema")).unwrap_or_else(|| json!({}));
-        return (schema, if is_json { Style::Json } else { default }, false);
+        return (schema, if is_json { ParameterStyle::Json } else { default }, false);
     }
     let schema = at.schema(schemas, "schema").unwrap_or_else(|| json!({}));
     let style = match at.get("style").and_then(Value::as_str) {
-        Some("simple") => Style::Simple,
-        Some("form") => Style::Form,
-        Some("label") => Style::Label,
-        Some("matrix") => Style::Matrix,
-        Some("spaceDelimited") => Style::SpaceDelimited,
-        Some("pipeDelimited") => Style::PipeDelimited,
-        Some("deepObject") => Style::DeepObject,
+        Some("simple") => ParameterStyle::Simple,
+        Some("form") => ParameterStyle::Form,
+        Some("label") => ParameterStyle::Label,
+        Some("matrix") => ParameterStyle::Matrix,
+        Some("spaceDelimited") => ParameterStyle::SpaceDelimited,
+        Some("pipeDelimited") => ParameterStyle::PipeDelimited,
+        Some("deepObject") => ParameterStyle::DeepObject,
         _ => default,
     };
     let explode = match at.get("explode") {
         Some(Value::Bool(explode)) => *explode,
-        _ => matches!(style, Style::Form | Style::DeepObject),
+        _ => matches!(style, ParameterStyle::Form | ParameterStyle::DeepObject),
     };
     (schema, style, explode)
 }
 
 /// The schema that a parameter of Swagger is itself, without what it says as a parameter.
-pub(super) fn without_own_words(parameter: &Value) -> Value {
+pub(super) fn swagger_parameter_schema(parameter: &Value) -> Value {
     let mut members: Map<String, Value> = parameter.as_object().cloned().unwrap_or_default();
     for key in ["name", "in", "required", "description", "collectionFormat", "allowEmptyValue"] {
         members.remove(key);
@@ -356,14 +375,14 @@ pub(super) fn without_own_words(parameter: &Value) -> Value {
     }
 }
 
-fn collection_format(format: Option<&str>, place: Place) -> (Style, bool) {
+fn collection_format(format: Option<&str>, place: ParameterLocation) -> (ParameterStyle, bool) {
     match (format, place) {
-        (Some("multi"), Place::Query) => (Style::Form, true),
-        (Some("ssv"), _) => (Style::SpaceDelimited, false),
-        (Some("tsv"), _) => (Style::TabDelimited, false),
-        (Some("pipes"), _) => (Style::PipeDelimited, false),
-        (_, Place::Query | Place::Cookie) => (Style::Form, false),
-        _ => (Style::Simple, false),
+        (Some("multi"), ParameterLocation::Query) => (ParameterStyle::Form, true),
+        (Some("ssv"), _) => (ParameterStyle::SpaceDelimited, false),
+        (Some("tsv"), _) => (ParameterStyle::TabDelimited, false),
+        (Some("pipes"), _) => (ParameterStyle::PipeDelimited, false),
+        (_, ParameterLocation::Query | ParameterLocation::Cookie) => (ParameterStyle::Form, false),
+        _ => (ParameterStyle::Simple, false),
     }
 }
 
@@ -380,10 +399,10 @@ fn name_arguments(parameters: &mut [Parameter]) {
     let mut taken = HashSet::new();
     for (parameter, wanted) in parameters.iter_mut().zip(wanted) {
         let place = match parameter.place {
-            Place::Path => "path",
-            Place::Query => "query",
-            Place::Header => "header",
-            Place::Cookie => "cookie",
+            ParameterLocation::Path => "path",
+            ParameterLocation::Query => "query",
+            ParameterLocation::Header => "header",
+            ParameterLocation::Cookie => "cookie",
         };
         let mut name = wanted.clone();
         let mut number = 1;
@@ -419,14 +438,14 @@ fn scopes(security: Option<&Value>) -> Vec<String> {
 }
 
 /// What a call may do, by its verb, unless the document says otherwise.
-fn hints(method: &Method, said: Option<&Value>) -> Hints {
+fn hints(method: &Method, said: Option<&Value>) -> ToolHints {
     let read_only = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE);
     let destructive = matches!(*method, Method::PUT | Method::DELETE | Method::PATCH);
     let idempotent = read_only || matches!(*method, Method::PUT | Method::DELETE);
     let flag = |member: &str| said.and_then(|said| said.get(member)?.as_bool());
     let read_only = flag("readOnly").unwrap_or(read_only);
     let says_so = flag("readOnly") == Some(true);
-    Hints {
+    ToolHints {
         read_only,
         destructive: flag("destructive").unwrap_or(destructive && !read_only),
         idempotent: flag("idempotent").unwrap_or(idempotent || says_so),
@@ -435,7 +454,7 @@ fn hints(method: &Method, said: Option<&Value>) -> Hints {
 }
 
 /// An id for an operation that has none: its verb and path.
-fn made_id(verb: &str, path: &str) -> String {
+fn generated_id(verb: &str, path: &str) -> String {
     let words: Vec<&str> =
         path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let mut id = verb.to_owned();

@@ -4,25 +4,25 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::servers::{self, Base};
-use super::sources::{Sources, Spot};
+use super::servers::{self, DocumentBase};
+use super::sources::{SourceLocation, SourceSet};
 use crate::document::{Document, DocumentError};
 use crate::operation::Operation;
-use crate::schema::normalise::Schemas;
+use crate::schema::normalise::SchemaNormaliser;
 
 /// The versions of the format, as far as they are read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum OpenApiVersion {
     Swagger2,
     OpenApi3,
 }
 
-pub(super) fn document(sources: Sources) -> Result<Document, DocumentError> {
+pub(super) fn document(sources: SourceSet) -> Result<Document, DocumentError> {
     let roots: Vec<usize> = sources.roots().to_vec();
     let versions = roots.iter().map(|root| version_of(&sources, *root)).collect::<Result<Vec<_>, _>>()?;
-    let mut schemas = Schemas::new(sources);
+    let mut schemas = SchemaNormaliser::new(sources);
     let mut document = Document::default();
-    let bases: Vec<Base> = roots
+    let bases: Vec<DocumentBase> = roots
         .iter()
         .zip(&versions)
         .map(|(root, version)| servers::base(&mut schemas, *root, *version))
@@ -30,7 +30,7 @@ pub(super) fn document(sources: Sources) -> Result<Document, DocumentError> {
     // Documents of one service may lie below different paths; then each operation carries its own.
     let is_shared = bases.windows(2).all(|pair| matches!(pair, [one, other] if one.path == other.path));
     for ((root, version), base) in roots.iter().zip(&versions).zip(&bases) {
-        describe(&mut document, &schemas, *root);
+        describe_service(&mut document, &schemas, *root);
         for server in &base.servers {
             let server = if is_shared { server.clone() } else { servers::origin(server) };
             if !server.is_empty() && !document.servers.contains(&server) {
@@ -44,19 +44,19 @@ pub(super) fn document(sources: Sources) -> Result<Document, DocumentError> {
     document.servers.sort_by_key(|server| !server.contains("://"));
     drop_duplicates(&mut document.operations, &mut schemas, &roots);
     schemas.define_all();
-    schemas.stand_for_subtypes();
-    let circles = schemas.cut_circles();
+    schemas.expand_discriminators();
+    let circles = schemas.cut_cycles();
     for schema in document.operations.iter_mut().flat_map(schemas_of) {
         schemas.finish(schema);
     }
     document.definitions = schemas.take_definitions();
-    super::files::describe(&mut document);
+    super::files::describe_files(&mut document);
     document.warnings = schemas.take_warnings();
     document.warnings.extend(circles);
     Ok(document)
 }
 
-fn version_of(sources: &Sources, root: usize) -> Result<Version, DocumentError> {
+fn version_of(sources: &SourceSet, root: usize) -> Result<OpenApiVersion, DocumentError> {
     let Some(source) = sources.file(root) else {
         return Err(DocumentError::invalid("the document", "it was not read", "give a file"));
     };
@@ -66,8 +66,8 @@ fn version_of(sources: &Sources, root: usize) -> Result<Version, DocumentError> 
         _ => None,
     };
     match (text("swagger"), text("openapi")) {
-        (Some(version), _) if version.starts_with('2') => Ok(Version::Swagger2),
-        (_, Some(version)) if version.starts_with('3') => Ok(Version::OpenApi3),
+        (Some(version), _) if version.starts_with('2') => Ok(OpenApiVersion::Swagger2),
+        (_, Some(version)) if version.starts_with('3') => Ok(OpenApiVersion::OpenApi3),
         (Some(version), _) | (_, Some(version)) => Err(DocumentError::invalid(
             source.name.clone(),
             format!("its version {version} is unknown"),
@@ -82,7 +82,7 @@ fn version_of(sources: &Sources, root: usize) -> Result<Version, DocumentError> 
 }
 
 /// The first document says what the service is.
-fn describe(document: &mut Document, schemas: &Schemas, root: usize) {
+fn describe_service(document: &mut Document, schemas: &SchemaNormaliser, root: usize) {
     let Some(info) = schemas.sources.file(root).and_then(|source| source.value.get("info")) else { return };
     let text = |member: &str| match info.get(member) {
         Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -101,8 +101,11 @@ fn describe(document: &mut Document, schemas: &Schemas, root: usize) {
 }
 
 /// Keeps the first of operations with the same verb and path, and makes ids unique.
-fn drop_duplicates(operations: &mut Vec<Operation>, schemas: &mut Schemas, roots: &[usize]) {
-    let root = Spot { file: roots.first().copied().unwrap_or_default(), pointer: vec!["paths".to_owned()] };
+fn drop_duplicates(operations: &mut Vec<Operation>, schemas: &mut SchemaNormaliser, roots: &[usize]) {
+    let root = SourceLocation {
+        file: roots.first().copied().unwrap_or_default(),
+        pointer: vec!["paths".to_owned()],
+    };
     let mut seen = HashSet::new();
     operations.retain(|operation| {
         let is_new = seen.insert(format!("{} {}", operation.method, operation.path));

@@ -2,29 +2,29 @@
 
 use serde_json::Value;
 
-use super::read::Version;
-use super::sources::Spot;
-use crate::schema::normalise::Schemas;
+use super::read::OpenApiVersion;
+use super::sources::SourceLocation;
+use crate::schema::normalise::SchemaNormaliser;
 
 /// Where the paths of one document begin.
 #[derive(Debug, Default)]
-pub(super) struct Base {
+pub(super) struct DocumentBase {
     pub(super) servers: Vec<String>,
     /// The path of the first server.
     pub(super) path: String,
     /// What every path begins with, with variables: the part of `x-ms-parameterized-host` after the host.
     pub(super) prefix: String,
     /// The parameters that fill variables of the prefix.
-    pub(super) parameters: Vec<Spot>,
+    pub(super) parameters: Vec<SourceLocation>,
 }
 
-pub(super) fn base(schemas: &mut Schemas, root: usize, version: Version) -> Base {
+pub(super) fn base(schemas: &mut SchemaNormaliser, root: usize, version: OpenApiVersion) -> DocumentBase {
     let Some(file) = schemas.sources.file(root).map(|source| source.value.clone()) else {
-        return Base::default();
+        return DocumentBase::default();
     };
-    let mut base = Base::default();
+    let mut base = DocumentBase::default();
     match version {
-        Version::Swagger2 => {
+        OpenApiVersion::Swagger2 => {
             let path = file.get("basePath").and_then(Value::as_str).unwrap_or_default().trim_end_matches('/');
             let host = file.get("host").and_then(Value::as_str).unwrap_or_default();
             let schemes: Vec<&str> = file
@@ -47,7 +47,7 @@ pub(super) fn base(schemas: &mut Schemas, root: usize, version: Version) -> Base
                 base.servers.push(path.to_owned());
             }
         }
-        Version::OpenApi3 => {
+        OpenApiVersion::OpenApi3 => {
             let servers = file.get("servers").and_then(Value::as_array);
             base.servers.extend(servers.into_iter().flatten().filter_map(server));
         }
@@ -65,7 +65,7 @@ pub(super) fn base(schemas: &mut Schemas, root: usize, version: Version) -> Base
         let parameters = host.get("parameters").and_then(Value::as_array).map_or(0, Vec::len);
         for index in 0..parameters {
             let pointer = ["x-ms-parameterized-host".to_owned(), "parameters".to_owned(), index.to_string()];
-            base.parameters.push(Spot { file: root, pointer: pointer.to_vec() });
+            base.parameters.push(SourceLocation { file: root, pointer: pointer.to_vec() });
         }
     }
     base

@@ -16,7 +16,7 @@ use crate::document::{DocumentError, LoadOptions};
 const MAX_HOPS: usize = 64;
 
 /// One file, or one text.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// What messages call it.
     pub(crate) name: String,
     pub(crate) value: Rc<Value>,
@@ -28,15 +28,15 @@ pub(crate) struct Source {
 
 /// A place in a file: a JSON pointer, decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct SourceLocation {
     pub(crate) file: usize,
     pub(crate) pointer: Vec<String>,
 }
 
 /// Every file that was read.
-pub(crate) struct Sources {
+pub(crate) struct SourceSet {
     options: LoadOptions,
-    files: Vec<Source>,
+    files: Vec<SourceFile>,
     by_path: HashMap<PathBuf, Result<usize, String>>,
     /// The documents that were given, in that order.
     roots: Vec<usize>,
@@ -45,11 +45,11 @@ pub(crate) struct Sources {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Sources {
-    pub(crate) fn new(options: LoadOptions) -> Sources {
+impl SourceSet {
+    pub(crate) fn new(options: LoadOptions) -> SourceSet {
         let allowed = options.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
         let (files, by_path, roots) = (Vec::new(), HashMap::new(), Vec::new());
-        Sources { options, files, by_path, roots, allowed, warnings: Vec::new() }
+        SourceSet { options, files, by_path, roots, allowed, warnings: Vec::new() }
     }
 
     /// The documents that were given.
@@ -61,7 +61,7 @@ impl Sources {
         self.files.len()
     }
 
-    pub(crate) fn file(&self, file: usize) -> Option<&Source> {
+    pub(crate) fn file(&self, file: usize) -> Option<&SourceFile> {
         self.files.get(file)
     }
 
@@ -73,12 +73,12 @@ impl Sources {
         }
         self.roots.push(self.files.len());
         let (value, order) = (Rc::new(parsed.value), parsed.order);
-        self.files.push(Source { name: name.to_owned(), value, order, path: None });
+        self.files.push(SourceFile { name: name.to_owned(), value, order, path: None });
         Ok(())
     }
 
     /// A file that was given, or the documents of a folder.
-    pub(crate) fn add_given(&mut self, path: &Path) -> Result<(), DocumentError> {
+    pub(crate) fn add_path(&mut self, path: &Path) -> Result<(), DocumentError> {
         let found = path.canonicalize().map_err(|error| {
             DocumentError::invalid(
                 path.display().to_string(),
@@ -171,7 +171,7 @@ impl Sources {
         let parsed = text::parse(&text, &name)?;
         let file = self.files.len();
         let (value, order) = (Rc::new(parsed.value), parsed.order);
-        self.files.push(Source { name, value, order, path: Some(path.to_owned()) });
+        self.files.push(SourceFile { name, value, order, path: Some(path.to_owned()) });
         self.by_path.insert(path.to_owned(), Ok(file));
         Ok(file)
     }
@@ -184,13 +184,17 @@ impl Sources {
     }
 
     /// The place that a reference written in `file` leads to, read if need be. The place may be empty all the same.
-    pub(crate) fn target(&mut self, file: usize, reference: &str) -> Result<Spot, String> {
+    pub(crate) fn resolve_reference(
+        &mut self,
+        file: usize,
+        reference: &str,
+    ) -> Result<SourceLocation, String> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let file = if address.is_empty() { file } else { self.other_file(file, address)? };
-        Ok(Spot { file, pointer: parse_pointer(fragment)? })
+        let file = if address.is_empty() { file } else { self.referenced_file(file, address)? };
+        Ok(SourceLocation { file, pointer: parse_pointer(fragment)? })
     }
 
-    fn other_file(&mut self, from: usize, address: &str) -> Result<usize, String> {
+    fn referenced_file(&mut self, from: usize, address: &str) -> Result<usize, String> {
         let has_scheme = address.split_once(':').is_some_and(|(scheme, _)| {
             scheme.len() > 1
                 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
@@ -230,7 +234,7 @@ impl Sources {
     }
 
     /// The value at a place. A reference on the way there is followed.
-    pub(crate) fn find(&mut self, spot: &Spot) -> Result<Spot, String> {
+    pub(crate) fn find(&mut self, spot: &SourceLocation) -> Result<SourceLocation, String> {
         let mut spot = spot.clone();
         for _ in 0..MAX_HOPS {
             let Some(source) = self.files.get(spot.file) else {
@@ -252,14 +256,14 @@ impl Sources {
                 }
             }
             let Some((reference, rest)) = redirect else { return Ok(spot) };
-            spot = self.target(spot.file, &reference)?;
+            spot = self.resolve_reference(spot.file, &reference)?;
             spot.pointer.extend(rest);
         }
         Err("it leads in a circle".to_owned())
     }
 
     /// The value at a place that was found.
-    pub(crate) fn value(&self, spot: &Spot) -> Option<&Value> {
+    pub(crate) fn value(&self, spot: &SourceLocation) -> Option<&Value> {
         let mut value: &Value = &self.files.get(spot.file)?.value;
         for token in &spot.pointer {
             value = member(value, token)?;
@@ -268,21 +272,22 @@ impl Sources {
     }
 
     /// Follows references until something else than a reference is there: for anything but schemas.
-    pub(crate) fn follow(&mut self, spot: Spot) -> Result<Spot, String> {
+    pub(crate) fn follow(&mut self, spot: SourceLocation) -> Result<SourceLocation, String> {
         let mut spot = self.find(&spot)?;
         for _ in 0..MAX_HOPS {
             let Some(reference) = self.value(&spot).and_then(reference_of).map(str::to_owned) else {
                 return Ok(spot);
             };
-            let target =
-                self.target(spot.file, &reference).map_err(|reason| format!("`{reference}`: {reason}"))?;
+            let target = self
+                .resolve_reference(spot.file, &reference)
+                .map_err(|reason| format!("`{reference}`: {reason}"))?;
             spot = self.find(&target).map_err(|reason| format!("`{reference}`: {reason}"))?;
         }
         Err("it leads in a circle; one of the references must lead to something".to_owned())
     }
 
     /// A place as messages name it.
-    pub(crate) fn describe(&self, spot: &Spot) -> String {
+    pub(crate) fn describe(&self, spot: &SourceLocation) -> String {
         let name = self.files.get(spot.file).map_or("", |source| source.name.as_str());
         format!("{name}#{}", write_pointer(&spot.pointer))
     }

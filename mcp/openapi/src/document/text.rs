@@ -14,14 +14,14 @@ const YAML_STACK: usize = 16 << 20;
 const TOO_DEEP: &str = "nested deeper than";
 
 /// What a text says.
-pub(super) struct Parsed {
+pub(super) struct ParsedText {
     pub(super) value: Value,
     /// The keys of `paths`, and the keys below each, as they were written. Objects forget the order of their members.
     pub(super) order: Vec<(String, Vec<String>)>,
 }
 
 /// Parses a text. JSON is tried first if it looks like JSON, as its parser is faster and says more.
-pub(super) fn parse(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+pub(super) fn parse(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) { parse_json(text, name) } else { parse_yaml(text, name) }
 }
@@ -39,14 +39,14 @@ fn too_deep(place: String) -> DocumentError {
     )
 }
 
-fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+fn parse_json(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     let mut order = Vec::new();
     let mut input = serde_json::Deserializer::from_str(text);
-    let parsed = Node { depth: 0, role: Role::Root, order: &mut order }
+    let parsed = ValueSeed { depth: 0, role: NodeRole::Root, order: &mut order }
         .deserialize(&mut input)
         .and_then(|value| input.end().map(|()| value));
     match parsed {
-        Ok(value) => Ok(Parsed { value, order }),
+        Ok(value) => Ok(ParsedText { value, order }),
         // A flow mapping of YAML looks like JSON at first.
         Err(error) => {
             let is_yaml = (name.ends_with(".yaml") || name.ends_with(".yml")) && error.is_syntax();
@@ -67,7 +67,7 @@ fn parse_json(text: &str, name: &str) -> Result<Parsed, DocumentError> {
 }
 
 /// Parses on a stack of its own: a hundred nested blocks take more than threads of a runtime have.
-fn parse_yaml(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+fn parse_yaml(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(YAML_STACK);
         let parsed = thread.spawn_scoped(scope, || parse_yaml_here(text, name)).map(|thread| thread.join());
@@ -82,7 +82,7 @@ fn parse_yaml(text: &str, name: &str) -> Result<Parsed, DocumentError> {
     })
 }
 
-fn parse_yaml_here(text: &str, name: &str) -> Result<Parsed, DocumentError> {
+fn parse_yaml_here(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     // A file is at most 64 MiB; what its aliases expand to is bounded apart from it.
     let budget = serde_saphyr::budget! {
         max_events: 24_000_000,
@@ -102,10 +102,10 @@ fn parse_yaml_here(text: &str, name: &str) -> Result<Parsed, DocumentError> {
     };
     let mut order = Vec::new();
     let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |input| {
-        Node { depth: 0, role: Role::Root, order: &mut order }.deserialize(input)
+        ValueSeed { depth: 0, role: NodeRole::Root, order: &mut order }.deserialize(input)
     });
     match parsed {
-        Ok(value) => Ok(Parsed { value, order }),
+        Ok(value) => Ok(ParsedText { value, order }),
         Err(error) => {
             let place = match error.location() {
                 Some(location) => format!("{name}:{}:{}", location.line(), location.column()),
@@ -125,20 +125,20 @@ fn parse_yaml_here(text: &str, name: &str) -> Result<Parsed, DocumentError> {
 
 /// Which part of a document a value is, as far as its order matters.
 #[derive(Clone, Copy, PartialEq)]
-enum Role {
+enum NodeRole {
     Root,
     Paths,
     PathItem,
     Other,
 }
 
-struct Node<'a> {
+struct ValueSeed<'a> {
     depth: usize,
-    role: Role,
+    role: NodeRole,
     order: &'a mut Vec<(String, Vec<String>)>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Value, D::Error> {
@@ -146,16 +146,16 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl Node<'_> {
-    fn child<E: serde::de::Error>(&mut self, role: Role) -> Result<Node<'_>, E> {
+impl ValueSeed<'_> {
+    fn child<E: serde::de::Error>(&mut self, role: NodeRole) -> Result<ValueSeed<'_>, E> {
         if self.depth >= MAX_DEPTH {
             return Err(E::custom(format_args!("{TOO_DEEP} {MAX_DEPTH} levels")));
         }
-        Ok(Node { depth: self.depth + 1, role, order: self.order })
+        Ok(ValueSeed { depth: self.depth + 1, role, order: self.order })
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(self.child(Role::Other)?)? {
+        while let Some(value) = items.next_element_seed(self.child(NodeRole::Other)?)? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -222,7 +222,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         // A key of YAML is whatever a value is: `200:` is a number.
-        while let Some(key) = entries.next_key_seed(self.child(Role::Other)?)? {
+        while let Some(key) = entries.next_key_seed(self.child(NodeRole::Other)?)? {
             let key = match key {
                 Value::String(key) => key,
                 Value::Number(key) => key.to_string(),
@@ -231,18 +231,18 @@ impl<'de> Visitor<'de> for Node<'_> {
                 _ => return Err(A::Error::custom("a key is a list or a mapping")),
             };
             let role = match self.role {
-                Role::Root if key == "paths" => Role::Paths,
-                Role::Paths => {
+                NodeRole::Root if key == "paths" => NodeRole::Paths,
+                NodeRole::Paths => {
                     self.order.push((key.clone(), Vec::new()));
-                    Role::PathItem
+                    NodeRole::PathItem
                 }
-                Role::PathItem => {
+                NodeRole::PathItem => {
                     if let Some((_, keys)) = self.order.last_mut() {
                         keys.push(key.clone());
                     }
-                    Role::Other
+                    NodeRole::Other
                 }
-                _ => Role::Other,
+                _ => NodeRole::Other,
             };
             let value = entries.next_value_seed(self.child(role)?)?;
             members.insert(key, value);

@@ -4,12 +4,17 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 
 /// Cuts an answer to size; cursors are the JSON of what they carry.
-fn cut_to(value: Value, budget: usize, next: &Next, link: Option<&str>) -> Result<Value, Uncut> {
-    let seal = |next: &Next| serde_json::to_string(next).ok();
+fn cut_to(
+    value: Value,
+    budget: usize,
+    next: &PageCursor,
+    link: Option<&str>,
+) -> Result<Value, OversizedPage> {
+    let seal = |next: &PageCursor| serde_json::to_string(next).ok();
     let link = link.map(str::to_owned);
-    cut(
+    cut_page(
         value,
-        &Cut {
+        &PageOptions {
             budget,
             items: None,
             next,
@@ -22,14 +27,14 @@ fn cut_to(value: Value, budget: usize, next: &Next, link: Option<&str>) -> Resul
     )
 }
 
-fn cursor(value: &Value) -> Next {
+fn cursor(value: &Value) -> PageCursor {
     serde_json::from_str(value["nextCursor"].as_str().unwrap()).unwrap()
 }
 
 #[test]
 fn all_items_come_once_and_in_order_by_following_cursors() {
     let all: Vec<Value> = (0..50).map(|n| json!({"id": n, "text": "x".repeat(20)})).collect();
-    let (mut next, mut seen, mut pages) = (Next::default(), Vec::new(), 0);
+    let (mut next, mut seen, mut pages) = (PageCursor::default(), Vec::new(), 0);
     loop {
         let page = cut_to(json!({"items": all, "total": 50}), 600, &next, None).unwrap();
         assert!(page.to_string().len() <= 600, "{page}");
@@ -47,12 +52,12 @@ fn all_items_come_once_and_in_order_by_following_cursors() {
 #[test]
 fn the_next_page_comes_after_the_last_item_of_this_one() {
     let value = json!({"items": [1, 2, 3]});
-    let page = cut_to(value, 1000, &Next::default(), Some("/list?page=2")).unwrap();
+    let page = cut_to(value, 1000, &PageCursor::default(), Some("/list?page=2")).unwrap();
     assert_eq!(cursor(&page).link.as_deref(), Some("/list?page=2"));
     assert_eq!(page["hasMore"], true);
     // A page that is cut goes on with itself first.
     let value = json!({"items": ["x".repeat(300), "y".repeat(300)]});
-    let page = cut_to(value, 520, &Next::default(), Some("/list?page=2")).unwrap();
+    let page = cut_to(value, 520, &PageCursor::default(), Some("/list?page=2")).unwrap();
     assert_eq!((cursor(&page).link, cursor(&page).offset), (None, 1));
 }
 
@@ -60,7 +65,7 @@ fn the_next_page_comes_after_the_last_item_of_this_one() {
 fn the_largest_list_below_is_cut_when_the_top_has_none() {
     let long: Vec<String> = (0..100).map(|n| format!("number {n}")).collect();
     let value = json!({"a": {"short": [1, 2], "b": {"long": long}}, "empty": []});
-    let page = cut_to(value, 600, &Next::default(), None).unwrap();
+    let page = cut_to(value, 600, &PageCursor::default(), None).unwrap();
     assert_eq!(page["cutAt"], "/a/b/long");
     assert_eq!(page["a"]["short"], json!([1, 2]));
     assert!(page["a"]["b"]["long"].as_array().unwrap().len() < 100);
@@ -69,10 +74,13 @@ fn the_largest_list_below_is_cut_when_the_top_has_none() {
 #[test]
 fn what_cannot_be_cut_says_how_large_it_is() {
     let text = json!({"text": "x".repeat(1000)});
-    assert_eq!(cut_to(text, 500, &Next::default(), None), Err(Uncut { bytes: 1011, beyond: None }));
+    assert_eq!(
+        cut_to(text, 500, &PageCursor::default(), None),
+        Err(OversizedPage { bytes: 1011, beyond: None })
+    );
     let items = json!({"items": ["x".repeat(1000), "y"]});
-    let uncut = cut_to(items, 500, &Next::default(), None).unwrap_err();
-    let beyond: Next = serde_json::from_str(&uncut.beyond.unwrap()).unwrap();
+    let uncut = cut_to(items, 500, &PageCursor::default(), None).unwrap_err();
+    let beyond: PageCursor = serde_json::from_str(&uncut.beyond.unwrap()).unwrap();
     assert_eq!(beyond.offset, 1);
 }
 
@@ -88,12 +96,12 @@ fn links_are_found_where_services_write_them() {
         (json!({"_links": {"next": {"href": "/a?p=2"}}}), None, Some("/a?p=2")),
         (json!({"nextLink": ""}), Some("nextLink"), None),
     ] {
-        assert_eq!(link_in(&value, named, &none).as_deref(), expected, "{value}");
+        assert_eq!(next_link(&value, named, &none).as_deref(), expected, "{value}");
     }
     let mut headers = HeaderMap::new();
     let link = r#"<https://x/a?p=1>; rel="prev", <https://x/a?p=3>; rel="next", <https://x/a?p=9>; rel=last"#;
     headers.insert("link", HeaderValue::from_static(link));
-    assert_eq!(link_in(&json!({}), None, &headers).as_deref(), Some("https://x/a?p=3"));
+    assert_eq!(next_link(&json!({}), None, &headers).as_deref(), Some("https://x/a?p=3"));
 }
 
 #[test]
@@ -115,7 +123,7 @@ fn a_link_stays_below_the_base_address() {
         ("https://u:p@x.example/v1/pets", None),
         ("javascript:alert(1)", None),
     ] {
-        let found = upstream.follow("/pets?page=1", link).ok();
+        let found = upstream.link_path("/pets?page=1", link).ok();
         let found = found.map(|link| without_fixed(&link, &fixed));
         assert_eq!(found.as_deref(), expected, "{link}");
     }
@@ -125,6 +133,6 @@ fn a_link_stays_below_the_base_address() {
 #[test]
 fn a_link_is_taken_out_wherever_it_is() {
     let mut value = json!({"items": ["/a?page=2"], "_links": {"next": {"href": "/a?page=2"}, "self": "/a"}});
-    take_link(&mut value, "/a?page=2");
+    remove_link(&mut value, "/a?page=2");
     assert_eq!(value, json!({"items": ["/a?page=2"], "_links": {"next": {}, "self": "/a"}}));
 }

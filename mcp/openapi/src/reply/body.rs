@@ -3,11 +3,11 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use crate::bridge::text::{plain, sentences};
+use crate::bridge::text::{plain_text, sentences};
 
 /// What the document promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedBody {
     Json,
     Html,
     Anything,
@@ -15,23 +15,28 @@ pub(crate) enum Expected {
 
 /// The body of an answer that went well.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum DecodedBody {
     Empty,
     Json(Value),
     Text { text: String, media: String },
     Binary { bytes: Vec<u8>, media: String },
 }
 
-impl Answer {
+impl DecodedBody {
     /// Reads a body; what is not what it says it is, or should be, is told.
-    pub(crate) fn read(headers: &HeaderMap, body: &[u8], expected: Expected) -> Result<Answer, String> {
+    pub(crate) fn read(
+        headers: &HeaderMap,
+        body: &[u8],
+        expected: ExpectedBody,
+    ) -> Result<DecodedBody, String> {
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Answer::Empty);
+            return Ok(DecodedBody::Empty);
         }
         let media = media_type(headers);
         let declares_json = is_json(&media);
-        if (declares_json || expected == Expected::Json) && (media.contains("html") || looks_like_html(body))
+        if (declares_json || expected == ExpectedBody::Json)
+            && (media.contains("html") || looks_like_html(body))
         {
             let page = page_text(&decode(headers, body));
             return Err(format!(
@@ -40,11 +45,11 @@ impl Answer {
             ));
         }
         let is_vague = media.is_empty() || media == "application/octet-stream" || media == "text/plain";
-        if declares_json || (expected == Expected::Json && is_vague) {
+        if declares_json || (expected == ExpectedBody::Json && is_vague) {
             match serde_json::from_slice(body) {
-                Ok(value) => return Ok(Answer::Json(value)),
+                Ok(value) => return Ok(DecodedBody::Json(value)),
                 Err(error) if declares_json => {
-                    let shown = shown(body);
+                    let shown = excerpt(body);
                     return Err(format!(
                         "The service says that its answer is JSON, but it is not ({error}). It begins: {shown}"
                     ));
@@ -55,10 +60,10 @@ impl Answer {
         let is_text = is_text(&media) || is_vague && std::str::from_utf8(body).is_ok();
         if !is_text {
             let media = if media.is_empty() { "application/octet-stream".to_owned() } else { media };
-            return Ok(Answer::Binary { bytes: body.to_vec(), media });
+            return Ok(DecodedBody::Binary { bytes: body.to_vec(), media });
         }
         let media = if media.is_empty() { "text/plain".to_owned() } else { media };
-        Ok(Answer::Text { text: decode(headers, body), media })
+        Ok(DecodedBody::Text { text: decode(headers, body), media })
     }
 }
 
@@ -117,12 +122,12 @@ pub(crate) fn page_text(page: &str) -> String {
         let end = begin + lower.get(begin..)?.find("</title")?;
         page.get(begin..end)
     });
-    let title = title.map(plain).filter(|title| !title.is_empty());
-    sentences(&title.unwrap_or_else(|| plain(page)), 300)
+    let title = title.map(plain_text).filter(|title| !title.is_empty());
+    sentences(&title.unwrap_or_else(|| plain_text(page)), 300)
 }
 
 /// The beginning of something that is not what it should be.
-fn shown(body: &[u8]) -> String {
+fn excerpt(body: &[u8]) -> String {
     let head = body.get(..body.len().min(1200)).unwrap_or_default();
-    sentences(&plain(&String::from_utf8_lossy(head)), 200)
+    sentences(&plain_text(&String::from_utf8_lossy(head)), 200)
 }

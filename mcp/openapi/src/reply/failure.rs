@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::body::{self, decode, page_text};
 use super::without_nulls;
-use crate::bridge::text::{plain, sentences};
-use crate::upstream::{Incoming, retry_after};
+use crate::bridge::text::{plain_text, sentences};
+use crate::upstream::{UpstreamResponse, retry_after};
 
 /// The longest message that is passed on, in characters.
 const LONGEST: usize = 1000;
@@ -32,7 +32,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// The kind of a status that is no success. Services are not of one mind about their own codes, so these do not count.
-    pub fn of(status: StatusCode) -> FailureKind {
+    pub fn from_status(status: StatusCode) -> FailureKind {
         match status.as_u16() {
             400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 428 | 431 => FailureKind::InvalidRequest,
             401 | 403 | 407 => FailureKind::Unauthorized,
@@ -47,7 +47,7 @@ impl FailureKind {
 
 /// A call that failed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub(crate) kind: FailureKind,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
@@ -69,23 +69,26 @@ const REQUEST_IDS: [&str; 7] = [
     "x-trace-id",
 ];
 
-impl Failure {
+impl CallFailure {
     /// The caller's mistake; nothing was sent.
-    pub(crate) fn invalid(message: String) -> Failure {
-        Failure { kind: FailureKind::InvalidRequest, message, ..Failure::default() }
+    pub(crate) fn invalid(message: String) -> CallFailure {
+        CallFailure { kind: FailureKind::InvalidRequest, message, ..CallFailure::default() }
     }
 
     /// A cursor came with other arguments than it was given for. Models like to repeat what they said, which is fine.
-    pub(crate) fn changed(given: &Map<String, Value>, before: &Map<String, Value>) -> Option<Failure> {
+    pub(crate) fn changed_arguments(
+        given: &Map<String, Value>,
+        before: &Map<String, Value>,
+    ) -> Option<CallFailure> {
         let (name, _) = given.iter().find(|(name, value)| before.get(*name) != Some(value))?;
-        Some(Failure::invalid(format!(
+        Some(CallFailure::invalid(format!(
             "argument {name:?} is not what it was in the call that gave this cursor; leave it out, or leave out the \
              cursor to begin again"
         )))
     }
 
     /// What a service says of a status that is no success.
-    pub(crate) fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    pub(crate) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallFailure {
         let media = body::media_type(headers);
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         let read: Option<Value> =
@@ -96,24 +99,27 @@ impl Failure {
                 Some(page_text(&decode(headers, body)))
             }
             None if body::is_text(&media) || std::str::from_utf8(body).is_ok() => {
-                Some(sentences(&plain(&decode(headers, body)), 300))
+                Some(sentences(&plain_text(&decode(headers, body)), 300))
             }
             None => None,
         };
         message = message.filter(|message| !message.is_empty());
         let text = |headers: &HeaderMap, name: &str| {
-            headers.get(name).and_then(|value| value.to_str().ok()).map(|value| sentences(&plain(value), 200))
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(|value| sentences(&plain_text(value), 200))
         };
         let in_body = || {
             let read = read.as_ref()?;
             let inner = read.get("error").unwrap_or(read);
             let names = ["requestId", "request_id", "traceId", "correlationId"];
             let found = names.iter().find_map(|name| inner.get(name).or_else(|| read.get(name))?.as_str());
-            found.map(|id| sentences(&plain(id), 200))
+            found.map(|id| sentences(&plain_text(id), 200))
         };
         let reason = status.canonical_reason().unwrap_or("no reason given");
-        Failure {
-            kind: FailureKind::of(status),
+        CallFailure {
+            kind: FailureKind::from_status(status),
             status: Some(status.as_u16()),
             code: read.as_ref().and_then(code_in),
             message: message.unwrap_or_else(|| format!("{} {reason}", status.as_u16())),
@@ -124,8 +130,8 @@ impl Failure {
     }
 
     /// The same without our credential, which making texts plain may have put together.
-    pub(crate) fn masked(self, incoming: &Incoming) -> Failure {
-        Failure {
+    pub(crate) fn masked(self, incoming: &UpstreamResponse) -> CallFailure {
+        CallFailure {
             code: self.code.map(|code| incoming.masked(code)),
             message: incoming.masked(self.message),
             request_id: self.request_id.map(|id| incoming.masked(id)),
@@ -134,12 +140,16 @@ impl Failure {
     }
 
     /// An answer that went well, by its status, and cannot be read.
-    pub(crate) fn unreadable(message: String, status: StatusCode, headers: &HeaderMap) -> Failure {
-        Failure { kind: FailureKind::ServerError, message, ..Failure::of(status, headers, &[]) }
+    pub(crate) fn unreadable(message: String, status: StatusCode, headers: &HeaderMap) -> CallFailure {
+        CallFailure {
+            kind: FailureKind::ServerError,
+            message,
+            ..CallFailure::from_response(status, headers, &[])
+        }
     }
 
     /// All of it; without the message if that is told apart.
-    fn told(&self, message: Option<String>) -> Value {
+    fn to_json(&self, message: Option<String>) -> Value {
         without_nulls([
             ("error", json!(self.kind)),
             ("status", self.status.into()),
@@ -152,13 +162,13 @@ impl Failure {
     }
 
     /// As the answer to a request that is no call: the message in words, the rest as data.
-    pub(crate) fn into_refusal(self) -> ProtocolError {
+    pub(crate) fn into_protocol_error(self) -> ProtocolError {
         let error = ErrorObject::new(INTERNAL_ERROR, sentences(&self.message, LONGEST));
-        ProtocolError::Other(error.with_data(self.told(None)))
+        ProtocolError::Other(error.with_data(self.to_json(None)))
     }
 
     fn text(&self) -> String {
-        self.told(Some(sentences(&self.message, LONGEST))).to_string()
+        self.to_json(Some(sentences(&self.message, LONGEST))).to_string()
     }
 
     /// As the result of a tool.
@@ -169,7 +179,7 @@ impl Failure {
 
 /// What went wrong, in the shapes that services use.
 fn message_in(value: &Value) -> Option<String> {
-    let text = |value: &Value| value.as_str().map(plain).filter(|text| !text.is_empty());
+    let text = |value: &Value| value.as_str().map(plain_text).filter(|text| !text.is_empty());
     let named = |value: &Value| {
         let names = ["message", "detail", "error_description", "description", "title", "msg", "reason"];
         names.iter().find_map(|name| value.get(name).and_then(text))
@@ -185,7 +195,11 @@ fn message_in(value: &Value) -> Option<String> {
                 .take(5)
                 .map(|(name, value)| {
                     let value = value.get(0).unwrap_or(value);
-                    format!("{}: {}", plain(name), text(value).unwrap_or_else(|| plain(&value.to_string())))
+                    format!(
+                        "{}: {}",
+                        plain_text(name),
+                        text(value).unwrap_or_else(|| plain_text(&value.to_string()))
+                    )
                 })
                 .collect(),
             _ => Vec::new(),
@@ -193,7 +207,7 @@ fn message_in(value: &Value) -> Option<String> {
         Some(said.join("; ")).filter(|said| !said.is_empty())
     };
     if let Value::String(said) = value {
-        return Some(sentences(&plain(said), LONGEST));
+        return Some(sentences(&plain_text(said), LONGEST));
     }
     let error = value.get("error").or_else(|| value.get("Error")).or_else(|| value.get("odata.error"));
     let inner = error.and_then(|error| match error {
@@ -208,7 +222,7 @@ fn message_in(value: &Value) -> Option<String> {
         (Some(main), Some(errors)) if !main.contains(&errors) => format!("{main} ({errors})"),
         (Some(main), _) => main,
         (None, Some(errors)) => errors,
-        (None, None) => several(value).or_else(|| Some(plain(&value.to_string())))?,
+        (None, None) => several(value).or_else(|| Some(plain_text(&value.to_string())))?,
     };
     Some(sentences(&said, LONGEST))
 }
@@ -218,11 +232,11 @@ fn code_in(value: &Value) -> Option<String> {
     let error = value.get("error").or_else(|| value.get("odata.error")).unwrap_or(value);
     let names = ["code", "errorCode", "error_code", "type"];
     let found = names.iter().find_map(|name| match error.get(name).or_else(|| value.get(name))? {
-        Value::String(text) if !text.is_empty() && text != "about:blank" => Some(plain(text)),
+        Value::String(text) if !text.is_empty() && text != "about:blank" => Some(plain_text(text)),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     });
-    let plain_error = || value.get("error").and_then(Value::as_str).map(plain);
+    let plain_error = || value.get("error").and_then(Value::as_str).map(plain_text);
     found.or_else(plain_error).map(|code| sentences(&code, 120))
 }
 

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value};
 
-use super::value::{Encoding, encoded, plain};
+use super::value::{ValueEncoding, encode_text, plain_value};
 use super::{RequestError, multipart};
-use crate::operation::{Body, Media};
+use crate::operation::{BodyFormat, RequestBody};
 
 /// Base64 as people write it: padded or not.
 const LENIENT: GeneralPurposeConfig =
@@ -18,35 +18,35 @@ const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIEN
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
 /// The body as bytes, and its media type among the headers.
-pub(super) fn written(
-    body: &Body,
+pub(super) fn encode_body(
+    body: &RequestBody,
     argument: &str,
     arguments: &Map<String, Value>,
     headers: &mut HeaderMap,
 ) -> Result<Option<Bytes>, RequestError> {
     let value = match arguments.get(argument) {
         // A body that is needed may be `null` itself.
-        Some(Value::Null) if body.required && body.media == Media::Json => &Value::Null,
+        Some(Value::Null) if body.required && body.media == BodyFormat::Json => &Value::Null,
         Some(Value::Null) | None if body.required => return Err(RequestError::Missing(argument.to_owned())),
         Some(Value::Null) | None => return Ok(None),
         Some(value) => value,
     };
     let mut content_type = body.content_type.clone();
     let written: Vec<u8> = match body.media {
-        Media::Json => value.to_string().into_bytes(),
-        Media::Form => form(members(argument, value)?).into_bytes(),
-        Media::Multipart => {
-            let written = multipart::written(argument, members(argument, value)?, &body.schema)?;
+        BodyFormat::Json => value.to_string().into_bytes(),
+        BodyFormat::Form => form(members(argument, value)?).into_bytes(),
+        BodyFormat::Multipart => {
+            let written = multipart::encode_multipart(argument, members(argument, value)?, &body.schema)?;
             content_type = written.content_type(&content_type);
             written.body
         }
-        Media::Text => match value {
+        BodyFormat::Text => match value {
             Value::Array(_) | Value::Object(_) => {
                 return Err(RequestError::unusable(argument, "must be text; give a string"));
             }
-            _ => plain(value).into_bytes(),
+            _ => plain_value(value).into_bytes(),
         },
-        Media::Binary => binary(argument, value)?,
+        BodyFormat::Binary => decode_base64(argument, value)?,
     };
     let content_type = HeaderValue::from_str(&content_type).map_err(|_| {
         RequestError::Operation("its body has a media type that no header can hold".to_owned())
@@ -56,7 +56,7 @@ pub(super) fn written(
 }
 
 /// Bytes, given in base64: as a string, or as an object with a member `base64`.
-pub(super) fn binary(argument: &str, value: &Value) -> Result<Vec<u8>, RequestError> {
+pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, RequestError> {
     let text = value.as_str().or_else(|| value.get("base64")?.as_str());
     let text =
         text.ok_or_else(|| RequestError::unusable(argument, "must be bytes; give a string in base64"))?;
@@ -78,7 +78,10 @@ fn form(members: &Map<String, Value>) -> String {
     let mut pieces = Vec::new();
     for (name, value) in members {
         let mut field = |value: &Value| {
-            let (name, value) = (encoded(name, Encoding::Strict), encoded(&plain(value), Encoding::Strict));
+            let (name, value) = (
+                encode_text(name, ValueEncoding::Strict),
+                encode_text(&plain_value(value), ValueEncoding::Strict),
+            );
             pieces.push(format!("{name}={value}"));
         };
         match value {

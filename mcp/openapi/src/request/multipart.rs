@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::RequestError;
-use super::body::binary;
-use super::value::plain;
+use super::body::decode_base64;
+use super::value::plain_value;
 
 /// A body of parts and the line between them.
 #[derive(Debug)]
-pub(super) struct Multipart {
+pub(super) struct MultipartBody {
     pub(super) body: Vec<u8>,
     boundary: String,
 }
 
-impl Multipart {
+impl MultipartBody {
     /// The media type with the boundary.
     pub(super) fn content_type(&self, base: &str) -> String {
         let base = base.split(';').next().unwrap_or_default().trim();
@@ -24,17 +24,17 @@ impl Multipart {
 }
 
 /// One part, not written yet.
-struct Part {
+struct MultipartPart {
     head: String,
     content: Vec<u8>,
 }
 
 /// The members of an object as parts: one per member, one per item for lists.
-pub(super) fn written(
+pub(super) fn encode_multipart(
     argument: &str,
     members: &Map<String, Value>,
     schema: &Value,
-) -> Result<Multipart, RequestError> {
+) -> Result<MultipartBody, RequestError> {
     let mut parts = Vec::new();
     for (name, value) in members {
         let is_file = is_binary(schema, name);
@@ -55,10 +55,10 @@ pub(super) fn written(
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok(Multipart { body, boundary })
+    Ok(MultipartBody { body, boundary })
 }
 
-fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Part, RequestError> {
+fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<MultipartPart, RequestError> {
     let place = format!("{argument}.{name}");
     let mut head = format!("Content-Disposition: form-data; name=\"{}\"", escaped(name));
     let content = match value {
@@ -72,7 +72,7 @@ fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Part
             }
             let filename = escaped(text("filename").unwrap_or(name));
             let _ = write!(head, "; filename=\"{filename}\"\r\nContent-Type: {content_type}");
-            binary(&place, value)?
+            decode_base64(&place, value)?
         }
         Value::Object(_) | Value::Array(_) => {
             head.push_str("\r\nContent-Type: application/json");
@@ -87,10 +87,10 @@ fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Part
                     escaped(name)
                 );
             }
-            plain(value).into_bytes()
+            plain_value(value).into_bytes()
         }
     };
-    Ok(Part { head, content })
+    Ok(MultipartPart { head, content })
 }
 
 /// Whether the schema says that a member holds bytes, by itself or in a list.
@@ -119,7 +119,7 @@ fn escaped(name: &str) -> String {
 }
 
 /// A line that is in none of the parts.
-fn boundary(parts: &[Part]) -> Result<String, RequestError> {
+fn boundary(parts: &[MultipartPart]) -> Result<String, RequestError> {
     let none = || RequestError::Operation("this machine has no random numbers for it".to_owned());
     for _ in 0..4 {
         let (one, two) = (getrandom::u64().map_err(|_| none())?, getrandom::u64().map_err(|_| none())?);

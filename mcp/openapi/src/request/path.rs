@@ -4,9 +4,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
 use super::RequestError;
-use super::value::{Encoding, written};
-use crate::operation::{Operation, Parameter, Place};
-use crate::upstream::{climbs, is_dots};
+use super::value::{ValueEncoding, encode_value};
+use crate::operation::{Operation, Parameter, ParameterLocation};
+use crate::upstream::{is_dot_segment, is_path_traversal};
 
 /// What cannot stand in a path. Percent signs can: documents write paths encoded already.
 const LITERAL: &AsciiSet = &CONTROLS
@@ -23,7 +23,7 @@ const LITERAL: &AsciiSet = &CONTROLS
 
 /// The operation's path with its variables filled, encoded, with a leading `/`; with the query that the document writes
 /// behind it, if any.
-pub(super) fn filled<'a>(
+pub(super) fn fill_path<'a>(
     operation: &'a Operation,
     given: impl Fn(&Parameter) -> Option<&'a Value>,
 ) -> Result<String, RequestError> {
@@ -36,10 +36,10 @@ pub(super) fn filled<'a>(
     for segment in template.trim_start_matches('/').split('/') {
         path.push('/');
         let start = path.len();
-        let last = fill(operation, segment, &given, &mut path)?;
+        let last = fill_segment(operation, segment, &given, &mut path)?;
         // What came out is looked at, too: variables beside each other, or beside dots, can make dots together.
         if let Some(parameter) = last
-            && path.get(start..).is_none_or(|made| made.is_empty() || is_dots(made))
+            && path.get(start..).is_none_or(|made| made.is_empty() || is_dot_segment(made))
         {
             return Err(unusable(parameter));
         }
@@ -52,7 +52,7 @@ pub(super) fn filled<'a>(
 }
 
 /// Appends one segment; gives its last variable.
-fn fill<'o, 'a>(
+fn fill_segment<'o, 'a>(
     operation: &'o Operation,
     segment: &str,
     given: &impl Fn(&Parameter) -> Option<&'a Value>,
@@ -65,7 +65,7 @@ fn fill<'o, 'a>(
         let parameter = operation
             .parameters
             .iter()
-            .find(|parameter| parameter.place == Place::Path && parameter.name == name)
+            .find(|parameter| parameter.place == ParameterLocation::Path && parameter.name == name)
             .ok_or_else(|| {
                 RequestError::Operation(format!("its path has a variable `{name}` that no parameter fills"))
             })?;
@@ -74,8 +74,8 @@ fn fill<'o, 'a>(
         path.extend(utf8_percent_encode(before, LITERAL));
         // A key in quotation marks, as OData writes it: `indexes('name')`.
         let quoted = before.ends_with('\'') && after.starts_with('\'');
-        let encoding = if quoted { Encoding::Quoted } else { Encoding::Strict };
-        let text = written(parameter, value, encoding);
+        let encoding = if quoted { ValueEncoding::Quoted } else { ValueEncoding::Strict };
+        let text = encode_value(parameter, value, encoding);
         if text.is_empty() {
             return Err(RequestError::unusable(
                 &parameter.argument,
@@ -98,7 +98,7 @@ fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
                 let problem = "is part of a path and has a control character; remove it";
                 return Err(RequestError::unusable(&parameter.argument, problem));
             }
-            if is_dots(text) || climbs(text) {
+            if is_dot_segment(text) || is_path_traversal(text) {
                 return Err(unusable(parameter));
             }
             Ok(())

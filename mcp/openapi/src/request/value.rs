@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::operation::{Parameter, Style};
+use crate::operation::{Parameter, ParameterStyle};
 
 /// Everything but what RFC 3986 calls unreserved.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -29,7 +29,7 @@ const RESERVED: &AsciiSet = &STRICT
 
 /// How text is made fit for its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum ValueEncoding {
     /// Not at all: headers.
     Plain,
     /// Percent-encoded but for unreserved characters.
@@ -43,50 +43,50 @@ pub(super) enum Encoding {
 }
 
 /// A text, made fit for its place.
-pub(super) fn encoded(text: &str, encoding: Encoding) -> String {
+pub(super) fn encode_text(text: &str, encoding: ValueEncoding) -> String {
     let set = match encoding {
-        Encoding::Plain => return text.to_owned(),
-        Encoding::Quoted => return utf8_percent_encode(&text.replace('\'', "''"), STRICT).to_string(),
-        Encoding::Strict => STRICT,
-        Encoding::Reserved => RESERVED,
-        Encoding::Name => NAME,
+        ValueEncoding::Plain => return text.to_owned(),
+        ValueEncoding::Quoted => return utf8_percent_encode(&text.replace('\'', "''"), STRICT).to_string(),
+        ValueEncoding::Strict => STRICT,
+        ValueEncoding::Reserved => RESERVED,
+        ValueEncoding::Name => NAME,
     };
     utf8_percent_encode(text, set).to_string()
 }
 
 /// A value as one text, without its parameter's name (but where the style has it within): paths and headers.
-pub(super) fn written(parameter: &Parameter, value: &Value, encoding: Encoding) -> String {
-    let text = |value: &Value| encoded(&plain(value), encoding);
+pub(super) fn encode_value(parameter: &Parameter, value: &Value, encoding: ValueEncoding) -> String {
+    let text = |value: &Value| encode_text(&plain_value(value), encoding);
     let named = |name: &str, value: String| match value.is_empty() {
         true => format!(";{name}"),
         false => format!(";{name}={value}"),
     };
-    let own = encoded(&parameter.name, encoding);
+    let own = encode_text(&parameter.name, encoding);
     let explode = parameter.explode;
     match (parameter.style, value) {
-        (Style::Json, _) => encoded(&value.to_string(), encoding),
-        (Style::Label, Value::Array(_) | Value::Object(_)) => {
+        (ParameterStyle::Json, _) => encode_text(&value.to_string(), encoding),
+        (ParameterStyle::Label, Value::Array(_) | Value::Object(_)) => {
             let separator = if explode { "." } else { "," };
             let inner = joined(value, separator, explode, text);
             if inner.is_empty() { inner } else { format!(".{inner}") }
         }
-        (Style::Label, _) => format!(".{}", text(value)),
-        (Style::Matrix, Value::Array(items)) if explode => {
-            present(items).map(|item| named(&own, text(item))).collect()
+        (ParameterStyle::Label, _) => format!(".{}", text(value)),
+        (ParameterStyle::Matrix, Value::Array(items)) if explode => {
+            non_null(items).map(|item| named(&own, text(item))).collect()
         }
-        (Style::Matrix, Value::Object(members)) if explode => {
+        (ParameterStyle::Matrix, Value::Object(members)) if explode => {
             let members = members.iter().filter(|(_, value)| !value.is_null());
-            members.map(|(name, value)| named(&encoded(name, encoding), text(value))).collect()
+            members.map(|(name, value)| named(&encode_text(name, encoding), text(value))).collect()
         }
-        (Style::Matrix, _) => named(&own, joined(value, ",", false, text)),
+        (ParameterStyle::Matrix, _) => named(&own, joined(value, ",", false, text)),
         (style, _) => {
             let separator = match (style, encoding) {
-                (Style::SpaceDelimited, Encoding::Plain) => " ",
-                (Style::SpaceDelimited, _) => "%20",
-                (Style::PipeDelimited, Encoding::Plain) => "|",
-                (Style::PipeDelimited, _) => "%7C",
-                (Style::TabDelimited, Encoding::Plain) => "\t",
-                (Style::TabDelimited, _) => "%09",
+                (ParameterStyle::SpaceDelimited, ValueEncoding::Plain) => " ",
+                (ParameterStyle::SpaceDelimited, _) => "%20",
+                (ParameterStyle::PipeDelimited, ValueEncoding::Plain) => "|",
+                (ParameterStyle::PipeDelimited, _) => "%7C",
+                (ParameterStyle::TabDelimited, ValueEncoding::Plain) => "\t",
+                (ParameterStyle::TabDelimited, _) => "%09",
                 _ => ",",
             };
             joined(value, separator, explode, text)
@@ -96,37 +96,45 @@ pub(super) fn written(parameter: &Parameter, value: &Value, encoding: Encoding) 
 
 /// A value as `name=value` pieces of a query or of cookies, encoded.
 pub(super) fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
-    let encoding = if parameter.allow_reserved { Encoding::Reserved } else { Encoding::Strict };
+    let encoding = if parameter.allow_reserved { ValueEncoding::Reserved } else { ValueEncoding::Strict };
     let pair = |name: &str, value: &Value| {
-        format!("{}={}", encoded(name, Encoding::Name), encoded(&plain(value), encoding))
+        format!("{}={}", encode_text(name, ValueEncoding::Name), encode_text(&plain_value(value), encoding))
     };
     let own = parameter.name.as_str();
     match (parameter.style, value) {
-        (Style::Json, _) => {
-            vec![format!("{}={}", encoded(own, Encoding::Name), encoded(&value.to_string(), encoding))]
+        (ParameterStyle::Json, _) => {
+            vec![format!(
+                "{}={}",
+                encode_text(own, ValueEncoding::Name),
+                encode_text(&value.to_string(), encoding)
+            )]
         }
-        (Style::DeepObject, Value::Object(_)) => {
+        (ParameterStyle::DeepObject, Value::Object(_)) => {
             let mut found = Vec::new();
-            deep(own.to_owned(), value, &pair, &mut found);
+            push_deep_object(own.to_owned(), value, &pair, &mut found);
             found
         }
-        (_, Value::Array(items)) if parameter.explode => present(items).map(|item| pair(own, item)).collect(),
+        (_, Value::Array(items)) if parameter.explode => {
+            non_null(items).map(|item| pair(own, item)).collect()
+        }
         (_, Value::Object(members)) if parameter.explode => {
             let members = members.iter().filter(|(_, value)| !value.is_null());
             members.map(|(name, value)| pair(name, value)).collect()
         }
         (style, Value::Array(_) | Value::Object(_)) => {
             let separator = match style {
-                Style::SpaceDelimited => "%20",
-                Style::PipeDelimited => "%7C",
-                Style::TabDelimited => "%09",
+                ParameterStyle::SpaceDelimited => "%20",
+                ParameterStyle::PipeDelimited => "%7C",
+                ParameterStyle::TabDelimited => "%09",
                 _ => ",",
             };
             // Separators are the only ones that are not encoded, whatever the parameter allows.
-            let inner = joined(value, separator, false, |value| encoded(&plain(value), Encoding::Strict));
+            let inner = joined(value, separator, false, |value| {
+                encode_text(&plain_value(value), ValueEncoding::Strict)
+            });
             match inner.is_empty() {
                 true => Vec::new(),
-                false => vec![format!("{}={inner}", encoded(own, Encoding::Name))],
+                false => vec![format!("{}={inner}", encode_text(own, ValueEncoding::Name))],
             }
         }
         _ => vec![pair(own, value)],
@@ -134,15 +142,20 @@ pub(super) fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
 }
 
 /// `name[member]=value`, however deep.
-fn deep(name: String, value: &Value, pair: &impl Fn(&str, &Value) -> String, found: &mut Vec<String>) {
+fn push_deep_object(
+    name: String,
+    value: &Value,
+    pair: &impl Fn(&str, &Value) -> String,
+    found: &mut Vec<String>,
+) {
     match value {
         Value::Null => {}
         Value::Object(members) => {
             for (member, value) in members {
-                deep(format!("{name}[{member}]"), value, pair, found);
+                push_deep_object(format!("{name}[{member}]"), value, pair, found);
             }
         }
-        Value::Array(items) => found.extend(present(items).map(|item| pair(&name, item))),
+        Value::Array(items) => found.extend(non_null(items).map(|item| pair(&name, item))),
         _ => found.push(pair(&name, value)),
     }
 }
@@ -150,7 +163,7 @@ fn deep(name: String, value: &Value, pair: &impl Fn(&str, &Value) -> String, fou
 /// A list as `a,b`, an object as `k,v` or, `explode`d, `k=v`; anything else as it is.
 fn joined(value: &Value, separator: &str, explode: bool, text: impl Fn(&Value) -> String) -> String {
     let pieces: Vec<String> = match value {
-        Value::Array(items) => present(items).map(&text).collect(),
+        Value::Array(items) => non_null(items).map(&text).collect(),
         Value::Object(members) => {
             let between = if explode { "=" } else { separator };
             let members = members.iter().filter(|(_, value)| !value.is_null());
@@ -162,12 +175,12 @@ fn joined(value: &Value, separator: &str, explode: bool, text: impl Fn(&Value) -
     pieces.join(separator)
 }
 
-fn present(items: &[Value]) -> impl Iterator<Item = &Value> {
+fn non_null(items: &[Value]) -> impl Iterator<Item = &Value> {
     items.iter().filter(|item| !item.is_null())
 }
 
 /// A value where only text fits: lists and objects in there are JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub(super) fn plain_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

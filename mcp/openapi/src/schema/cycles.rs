@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::referred;
+use super::referenced_definition;
 
 /// Cuts them, and names the definitions where it did.
-pub(super) fn cut(definitions: &mut BTreeMap<String, Value>) -> Vec<String> {
+pub(super) fn cut_cycles(definitions: &mut BTreeMap<String, Value>) -> Vec<String> {
     let edges: HashMap<String, Vec<String>> = definitions
         .iter()
         .map(|(name, schema)| {
             let mut targets = Vec::new();
-            in_place(schema, &mut targets);
+            collect_in_place_references(schema, &mut targets);
             (name.clone(), targets)
         })
         .collect();
@@ -61,25 +61,25 @@ const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 
 /// The definitions that apply to the same value.
-fn in_place(schema: &Value, targets: &mut Vec<String>) {
-    if let Some(name) = referred(schema) {
+fn collect_in_place_references(schema: &Value, targets: &mut Vec<String>) {
+    if let Some(name) = referenced_definition(schema) {
         targets.push(name.to_owned());
     }
     for part in IN_PLACE_LISTS.into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten() {
-        in_place(part, targets);
+        collect_in_place_references(part, targets);
     }
     for part in IN_PLACE.into_iter().filter_map(|key| schema.get(key)) {
-        in_place(part, targets);
+        collect_in_place_references(part, targets);
     }
     for part in
         schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(|parts| parts.values())
     {
-        in_place(part, targets);
+        collect_in_place_references(part, targets);
     }
 }
 
 fn remove(schema: &mut Value, target: &str) {
-    if referred(schema) == Some(target)
+    if referenced_definition(schema) == Some(target)
         && let Value::Object(members) = schema
     {
         members.remove("$ref");
@@ -88,7 +88,7 @@ fn remove(schema: &mut Value, target: &str) {
         let Some(Value::Array(parts)) = schema.get_mut(key) else { continue };
         // Of a choice, the branch that is the choice itself adds nothing.
         if key != "allOf" {
-            parts.retain(|part| referred(part) != Some(target));
+            parts.retain(|part| referenced_definition(part) != Some(target));
         }
         parts.iter_mut().for_each(|part| remove(part, target));
         if parts.is_empty() {

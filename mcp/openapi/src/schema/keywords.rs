@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::normalise::{Schemas, Trail};
+use super::normalise::{SchemaNormaliser, SchemaPath};
 use super::{ANNOTATIONS, reference_to};
 
 /// How long a list of known values may be in a description.
@@ -12,7 +12,7 @@ const MAX_VALUES_SHOWN: usize = 2_000;
 /// How long an example may be that is kept.
 const MAX_EXAMPLE: usize = 80;
 
-impl Schemas {
+impl SchemaNormaliser {
     /// What is said about a value, besides what it must be.
     pub(super) fn annotations(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>) {
         for key in ANNOTATIONS {
@@ -43,7 +43,7 @@ impl Schemas {
         &mut self,
         members: &Map<String, Value>,
         schema: &mut Map<String, Value>,
-        trail: &Trail<'_>,
+        trail: &SchemaPath<'_>,
     ) {
         self.annotations(members, schema);
         self.kind(members, schema, trail);
@@ -55,7 +55,7 @@ impl Schemas {
             }
         }
         if let Some(Value::String(pattern)) = members.get("pattern")
-            && self.is_pattern(pattern, trail)
+            && self.is_valid_pattern(pattern, trail)
         {
             schema.insert("pattern".to_owned(), Value::String(pattern.clone()));
         }
@@ -76,7 +76,12 @@ impl Schemas {
         self.discriminator(members, schema, trail);
     }
 
-    fn kind(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>, trail: &Trail<'_>) {
+    fn kind(
+        &mut self,
+        members: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        trail: &SchemaPath<'_>,
+    ) {
         const KINDS: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
         let known = |kind: &str| KINDS.contains(&kind);
         match members.get("type") {
@@ -142,11 +147,16 @@ impl Schemas {
             schema.insert("enum".to_owned(), Value::Array(values));
             return;
         }
-        let words = format!("One of: {}; others may come.", listed(&values));
-        add_words(schema, &words);
+        let words = format!("One of: {}; others may come.", join_values(&values));
+        append_description(schema, &words);
     }
 
-    fn items(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>, trail: &Trail<'_>) {
+    fn items(
+        &mut self,
+        members: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        trail: &SchemaPath<'_>,
+    ) {
         let mut prefix = members.get("prefixItems").and_then(Value::as_array);
         let mut rest = members.get("items");
         if let Some(Value::Array(items)) = rest {
@@ -174,13 +184,18 @@ impl Schemas {
         }
     }
 
-    fn members(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>, trail: &Trail<'_>) {
+    fn members(
+        &mut self,
+        members: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        trail: &SchemaPath<'_>,
+    ) {
         for key in ["properties", "dependentSchemas", "patternProperties"] {
             let Some(Value::Object(parts)) = members.get(key) else { continue };
             let within = trail.down(key);
             let mut kept = Map::new();
             for (name, part) in parts {
-                if key == "patternProperties" && !self.is_pattern(name, &within) {
+                if key == "patternProperties" && !self.is_valid_pattern(name, &within) {
                     continue;
                 }
                 kept.insert(name.clone(), self.normalise(part, &within.down(name)));
@@ -211,7 +226,12 @@ impl Schemas {
         }
     }
 
-    fn choices(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>, trail: &Trail<'_>) {
+    fn choices(
+        &mut self,
+        members: &Map<String, Value>,
+        schema: &mut Map<String, Value>,
+        trail: &SchemaPath<'_>,
+    ) {
         for key in ["anyOf", "oneOf"] {
             let Some(Value::Array(parts)) = members.get(key) else { continue };
             let within = trail.down(key);
@@ -237,7 +257,7 @@ impl Schemas {
         &mut self,
         members: &Map<String, Value>,
         schema: &mut Map<String, Value>,
-        trail: &Trail<'_>,
+        trail: &SchemaPath<'_>,
     ) {
         let (property, mapping) = match members.get("discriminator") {
             Some(Value::String(property)) => (property, None),
@@ -255,7 +275,7 @@ impl Schemas {
                 !target.contains(['/', '#']) && !target.ends_with(".json") && !target.ends_with(".yaml");
             let reference =
                 if is_name { format!("#/components/schemas/{target}") } else { target.to_owned() };
-            if let Some(name) = self.reference(&reference, trail) {
+            if let Some(name) = self.definition_of_reference(&reference, trail) {
                 targets.insert(value.clone(), reference_to(&name));
             }
         }
@@ -263,7 +283,7 @@ impl Schemas {
     }
 
     /// Whether validators take a pattern; noted if not.
-    fn is_pattern(&mut self, pattern: &str, trail: &Trail<'_>) -> bool {
+    fn is_valid_pattern(&mut self, pattern: &str, trail: &SchemaPath<'_>) -> bool {
         if let Some(known) = self.patterns.get(pattern) {
             return *known;
         }
@@ -334,7 +354,7 @@ fn count(value: &Value) -> Option<Number> {
 }
 
 /// Values as words, as many as fit.
-pub(super) fn listed(values: &[Value]) -> String {
+pub(super) fn join_values(values: &[Value]) -> String {
     let mut text = String::new();
     for value in values {
         let word = match value {
@@ -354,7 +374,7 @@ pub(super) fn listed(values: &[Value]) -> String {
 }
 
 /// Adds a sentence to a description.
-pub(super) fn add_words(schema: &mut Map<String, Value>, words: &str) {
+pub(super) fn append_description(schema: &mut Map<String, Value>, words: &str) {
     let text = match schema.get("description").and_then(Value::as_str) {
         Some(text) => format!("{} {words}", text.trim_end()),
         None => words.to_owned(),

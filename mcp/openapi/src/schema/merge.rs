@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::normalise::Schemas;
-use super::{ANNOTATIONS, is_alias, referred};
+use super::normalise::SchemaNormaliser;
+use super::{ANNOTATIONS, is_alias, referenced_definition};
 
 /// How many members merging may copy in all. A real document needs some ten thousand.
 const MAX_COPIED: usize = 2_000_000;
 
-impl Schemas {
+impl SchemaNormaliser {
     /// A schema with parts that all hold. A definition that only extends another one is a subtype, not a second name.
     pub(super) fn all_of(
         &mut self,
@@ -42,14 +42,14 @@ impl Schemas {
             members.extend(own);
             return Value::Object(members);
         }
-        if let Some(merged) = self.merged(&own, &kept) {
+        if let Some(merged) = self.merge_parts(&own, &kept) {
             return Value::Object(merged);
         }
         own.insert("allOf".to_owned(), Value::Array(kept));
         Value::Object(own)
     }
 
-    fn merged(&mut self, own: &Map<String, Value>, parts: &[Value]) -> Option<Map<String, Value>> {
+    fn merge_parts(&mut self, own: &Map<String, Value>, parts: &[Value]) -> Option<Map<String, Value>> {
         if !is_plain(own) {
             return None;
         }
@@ -64,7 +64,7 @@ impl Schemas {
         for part in flat.iter().chain([own]) {
             types.extend(part.get("type"));
             for (key, value) in part {
-                add(&mut merged, key, value);
+                merge_keyword(&mut merged, key, value);
             }
         }
         if let Some(title) = own.get("title") {
@@ -92,8 +92,8 @@ impl Schemas {
             if !is_alias(&part) {
                 break;
             }
-            let name = referred(&part)?.to_owned();
-            part = self.defined(&name)?.clone();
+            let name = referenced_definition(&part)?.to_owned();
+            part = self.normalised_definition(&name)?.clone();
         }
         let Value::Object(mut members) = part else { return None };
         if members.remove("discriminator").is_some() {
@@ -116,7 +116,7 @@ fn is_plain(members: &Map<String, Value>) -> bool {
     })
 }
 
-fn add(merged: &mut Map<String, Value>, key: &str, value: &Value) {
+fn merge_keyword(merged: &mut Map<String, Value>, key: &str, value: &Value) {
     match (key, merged.get_mut(key), value) {
         ("properties", Some(Value::Object(known)), Value::Object(more)) => {
             for (name, property) in more {

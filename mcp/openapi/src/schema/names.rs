@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::document::sources::{Sources, Spot};
+use crate::document::sources::{SourceLocation, SourceSet};
 
 /// Which definition a place in a file is, and the other way round.
 #[derive(Default)]
-pub(super) struct Names {
-    by_spot: HashMap<Spot, String>,
-    spots: BTreeMap<String, Spot>,
+pub(super) struct DefinitionNames {
+    by_spot: HashMap<SourceLocation, String>,
+    spots: BTreeMap<String, SourceLocation>,
 }
 
-impl Names {
+impl DefinitionNames {
     /// Names everything under `definitions` and `components.schemas` of the documents that were given. What two of them
     /// say in the same words, down to what it refers to, is one definition.
-    pub(super) fn of_roots(sources: &Sources) -> Names {
-        let mut names = Names::default();
-        let mut first: HashMap<String, Vec<Spot>> = HashMap::new();
+    pub(super) fn of_roots(sources: &SourceSet) -> DefinitionNames {
+        let mut names = DefinitionNames::default();
+        let mut first: HashMap<String, Vec<SourceLocation>> = HashMap::new();
         for spot in sources.roots().iter().flat_map(|root| definitions_of(sources, *root)) {
             let last = spot.pointer.last().cloned().unwrap_or_default();
             first.entry(last).or_default().push(spot);
@@ -28,11 +28,11 @@ impl Names {
             for spot in definitions_of(sources, *root) {
                 match same.get(&spot) {
                     Some(original) => {
-                        let name = names.of(original);
+                        let name = names.name_for(original);
                         names.by_spot.insert(spot, name);
                     }
                     None => {
-                        names.of(&spot);
+                        names.name_for(&spot);
                     }
                 }
             }
@@ -41,7 +41,7 @@ impl Names {
     }
 
     /// The name of the definition at a place; made up if it has none yet.
-    pub(super) fn of(&mut self, spot: &Spot) -> String {
+    pub(super) fn name_for(&mut self, spot: &SourceLocation) -> String {
         if let Some(name) = self.by_spot.get(spot) {
             return name.clone();
         }
@@ -58,18 +58,18 @@ impl Names {
     }
 
     /// A name for a definition that no file has.
-    pub(super) fn made_up(&mut self, wanted: &str) -> String {
+    pub(super) fn generate_name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         let mut number = 1;
         while self.spots.contains_key(&name) {
             number += 1;
             name = format!("{wanted}_{number}");
         }
-        self.spots.insert(name.clone(), Spot { file: usize::MAX, pointer: Vec::new() });
+        self.spots.insert(name.clone(), SourceLocation { file: usize::MAX, pointer: Vec::new() });
         name
     }
 
-    pub(super) fn spot(&self, name: &str) -> Option<&Spot> {
+    pub(super) fn spot(&self, name: &str) -> Option<&SourceLocation> {
         self.spots.get(name)
     }
 
@@ -84,21 +84,24 @@ impl Names {
 }
 
 /// The places of a file's named schemas.
-pub(super) fn definitions_of(sources: &Sources, file: usize) -> Vec<Spot> {
+pub(super) fn definitions_of(sources: &SourceSet, file: usize) -> Vec<SourceLocation> {
     let Some(source) = sources.file(file) else { return Vec::new() };
     let mut spots = Vec::new();
     for place in [&["definitions"][..], &["components", "schemas"][..]] {
         let found = place.iter().try_fold(&*source.value, |value, member| value.get(member));
         for name in found.and_then(Value::as_object).into_iter().flat_map(|members| members.keys()) {
             let pointer = place.iter().map(|part| (*part).to_owned()).chain([name.clone()]).collect();
-            spots.push(Spot { file, pointer });
+            spots.push(SourceLocation { file, pointer });
         }
     }
     spots
 }
 
 /// Definitions of later documents that are those of an earlier one.
-fn same_definitions(sources: &Sources, by_name: &HashMap<String, Vec<Spot>>) -> HashMap<Spot, Spot> {
+fn same_definitions(
+    sources: &SourceSet,
+    by_name: &HashMap<String, Vec<SourceLocation>>,
+) -> HashMap<SourceLocation, SourceLocation> {
     let mut same = HashMap::new();
     for spots in by_name.values() {
         let Some((original, others)) = spots.split_first() else { continue };
@@ -110,7 +113,7 @@ fn same_definitions(sources: &Sources, by_name: &HashMap<String, Vec<Spot>>) -> 
     }
     // The same words are the same definition only if what they refer to is.
     loop {
-        let different: Vec<Spot> = same
+        let different: Vec<SourceLocation> = same
             .iter()
             .filter(|(spot, original)| {
                 let mut names = HashSet::new();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::names::{Names, definitions_of};
+use super::names::{DefinitionNames, definitions_of};
 use super::{is_alias, reference_to};
-use crate::document::sources::{Sources, Spot};
+use crate::document::sources::{SourceLocation, SourceSet};
 
 /// How deep a chain of definitions may be that need each other first. What is deeper stays a reference.
 const MAX_CHAIN: usize = 100;
@@ -14,16 +14,16 @@ const MAX_CHAIN: usize = 100;
 const MAX_WARNINGS: usize = 200;
 
 /// The schemas of a document while it is read.
-pub(crate) struct Schemas {
-    pub(crate) sources: Sources,
-    pub(super) names: Names,
+pub(crate) struct SchemaNormaliser {
+    pub(crate) sources: SourceSet,
+    pub(super) names: DefinitionNames,
     /// Definitions that are normalised.
     pub(super) done: BTreeMap<String, Value>,
     /// Definitions that are being normalised, outermost first.
     pub(super) doing: Vec<String>,
     waiting: Vec<String>,
     /// What is known of a definition besides its schema.
-    pub(super) facts: HashMap<String, Facts>,
+    pub(super) facts: HashMap<String, InheritanceFacts>,
     references: HashMap<(usize, String), Option<String>>,
     pub(super) patterns: HashMap<String, bool>,
     /// Members that were copied by merging; bounded, as definitions can be made to copy without end.
@@ -35,7 +35,7 @@ pub(crate) struct Schemas {
 
 /// What inheritance needs to know of a definition.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(super) struct InheritanceFacts {
     /// The definitions it extends.
     pub(super) parents: Vec<String>,
     /// `x-ms-discriminator-value`
@@ -43,19 +43,19 @@ pub(super) struct Facts {
 }
 
 /// Where a schema is, for messages.
-pub(crate) struct Trail<'a> {
-    spot: &'a Spot,
-    up: Option<&'a Trail<'a>>,
+pub(crate) struct SchemaPath<'a> {
+    spot: &'a SourceLocation,
+    up: Option<&'a SchemaPath<'a>>,
     token: &'a str,
 }
 
-impl<'a> Trail<'a> {
-    pub(crate) fn new(spot: &'a Spot) -> Trail<'a> {
-        Trail { spot, up: None, token: "" }
+impl<'a> SchemaPath<'a> {
+    pub(crate) fn new(spot: &'a SourceLocation) -> SchemaPath<'a> {
+        SchemaPath { spot, up: None, token: "" }
     }
 
-    pub(crate) fn down(&'a self, token: &'a str) -> Trail<'a> {
-        Trail { spot: self.spot, up: Some(self), token }
+    pub(crate) fn down(&'a self, token: &'a str) -> SchemaPath<'a> {
+        SchemaPath { spot: self.spot, up: Some(self), token }
     }
 
     pub(crate) fn file(&self) -> usize {
@@ -66,7 +66,7 @@ impl<'a> Trail<'a> {
         self.up.is_none()
     }
 
-    pub(crate) fn spot(&self) -> Spot {
+    pub(crate) fn spot(&self) -> SourceLocation {
         let mut tokens = Vec::new();
         let mut trail = self;
         while let Some(up) = trail.up {
@@ -80,11 +80,11 @@ impl<'a> Trail<'a> {
     }
 }
 
-impl Schemas {
-    pub(crate) fn new(sources: Sources) -> Schemas {
-        let names = Names::of_roots(&sources);
+impl SchemaNormaliser {
+    pub(crate) fn new(sources: SourceSet) -> SchemaNormaliser {
+        let names = DefinitionNames::of_roots(&sources);
         let waiting = names.all();
-        Schemas {
+        SchemaNormaliser {
             sources,
             names,
             done: BTreeMap::new(),
@@ -101,7 +101,7 @@ impl Schemas {
     }
 
     /// Notes something that was passed over, once.
-    pub(crate) fn warn(&mut self, spot: &Spot, problem: &str) {
+    pub(crate) fn warn(&mut self, spot: &SourceLocation, problem: &str) {
         let key = format!("{}:{problem}", spot.file);
         if self.warned.contains(&key) {
             return;
@@ -125,8 +125,8 @@ impl Schemas {
     }
 
     /// Cuts circles that say nothing; see [`super::cycles`]. Says where it did.
-    pub(crate) fn cut_circles(&mut self) -> Vec<String> {
-        let places: Vec<String> = super::cycles::cut(&mut self.done)
+    pub(crate) fn cut_cycles(&mut self) -> Vec<String> {
+        let places: Vec<String> = super::cycles::cut_cycles(&mut self.done)
             .into_iter()
             .map(|name| match self.names.spot(&name) {
                 Some(spot) if spot.file != usize::MAX => self.sources.describe(spot),
@@ -155,7 +155,7 @@ impl Schemas {
                 for spot in definitions_of(&self.sources, file) {
                     let extends = |value: &Value| value.get("allOf").is_some_and(Value::is_array);
                     if self.sources.value(&spot).is_some_and(extends) {
-                        let name = self.names.of(&spot);
+                        let name = self.names.name_for(&spot);
                         self.waiting.push(name);
                     }
                 }
@@ -167,7 +167,7 @@ impl Schemas {
     }
 
     /// The normalised definition, made now if it can be.
-    pub(super) fn defined(&mut self, name: &str) -> Option<&Value> {
+    pub(super) fn normalised_definition(&mut self, name: &str) -> Option<&Value> {
         if !self.done.contains_key(name) {
             if self.depth > MAX_CHAIN || self.doing.iter().any(|doing| doing == name) {
                 return None;
@@ -190,7 +190,7 @@ impl Schemas {
         self.doing.push(name.to_owned());
         let facts = found.map(|value| self.facts_of(value, spot.file)).unwrap_or_default();
         self.facts.insert(name.to_owned(), facts);
-        let schema = found.map_or(Value::Bool(true), |value| self.normalise(value, &Trail::new(&spot)));
+        let schema = found.map_or(Value::Bool(true), |value| self.normalise(value, &SchemaPath::new(&spot)));
         // Members beside a definition are added to it, so it is an object.
         let schema = match schema {
             Value::Bool(true) => json!({}),
@@ -201,19 +201,22 @@ impl Schemas {
         self.doing.pop();
     }
 
-    fn facts_of(&mut self, value: &Value, file: usize) -> Facts {
+    fn facts_of(&mut self, value: &Value, file: usize) -> InheritanceFacts {
         let parts = value.get("allOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let references: Vec<String> =
             parts.iter().filter_map(crate::document::sources::reference_of).map(str::to_owned).collect();
-        let spot = Spot { file, pointer: Vec::new() };
-        let trail = Trail::new(&spot);
-        let parents = references.iter().filter_map(|reference| self.reference(reference, &trail)).collect();
+        let spot = SourceLocation { file, pointer: Vec::new() };
+        let trail = SchemaPath::new(&spot);
+        let parents = references
+            .iter()
+            .filter_map(|reference| self.definition_of_reference(reference, &trail))
+            .collect();
         let value = match value.get("x-ms-discriminator-value") {
             Some(Value::String(value)) => Some(value.clone()),
             Some(Value::Number(value)) => Some(value.to_string()),
             _ => None,
         };
-        Facts { parents, value }
+        InheritanceFacts { parents, value }
     }
 
     /// The name of the definition that a reference leads to; the reason is given once.
@@ -222,11 +225,11 @@ impl Schemas {
         if let Some(known) = self.references.get(&key) {
             return known.clone().ok_or(None);
         }
-        let target = self.sources.target(file, reference);
+        let target = self.sources.resolve_reference(file, reference);
         let found = target.and_then(|target| self.sources.find(&target));
         match found {
             Ok(spot) => {
-                let name = self.names.of(&spot);
+                let name = self.names.name_for(&spot);
                 if !self.done.contains_key(&name) {
                     self.waiting.push(name.clone());
                 }
@@ -241,7 +244,11 @@ impl Schemas {
     }
 
     /// The definition of a reference; one that leads nowhere is noted.
-    pub(super) fn reference(&mut self, reference: &str, trail: &Trail<'_>) -> Option<String> {
+    pub(super) fn definition_of_reference(
+        &mut self,
+        reference: &str,
+        trail: &SchemaPath<'_>,
+    ) -> Option<String> {
         match self.resolve(trail.file(), reference) {
             Ok(name) => Some(name),
             Err(Some(reason)) => {
@@ -254,7 +261,7 @@ impl Schemas {
     }
 
     /// Normalises a schema. What cannot be one becomes open.
-    pub(crate) fn normalise(&mut self, value: &Value, trail: &Trail<'_>) -> Value {
+    pub(crate) fn normalise(&mut self, value: &Value, trail: &SchemaPath<'_>) -> Value {
         self.depth += 1;
         let schema = match value {
             Value::Bool(_) => value.clone(),
@@ -268,12 +275,12 @@ impl Schemas {
         schema
     }
 
-    fn object(&mut self, members: &Map<String, Value>, trail: &Trail<'_>) -> Value {
+    fn object(&mut self, members: &Map<String, Value>, trail: &SchemaPath<'_>) -> Value {
         let is_nullable =
             ["nullable", "x-nullable"].into_iter().any(|key| members.get(key) == Some(&Value::Bool(true)));
         let mut schema = match members.get("$ref") {
             Some(Value::String(reference)) => {
-                let mut schema = match self.reference(reference, trail) {
+                let mut schema = match self.definition_of_reference(reference, trail) {
                     Some(name) => reference_to(&name),
                     None => json!({}),
                 };

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::keywords::{add_words, listed};
-use super::{DEFINITIONS, Purpose, is_alias, referred};
+use super::keywords::{append_description, join_values};
+use super::{DEFINITIONS, SchemaPurpose, is_alias, referenced_definition};
 use crate::document::Document;
 
 /// How many definitions in a row are looked into for one name.
@@ -16,18 +16,18 @@ const MAX_VALUES: usize = 12;
 impl Document {
     /// A schema with everything it refers to under `$defs`, subtypes of discriminators included.
     ///
-    /// [`Purpose::Input`] leaves out what is read-only. [`Purpose::Output`] leaves out what is write-only, demands no
+    /// [`SchemaPurpose::Input`] leaves out what is read-only. [`SchemaPurpose::Output`] leaves out what is write-only, demands no
     /// member, allows null everywhere below the top, and takes values, members and subtypes that the document does not
     /// know.
-    pub fn whole(&self, schema: &Value, purpose: Purpose) -> Value {
-        Projection::new(self, Some(purpose)).whole(schema)
+    pub fn whole_schema(&self, schema: &Value, purpose: SchemaPurpose) -> Value {
+        SchemaProjection::new(self, Some(purpose)).whole(schema)
     }
 
     /// One definition with everything it refers to, as the document has it: `readOnly` and `writeOnly` say what is for
     /// which direction.
     pub fn definition(&self, name: &str) -> Option<Value> {
         let schema = self.definitions.get(name)?;
-        Some(Projection::new(self, None).whole(schema))
+        Some(SchemaProjection::new(self, None).whole(schema))
     }
 
     /// The schema behind a reference, and the name of its definition.
@@ -37,7 +37,7 @@ impl Document {
             if !is_alias(found.0) {
                 break;
             }
-            let Some(name) = referred(found.0) else { break };
+            let Some(name) = referenced_definition(found.0) else { break };
             let Some(definition) = self.definitions.get(name) else { break };
             found = (definition, Some(name));
         }
@@ -45,17 +45,17 @@ impl Document {
     }
 }
 
-pub(super) struct Projection<'a> {
+pub(super) struct SchemaProjection<'a> {
     document: &'a Document,
     /// None keeps both directions.
-    purpose: Option<Purpose>,
+    purpose: Option<SchemaPurpose>,
     reached: BTreeSet<String>,
     waiting: Vec<String>,
 }
 
-impl<'a> Projection<'a> {
-    pub(super) fn new(document: &'a Document, purpose: Option<Purpose>) -> Projection<'a> {
-        Projection { document, purpose, reached: BTreeSet::new(), waiting: Vec::new() }
+impl<'a> SchemaProjection<'a> {
+    pub(super) fn new(document: &'a Document, purpose: Option<SchemaPurpose>) -> SchemaProjection<'a> {
+        SchemaProjection { document, purpose, reached: BTreeSet::new(), waiting: Vec::new() }
     }
 
     fn whole(mut self, schema: &Value) -> Value {
@@ -83,13 +83,13 @@ impl<'a> Projection<'a> {
         whole
     }
 
-    fn is(&self, purpose: Purpose) -> bool {
+    fn is_for(&self, purpose: SchemaPurpose) -> bool {
         self.purpose == Some(purpose)
     }
 
     fn schema(&mut self, schema: &Value, is_top: bool) -> Value {
         let Value::Object(members) = schema else {
-            return if self.is(Purpose::Output) { json!({}) } else { schema.clone() };
+            return if self.is_for(SchemaPurpose::Output) { json!({}) } else { schema.clone() };
         };
         let hidden = self.hidden(schema);
         let mut result = Map::new();
@@ -97,8 +97,8 @@ impl<'a> Projection<'a> {
             self.keyword(key, value, &hidden, &mut result);
         }
         match self.purpose {
-            Some(Purpose::Input) => self.loosen_choice(members, &mut result),
-            Some(Purpose::Output) => self.open(members, &mut result, is_top),
+            Some(SchemaPurpose::Input) => self.loosen_choice(members, &mut result),
+            Some(SchemaPurpose::Output) => self.loosen_output(members, &mut result, is_top),
             None => {}
         }
         Value::Object(result)
@@ -142,13 +142,13 @@ impl<'a> Projection<'a> {
             "propertyNames",
         ];
         const OPEN_ONLY: [&str; 4] = ["unevaluatedProperties", "unevaluatedItems", "default", "examples"];
-        let is_output = self.is(Purpose::Output);
+        let is_output = self.is_for(SchemaPurpose::Output);
         if is_output && (DEMANDS.contains(&key) || OPEN_ONLY.contains(&key)) {
             return;
         }
         let kept = match (key, value) {
             ("discriminator", _) => return,
-            ("readOnly", _) if self.is(Purpose::Input) => return,
+            ("readOnly", _) if self.is_for(SchemaPurpose::Input) => return,
             ("readOnly" | "writeOnly", _) if is_output => return,
             ("$ref", Value::String(reference)) => {
                 if let Some(name) = reference.strip_prefix(DEFINITIONS)
@@ -218,8 +218,8 @@ impl<'a> Projection<'a> {
     fn hidden(&self, schema: &Value) -> HashSet<String> {
         let mut hidden = HashSet::new();
         let key = match self.purpose {
-            Some(Purpose::Input) => "readOnly",
-            Some(Purpose::Output) => "writeOnly",
+            Some(SchemaPurpose::Input) => "readOnly",
+            Some(SchemaPurpose::Output) => "writeOnly",
             None => return hidden,
         };
         self.collect_hidden(schema, key, 0, &mut hidden);
@@ -261,14 +261,14 @@ impl<'a> Projection<'a> {
     }
 
     /// Accepts what services really answer.
-    fn open(&self, members: &Map<String, Value>, result: &mut Map<String, Value>, is_top: bool) {
+    fn loosen_output(&self, members: &Map<String, Value>, result: &mut Map<String, Value>, is_top: bool) {
         let values = match (members.get("const"), members.get("enum")) {
             (Some(value), _) => vec![value.clone()],
             (None, Some(Value::Array(values))) => values.clone(),
             _ => Vec::new(),
         };
         if (1..=MAX_VALUES).contains(&values.len()) {
-            add_words(result, &format!("Known: {}.", listed(&values)));
+            append_description(result, &format!("Known: {}.", join_values(&values)));
         }
         let mut choices = Vec::new();
         for key in ["oneOf", "anyOf"] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Purpose, is_alias, referred};
+use super::{SchemaPurpose, is_alias, referenced_definition};
 use crate::document::Document;
 
 /// How long a short schema may be, as JSON.
@@ -18,9 +18,9 @@ impl Document {
     /// The same in a few lines: the members at the top with their types, and where to read about what is below.
     ///
     /// `scheme` is that of the resources that hold whole definitions: `SCHEME-schema://NAME`.
-    pub fn short(&self, schema: &Value, purpose: Purpose, scheme: &str) -> Value {
+    pub fn short_schema(&self, schema: &Value, purpose: SchemaPurpose, scheme: &str) -> Value {
         let (found, name) = self.resolved(schema);
-        let short = Short { document: self, purpose, scheme };
+        let short = SchemaShortener { document: self, purpose, scheme };
         // Less and less is said until it fits.
         let mut result = Value::Null;
         for words in [MAX_WORDS, 48, 0] {
@@ -33,17 +33,17 @@ impl Document {
         if bare.to_string().len() <= MAX_BYTES {
             return bare;
         }
-        short.fewest(result, name)
+        short.keep_required_first(result, name)
     }
 }
 
-struct Short<'a> {
+struct SchemaShortener<'a> {
     document: &'a Document,
-    purpose: Purpose,
+    purpose: SchemaPurpose,
     scheme: &'a str,
 }
 
-impl Short<'_> {
+impl SchemaShortener<'_> {
     /// The top of a schema. `bare` leaves only types.
     fn top(&self, schema: &Value, name: Option<&str>, words: usize, bare: bool) -> Value {
         let Some(properties) = self.properties(schema) else {
@@ -58,7 +58,7 @@ impl Short<'_> {
         if let Some(name) = name {
             result.insert("description".to_owned(), json!(format!("{name}: see {}", self.address(name))));
         }
-        if self.purpose == Purpose::Input
+        if self.purpose == SchemaPurpose::Input
             && let Some(Value::Array(required)) = schema.get("required")
         {
             let kept: Vec<&Value> = required
@@ -78,7 +78,7 @@ impl Short<'_> {
     where
         Self: 'b,
     {
-        let hidden = if self.purpose == Purpose::Input { "readOnly" } else { "writeOnly" };
+        let hidden = if self.purpose == SchemaPurpose::Input { "readOnly" } else { "writeOnly" };
         let is_hidden = |part: &Value| {
             let is_marked = |part: &Value| part.get(hidden) == Some(&Value::Bool(true));
             is_marked(part) || is_marked(self.document.resolved(part).0)
@@ -113,7 +113,7 @@ impl Short<'_> {
     fn below(&self, schema: &Value, name: Option<&str>, depth: usize, is_top: bool) -> Value {
         let (found, resolved) = self.document.resolved(schema);
         let name = name.or(resolved);
-        let may_be_null = self.purpose == Purpose::Output && !is_top;
+        let may_be_null = self.purpose == SchemaPurpose::Output && !is_top;
         let mut result = Map::new();
         let choices = ["oneOf", "anyOf"].into_iter().find_map(|key| found.get(key)?.as_array());
         let kind = found.get("type").cloned();
@@ -167,7 +167,7 @@ impl Short<'_> {
                 };
                 result.insert("items".to_owned(), shown);
             }
-        } else if self.purpose == Purpose::Input
+        } else if self.purpose == SchemaPurpose::Input
             && let Some(values) = found.get("enum").and_then(Value::as_array)
             && values.len() <= MAX_VALUES
         {
@@ -190,14 +190,14 @@ impl Short<'_> {
                 .into_iter()
                 .filter_map(|key| schema.get(key)?.as_array())
                 .flatten()
-                .filter_map(referred)
+                .filter_map(referenced_definition)
                 .collect(),
         };
         (!names.is_empty()).then(|| first_sentence(&format!("With {}", names.join(", ")), MAX_WORDS))
     }
 
     /// Only what is demanded, then as much as fits.
-    fn fewest(&self, full: Value, name: Option<&str>) -> Value {
+    fn keep_required_first(&self, full: Value, name: Option<&str>) -> Value {
         let required = full.get("required").cloned().unwrap_or_else(|| json!([]));
         let see = name.map_or_else(String::new, |name| format!("; see {}", self.address(name)));
         let Value::Object(mut result) = full else { return full };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::normalise::Schemas;
-use super::{is_alias, reference_to, referred};
+use super::normalise::SchemaNormaliser;
+use super::{is_alias, reference_to, referenced_definition};
 use crate::document::Document;
 
 /// One of the definitions that a definition stands for.
@@ -25,9 +25,9 @@ impl Document {
         let choices = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key)?.as_array());
         let mut subtypes = Vec::new();
         for choice in choices.flatten() {
-            let Some(definition) = referred(choice) else { continue };
-            let said = told_values(choice, property);
-            let said = said.or_else(|| told_values(self.definitions.get(definition)?, property));
+            let Some(definition) = referenced_definition(choice) else { continue };
+            let said = allowed_values(choice, property);
+            let said = said.or_else(|| allowed_values(self.definitions.get(definition)?, property));
             for value in said.unwrap_or_else(|| vec![definition.to_owned()]) {
                 subtypes.push(Subtype { value, definition: definition.to_owned() });
             }
@@ -41,7 +41,7 @@ fn property_of(schema: &Value) -> Option<&str> {
 }
 
 /// The values that a schema allows for a member, if it says so.
-fn told_values(schema: &Value, property: &str) -> Option<Vec<String>> {
+fn allowed_values(schema: &Value, property: &str) -> Option<Vec<String>> {
     let member = schema.get("properties")?.get(property)?;
     let word = |value: &Value| match value {
         Value::String(word) => Some(word.clone()),
@@ -56,11 +56,11 @@ fn told_values(schema: &Value, property: &str) -> Option<Vec<String>> {
 }
 
 /// Who extends whom.
-struct Family {
+struct InheritanceGraph {
     children: HashMap<String, Vec<String>>,
 }
 
-impl Family {
+impl InheritanceGraph {
     /// Everything that extends a definition, at any depth.
     fn descendants(&self, name: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -77,7 +77,7 @@ impl Family {
 }
 
 /// A definition that stands for others.
-struct Union {
+struct DiscriminatedUnion {
     property: String,
     /// Subtypes with their values.
     subtypes: Vec<(String, Vec<String>)>,
@@ -85,14 +85,14 @@ struct Union {
     own: Vec<String>,
 }
 
-impl Schemas {
+impl SchemaNormaliser {
     /// Turns every definition with a discriminator into the choice it stands for.
-    pub(crate) fn stand_for_subtypes(&mut self) {
-        let family = self.family();
+    pub(crate) fn expand_discriminators(&mut self) {
+        let family = self.inheritance_graph();
         let unions = self.unions(&family);
         let mut itself: HashMap<String, String> = HashMap::new();
         for name in unions.keys() {
-            let made = self.names.made_up(&format!("{name}.itself"));
+            let made = self.names.generate_name(&format!("{name}.itself"));
             itself.insert(name.clone(), made);
         }
         // Definitions with an explicit choice have a plain part as well, which their subtypes extend.
@@ -103,10 +103,10 @@ impl Schemas {
             .map(|(name, _)| name.clone())
             .collect();
         for name in &chosen {
-            let made = self.names.made_up(&format!("{name}.itself"));
+            let made = self.names.generate_name(&format!("{name}.itself"));
             itself.insert(name.clone(), made);
         }
-        self.tell_values(&unions);
+        self.write_discriminator_values(&unions);
         self.extend_plain_parts(&itself);
         for (name, union) in &unions {
             let Some(plain) = self.done.get(name).cloned() else { continue };
@@ -144,21 +144,21 @@ impl Schemas {
             self.finish(&mut schema);
             self.done.insert(name, schema);
         }
-        self.forget_unused(&itself);
+        self.remove_unused_parts(&itself);
     }
 
     /// Plain parts are made for everybody who may need them; few do.
-    fn forget_unused(&mut self, itself: &HashMap<String, String>) {
+    fn remove_unused_parts(&mut self, itself: &HashMap<String, String>) {
         let mut used = BTreeSet::new();
         for schema in self.done.values() {
-            references(schema, &mut used);
+            collect_references(schema, &mut used);
         }
         for made in itself.values().filter(|made| !used.contains(*made)) {
             self.done.remove(made);
         }
     }
 
-    fn family(&self) -> Family {
+    fn inheritance_graph(&self) -> InheritanceGraph {
         let mut children: HashMap<String, Vec<String>> = HashMap::new();
         let mut names: Vec<&String> = self.facts.keys().collect();
         names.sort();
@@ -168,21 +168,21 @@ impl Schemas {
                 children.entry(self.without_alias(parent)).or_default().push(name.clone());
             }
         }
-        Family { children }
+        InheritanceGraph { children }
     }
 
     fn without_alias(&self, name: &str) -> String {
         let mut name = name;
         for _ in 0..8 {
             match self.done.get(name) {
-                Some(schema) if is_alias(schema) => name = referred(schema).unwrap_or(name),
+                Some(schema) if is_alias(schema) => name = referenced_definition(schema).unwrap_or(name),
                 _ => break,
             }
         }
         name.to_owned()
     }
 
-    fn unions(&self, family: &Family) -> BTreeMap<String, Union> {
+    fn unions(&self, family: &InheritanceGraph) -> BTreeMap<String, DiscriminatedUnion> {
         let mut unions = BTreeMap::new();
         for (name, schema) in &self.done {
             let Some(property) = property_of(schema) else { continue };
@@ -193,7 +193,7 @@ impl Schemas {
             let mapping =
                 schema.get("discriminator").and_then(|found| found.get("mapping")).and_then(Value::as_object);
             for (value, target) in mapping.into_iter().flatten() {
-                if let Some(target) = referred(target) {
+                if let Some(target) = referenced_definition(target) {
                     mapped.entry(self.without_alias(target)).or_default().push(value.clone());
                 }
             }
@@ -209,7 +209,7 @@ impl Schemas {
                 if let Some(values) = mapped.get(member) {
                     return values.clone();
                 }
-                let told = self.done.get(member).and_then(|schema| told_values(schema, property));
+                let told = self.done.get(member).and_then(|schema| allowed_values(schema, property));
                 let original = self.names.original(member);
                 match told {
                     Some(values) if values.len() == 1 => values,
@@ -244,14 +244,14 @@ impl Schemas {
                 } else {
                     mapped.get(&base).cloned().unwrap_or_default()
                 };
-                unions.insert(base, Union { property: property.to_owned(), subtypes, own });
+                unions.insert(base, DiscriminatedUnion { property: property.to_owned(), subtypes, own });
             }
         }
         unions
     }
 
     /// Writes into each subtype the value that tells it.
-    fn tell_values(&mut self, unions: &BTreeMap<String, Union>) {
+    fn write_discriminator_values(&mut self, unions: &BTreeMap<String, DiscriminatedUnion>) {
         for (name, union) in unions {
             let own = [(name.clone(), union.own.clone())];
             for (subtype, values) in union.subtypes.iter().chain(&own) {
@@ -259,7 +259,7 @@ impl Schemas {
                 if values.is_empty() || !schema.contains_key("properties") || schema.contains_key("allOf") {
                     continue;
                 }
-                tell(schema, &union.property, values);
+                require_values(schema, &union.property, values);
             }
         }
     }
@@ -281,7 +281,7 @@ impl Schemas {
             }
             let Some(Value::Array(parts)) = schema.get_mut("allOf") else { continue };
             for part in parts {
-                if let Some(made) = referred(part).and_then(|parent| itself.get(parent)) {
+                if let Some(made) = referenced_definition(part).and_then(|parent| itself.get(parent)) {
                     *part = reference_to(made);
                 }
             }
@@ -294,7 +294,7 @@ impl Schemas {
                 continue;
             };
             for part in parts {
-                if let Some(other) = referred(part).and_then(|parent| itself.get(parent))
+                if let Some(other) = referenced_definition(part).and_then(|parent| itself.get(parent))
                     && other != made
                 {
                     *part = reference_to(other);
@@ -306,12 +306,12 @@ impl Schemas {
     /// A subtype as one of a choice: with its value, unless it says so itself.
     fn choice(&self, definition: &str, property: &str, values: &[String]) -> Value {
         let mut choice = reference_to(definition);
-        let told = self.done.get(definition).and_then(|schema| told_values(schema, property));
+        let told = self.done.get(definition).and_then(|schema| allowed_values(schema, property));
         if told.is_none()
             && !values.is_empty()
             && let Some(members) = choice.as_object_mut()
         {
-            tell(members, property, values);
+            require_values(members, property, values);
         }
         choice
     }
@@ -353,18 +353,18 @@ impl Schemas {
         let Some(Value::Array(mut choices)) = members.remove(key) else { return };
         let mut is_exact = true;
         for choice in &mut choices {
-            let Some(name) = referred(choice).map(str::to_owned) else {
+            let Some(name) = referenced_definition(choice).map(str::to_owned) else {
                 is_exact &= choice.get("type") == Some(&json!("null"));
                 continue;
             };
             let target = self.without_alias(&name);
             let schema = self.done.get(&target);
-            let told = schema.and_then(|schema| told_values(schema, &property));
+            let told = schema.and_then(|schema| allowed_values(schema, &property));
             let stands_for_others = schema.is_some_and(|schema| property_of(schema).is_some());
             let mut values: Vec<String> = mapping
                 .iter()
                 .filter(|(_, mapped)| {
-                    referred(mapped).is_some_and(|mapped| mapped == name || mapped == target)
+                    referenced_definition(mapped).is_some_and(|mapped| mapped == name || mapped == target)
                 })
                 .map(|(value, _)| value.clone())
                 .collect();
@@ -377,7 +377,7 @@ impl Schemas {
             if stands_for_others || values.is_empty() || !fits || !is_object {
                 is_exact = false;
             } else if let Some(members) = choice.as_object_mut() {
-                tell(members, &property, &values);
+                require_values(members, &property, &values);
             }
         }
         members.insert(if is_exact { "oneOf" } else { "anyOf" }.to_owned(), Value::Array(choices));
@@ -385,13 +385,13 @@ impl Schemas {
     }
 }
 
-fn references(schema: &Value, names: &mut BTreeSet<String>) {
+fn collect_references(schema: &Value, names: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {
-            names.extend(referred(schema).map(str::to_owned));
-            members.values().for_each(|part| references(part, names));
+            names.extend(referenced_definition(schema).map(str::to_owned));
+            members.values().for_each(|part| collect_references(part, names));
         }
-        Value::Array(parts) => parts.iter().for_each(|part| references(part, names)),
+        Value::Array(parts) => parts.iter().for_each(|part| collect_references(part, names)),
         _ => {}
     }
 }
@@ -412,7 +412,7 @@ fn has_choice(schema: &Value) -> bool {
 }
 
 /// Makes a member say one of these values, and be there.
-fn tell(schema: &mut Map<String, Value>, property: &str, values: &[String]) {
+fn require_values(schema: &mut Map<String, Value>, property: &str, values: &[String]) {
     let mut member = match values {
         [value] => json!({"type": "string", "const": value}),
         values => json!({"type": "string", "enum": values}),

@@ -7,25 +7,25 @@ use bindpost_mcp_server::{Context, ToolError};
 use serde_json::{Map, Value, json};
 
 use super::{FIND, text_of};
-use crate::bridge::offered::Offered;
-use crate::bridge::{Shared, text};
-use crate::reply::Failure;
+use crate::bridge::offered::OfferedOperation;
+use crate::bridge::{BridgeState, text};
+use crate::reply::CallFailure;
 
 /// The words of all operations.
 #[derive(Debug)]
-pub(crate) struct Finder(Vec<Known>);
+pub(crate) struct OperationIndex(Vec<IndexedOperation>);
 
 #[derive(Debug)]
-struct Known {
+struct IndexedOperation {
     /// Each with what it weighs.
     words: Vec<(String, u32)>,
     /// How many words the id has.
     name: usize,
 }
 
-impl Finder {
-    pub(crate) fn new(offered: &[Offered]) -> Finder {
-        let words_of = |offered: &Offered| {
+impl OperationIndex {
+    pub(crate) fn new(offered: &[OfferedOperation]) -> OperationIndex {
+        let words_of = |offered: &OfferedOperation| {
             let operation = &offered.operation;
             let tags = operation.tags.join(" ");
             let texts = [
@@ -45,9 +45,9 @@ impl Finder {
                     }
                 }
             }
-            Known { words: found, name: words(&operation.id).len() }
+            IndexedOperation { words: found, name: words(&operation.id).len() }
         };
-        Finder(offered.iter().map(words_of).collect())
+        OperationIndex(offered.iter().map(words_of).collect())
     }
 
     /// How well each operation fits the words; 0 for not at all. Each word counts where it fits best. Of those that fit
@@ -119,8 +119,8 @@ const IDLE: [&str; 12] = ["a", "all", "an", "the", "of", "to", "for", "in", "on"
 
 /// `findOperations`
 pub(crate) fn find(
-    shared: &Shared,
-    finder: &Finder,
+    shared: &BridgeState,
+    finder: &OperationIndex,
     given: &Map<String, Value>,
     context: &Context,
 ) -> Result<CallToolResult, ToolError> {
@@ -128,13 +128,13 @@ pub(crate) fn find(
     let mut given = given.clone();
     let mut from = 0;
     if let Some(cursor) = given.remove("cursor").as_ref().and_then(Value::as_str) {
-        let (before, at) = match shared.cursors.open::<(Map<String, Value>, usize)>(FIND, caller, cursor) {
+        let (before, at) = match shared.cursors.verify::<(Map<String, Value>, usize)>(FIND, caller, cursor) {
             Ok(opened) => opened,
-            Err(error) => return Ok(Failure::invalid(error.to_string()).into_result()),
+            Err(error) => return Ok(CallFailure::invalid(error.to_string()).into_result()),
         };
         // A page may have another size than the one before.
         let limit = given.remove("limit");
-        if let Some(changed) = Failure::changed(&given, &before) {
+        if let Some(changed) = CallFailure::changed_arguments(&given, &before) {
             return Ok(changed.into_result());
         }
         (given, from) = (before, at);
@@ -146,29 +146,30 @@ pub(crate) fn find(
         query.retain(|word| !IDLE.contains(&word.as_str()));
     }
     let (tag, method) = (text_of(&given, "tag"), text_of(&given, "method"));
-    let fits = |offered: &Offered| {
+    let fits = |offered: &OfferedOperation| {
         let operation = &offered.operation;
         tag.is_none_or(|tag| operation.tags.iter().any(|known| known.eq_ignore_ascii_case(tag)))
             && method.is_none_or(|method| operation.method.as_str().eq_ignore_ascii_case(method))
     };
-    let mut found: Vec<((u32, Reverse<usize>), &Offered)> =
+    let mut found: Vec<((u32, Reverse<usize>), &OfferedOperation)> =
         finder.scores(&query).zip(&shared.offered).filter(|(_, offered)| fits(offered)).collect();
     if !query.is_empty() {
         found.retain(|((score, _), _)| *score > 0);
         found.sort_by_key(|(score, _)| Reverse(*score));
     }
     let total = found.len();
-    let items: Vec<Value> = found.iter().skip(from).take(limit).map(|(_, offered)| shown(offered)).collect();
+    let items: Vec<Value> =
+        found.iter().skip(from).take(limit).map(|(_, offered)| operation_json(offered)).collect();
     let end = from + items.len();
     let mut said = json!({"items": items, "total": total, "hasMore": end < total});
     if end < total
-        && let Some(cursor) = shared.cursors.seal(FIND, caller, &(given.clone(), end))
+        && let Some(cursor) = shared.cursors.sign(FIND, caller, &(given.clone(), end))
     {
         said["nextCursor"] = cursor.into();
     }
     if total == 0 {
         let tags = shared.offered.iter().flat_map(|offered| &offered.operation.tags);
-        let mut tags: Vec<String> = tags.map(|tag| text::sentences(&text::plain(tag), 80)).collect();
+        let mut tags: Vec<String> = tags.map(|tag| text::sentences(&text::plain_text(tag), 80)).collect();
         tags.sort_unstable();
         tags.dedup();
         tags.truncate(50);
@@ -178,12 +179,12 @@ pub(crate) fn find(
     Ok(CallToolResult::structured(said))
 }
 
-fn shown(offered: &Offered) -> Value {
+fn operation_json(offered: &OfferedOperation) -> Value {
     let operation = &offered.operation;
     json!({
-        "operation": offered.shown_id(),
+        "operation": offered.display_id(),
         "method": operation.method.as_str(),
-        "path": text::shown(&operation.path),
+        "path": text::visible_text(&operation.path),
         "summary": text::summary(operation),
         "readOnly": offered.hints.read_only,
         "destructive": offered.hints.destructive,

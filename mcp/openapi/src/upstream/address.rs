@@ -11,11 +11,11 @@ use super::reserved::is_reserved;
 
 /// The address that all paths of requests go below.
 #[derive(Clone, Debug)]
-pub(super) struct Base(Url);
+pub(super) struct BaseUrl(Url);
 
-impl Base {
+impl BaseUrl {
     /// Takes an `http` or `https` address without user, query and fragment.
-    pub(super) fn parse(text: &str) -> Result<Base, UpstreamError> {
+    pub(super) fn parse(text: &str) -> Result<BaseUrl, UpstreamError> {
         let refused = |problem: &str| {
             let fix = "write it like https://api.example.com/v1";
             Err(UpstreamError::Address(format!("{problem}; {fix}")))
@@ -33,7 +33,7 @@ impl Base {
         if url.query().is_some() || url.fragment().is_some() {
             return refused("it has a query or a fragment, and paths cannot go below those");
         }
-        Ok(Base(url))
+        Ok(BaseUrl(url))
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -75,7 +75,7 @@ impl Base {
         if path.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'#') || segments.contains('\\') {
             return Err(refused("is not encoded"));
         }
-        if segments.split('/').any(is_dots) {
+        if segments.split('/').any(is_dot_segment) {
             return Err(refused("has a segment that means another folder"));
         }
         let base = self.0.as_str().trim_end_matches('/');
@@ -103,17 +103,17 @@ impl Base {
 
     /// The same of an address that a service named: what the URL parser leaves alone, a service may decode, so it does
     /// not go up in any spelling either.
-    pub(super) fn path_named(&self, url: &Url) -> Option<String> {
+    pub(super) fn safe_path_below(&self, url: &Url) -> Option<String> {
         self.path_below(url).filter(|path| {
             let path = path.split('?').next().unwrap_or_default();
             let decoded = percent_decode_str(path).decode_utf8_lossy();
-            !climbs(path) && !decoded.chars().any(char::is_control)
+            !is_path_traversal(path) && !decoded.chars().any(char::is_control)
         })
     }
 }
 
 /// Whether a segment of a path means this folder or the one above, written plainly or encoded.
-pub(crate) fn is_dots(segment: &str) -> bool {
+pub(crate) fn is_dot_segment(segment: &str) -> bool {
     let mut segment = segment.to_owned();
     // Some services decode twice.
     for _ in 0..3 {
@@ -130,7 +130,7 @@ pub(crate) fn is_dots(segment: &str) -> bool {
 }
 
 /// Whether a text, read as a path, goes up.
-pub(crate) fn climbs(text: &str) -> bool {
+pub(crate) fn is_path_traversal(text: &str) -> bool {
     // Some services leave away parameters of segments before they look at dots: `..;x/` goes up, too.
     let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
     let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
@@ -189,7 +189,7 @@ mod tests {
             ("https://h/?a=b", "query or a fragment"),
             ("https://h/#a", "query or a fragment"),
         ] {
-            let error = Base::parse(address).unwrap_err().to_string();
+            let error = BaseUrl::parse(address).unwrap_err().to_string();
             assert!(
                 error.contains(problem) && error.contains("https://api.example.com"),
                 "{address}: {error}"
@@ -210,7 +210,7 @@ mod tests {
             ("https://h", "/a%2F..%2Fb", "https://h/a%2F..%2Fb"),
             ("https://h", "/@evil.example/", "https://h/@evil.example/"),
         ] {
-            let base = Base::parse(base).unwrap();
+            let base = BaseUrl::parse(base).unwrap();
             let joined = base.join(path).unwrap();
             assert_eq!(joined.as_str(), url);
             assert_eq!(base.path_below(&joined).unwrap(), path);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn paths_that_leave_it_are_refused() {
-        let base = Base::parse("https://h/v1").unwrap();
+        let base = BaseUrl::parse("https://h/v1").unwrap();
         for path in [
             "",
             "a",
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        let is = |address: &str| Base::parse(address).unwrap().is_loopback();
+        let is = |address: &str| BaseUrl::parse(address).unwrap().is_loopback();
         assert!(
             is("http://localhost:1")
                 && is("http://127.0.0.1")

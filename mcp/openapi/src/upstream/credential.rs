@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::Url;
 
 use super::address::without_parameter;
-use super::failure::{Broken, UpstreamError};
+use super::failure::{AttemptError, UpstreamError};
 
 /// Text that must not appear in logs.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,10 +61,10 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     fn refused(&self, authorization: &Secret);
 }
 
-pub(super) async fn ask(source: &dyn CredentialSource) -> Result<Secret, Broken> {
+pub(super) async fn request_authorization(source: &dyn CredentialSource) -> Result<Secret, AttemptError> {
     source.authorization().await.map_err(|reason| {
         tracing::warn!(%reason, "no credential for the service");
-        Broken::Final(UpstreamError::NoCredential(reason))
+        AttemptError::Final(UpstreamError::NoCredential(reason))
     })
 }
 
@@ -75,7 +75,7 @@ impl Credential {
         url: Url,
         headers: &mut HeaderMap,
         authorization: Option<&Secret>,
-    ) -> Result<Url, Broken> {
+    ) -> Result<Url, AttemptError> {
         let (name, text) = match self {
             Credential::None => return Ok(url),
             Credential::Query(name, secret) => {
@@ -98,7 +98,7 @@ impl Credential {
         let mut value = HeaderValue::from_str(text.trim_end()).map_err(|_| {
             let reason = "it has characters that no header can hold, such as line breaks".to_owned();
             tracing::warn!(%reason, "the credential for the service cannot be sent");
-            Broken::Final(UpstreamError::NoCredential(reason))
+            AttemptError::Final(UpstreamError::NoCredential(reason))
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -106,7 +106,7 @@ impl Credential {
     }
 
     /// What of it a service could repeat, without the words around it.
-    pub(super) fn written(&self, authorization: Option<&Secret>) -> Vec<String> {
+    pub(super) fn sent_secrets(&self, authorization: Option<&Secret>) -> Vec<String> {
         match self {
             Credential::None => Vec::new(),
             Credential::Header(_, secret) | Credential::Query(_, secret) | Credential::Bearer(secret) => {

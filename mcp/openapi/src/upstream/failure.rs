@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
-use super::reserved::Reserved;
+use super::reserved::ReservedAddressError;
 
 /// Why there is no answer. The texts are for the model: they name no address and no secret.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ impl UpstreamError {
 
 /// A try that got no answer.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(super) enum AttemptError {
     /// There was no connection, so nothing was processed.
     Unconnected(String),
     /// There was one and it broke: whether the request was processed is not known.
@@ -68,20 +68,22 @@ pub(super) enum Broken {
     Final(UpstreamError),
 }
 
-impl Broken {
+impl AttemptError {
     /// What the HTTP client says, in words that name no address: its own may, those about certificates do.
-    pub(super) fn of(error: reqwest::Error, connect: Duration) -> Broken {
+    pub(super) fn from_reqwest(error: reqwest::Error, connect: Duration) -> AttemptError {
         let (connecting, late, decoding) = (error.is_connect(), error.is_timeout(), error.is_decode());
         let unusable = error.is_builder();
-        if has_cause::<Reserved>(&error) {
-            return Broken::Final(UpstreamError::reserved());
+        if has_cause::<ReservedAddressError>(&error) {
+            return AttemptError::Final(UpstreamError::reserved());
         }
         let kind = io_kind(&error);
         let causes = causes(error);
         tracing::debug!(%causes, "no answer from the service");
         let text = match kind {
             _ if unusable => {
-                return Broken::Final(UpstreamError::Address("the request cannot be sent there".to_owned()));
+                return AttemptError::Final(UpstreamError::Address(
+                    "the request cannot be sent there".to_owned(),
+                ));
             }
             _ if connecting && late => format!("no connection within {} s", connect.as_secs_f32()),
             Some(io::ErrorKind::ConnectionRefused) => "the connection is refused".to_owned(),
@@ -91,24 +93,24 @@ impl Broken {
             Some(io::ErrorKind::InvalidData) if decoding => "its answer cannot be unpacked".to_owned(),
             _ => "the connection broke before the answer was complete".to_owned(),
         };
-        if connecting { Broken::Unconnected(text) } else { Broken::Cut(text) }
+        if connecting { AttemptError::Unconnected(text) } else { AttemptError::Cut(text) }
     }
 
     /// Whether another try may go better, and does no harm.
-    pub(super) fn may_pass(&self, repeatable: bool) -> bool {
+    pub(super) fn is_retryable(&self, repeatable: bool) -> bool {
         match self {
-            Broken::Unconnected(_) => true,
-            Broken::Cut(_) => repeatable,
-            Broken::Final(_) => false,
+            AttemptError::Unconnected(_) => true,
+            AttemptError::Cut(_) => repeatable,
+            AttemptError::Final(_) => false,
         }
     }
 }
 
-impl From<Broken> for UpstreamError {
-    fn from(broken: Broken) -> UpstreamError {
+impl From<AttemptError> for UpstreamError {
+    fn from(broken: AttemptError) -> UpstreamError {
         match broken {
-            Broken::Unconnected(text) | Broken::Cut(text) => UpstreamError::Unreachable(text),
-            Broken::Final(error) => error,
+            AttemptError::Unconnected(text) | AttemptError::Cut(text) => UpstreamError::Unreachable(text),
+            AttemptError::Final(error) => error,
         }
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
-use spelling::Spelling;
+use spelling::SecretPattern;
 
 /// What stands where a secret was.
 const MASK: &str = "(secret)";
@@ -26,29 +26,29 @@ const SHORTEST: usize = 6;
 
 /// Finds secrets in what a service answers. Clones share what was prepared.
 #[derive(Clone, Default)]
-pub(crate) struct Mask(Arc<Vec<Spelling>>);
+pub(crate) struct SecretMask(Arc<Vec<SecretPattern>>);
 
-impl std::fmt::Debug for Mask {
+impl std::fmt::Debug for SecretMask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Mask")
+        f.write_str("SecretMask")
     }
 }
 
-impl Mask {
+impl SecretMask {
     /// Masks these secrets. Those shorter than six bytes are left alone.
-    pub(super) fn new(secrets: &[String]) -> Mask {
+    pub(super) fn new(secrets: &[String]) -> SecretMask {
         let mut spellings = Vec::new();
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
-            spellings.push(Spelling::new(secret));
+            spellings.push(SecretPattern::new(secret));
             spellings.extend((0..3).map(|before| in_base64(secret, before)));
         }
         // One may be a part of another.
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
-        Mask(Arc::new(spellings))
+        SecretMask(Arc::new(spellings))
     }
 
     /// Takes the secrets out of the headers and the body of an answer.
-    pub(super) fn answer(&self, headers: &mut HeaderMap, body: &mut Bytes) {
+    pub(super) fn mask_response(&self, headers: &mut HeaderMap, body: &mut Bytes) {
         if self.0.is_empty() {
             return;
         }
@@ -63,7 +63,7 @@ impl Mask {
     }
 
     /// A text without the secrets.
-    pub(crate) fn text(&self, text: String) -> String {
+    pub(crate) fn mask_text(&self, text: String) -> String {
         match self.bytes(text.as_bytes()) {
             // What is found begins and ends with whole characters.
             Some(masked) => String::from_utf8(masked).unwrap_or_else(|_| MASK.to_owned()),
@@ -110,8 +110,10 @@ impl Mask {
                 let named = members.keys().any(|name| self.bytes(name.as_bytes()).is_some());
                 if named {
                     let old = std::mem::take(members);
-                    *members =
-                        old.into_iter().map(|(name, value)| (self.text(name), value)).collect::<Map<_, _>>();
+                    *members = old
+                        .into_iter()
+                        .map(|(name, value)| (self.mask_text(name), value))
+                        .collect::<Map<_, _>>();
                 }
                 found | named
             }
@@ -148,7 +150,7 @@ impl Mask {
 
 /// What base64 always makes of a secret that so many bytes stand before, modulo three. The letters at both ends depend on
 /// what is beside it.
-fn in_base64(secret: &str, before: usize) -> Spelling {
+fn in_base64(secret: &str, before: usize) -> SecretPattern {
     let bytes = [&[0; 2][..before.min(2)], secret.as_bytes()].concat();
     let encoded = STANDARD_NO_PAD.encode(&bytes);
     let start = match before {
@@ -158,7 +160,7 @@ fn in_base64(secret: &str, before: usize) -> Spelling {
     };
     let end = encoded.len() - usize::from(bytes.len() % 3 != 0);
     let beside = (start > 0, end < encoded.len());
-    Spelling::in_base64(encoded.get(start..end).unwrap_or_default(), beside)
+    SecretPattern::in_base64(encoded.get(start..end).unwrap_or_default(), beside)
 }
 
 #[cfg(test)]
@@ -167,13 +169,13 @@ mod tests {
 
     #[test]
     fn every_occurrence_goes_and_nothing_is_copied_without_one() {
-        let mask = Mask::new(&["aabaab".to_owned()]);
+        let mask = SecretMask::new(&["aabaab".to_owned()]);
         let masked = |text: &str| mask.bytes(text.as_bytes()).map(|it| String::from_utf8(it).unwrap());
         assert_eq!(masked("aabaabx aaabaab\u{0}aabaab").unwrap(), "(secret)x a(secret)\u{0}(secret)");
         assert_eq!(masked("aabaaabaa"), None);
         assert_eq!(masked(""), None);
         assert_eq!(
-            Mask::new(&["aabaa".to_owned()]).text("aabaa".to_owned()),
+            SecretMask::new(&["aabaa".to_owned()]).mask_text("aabaa".to_owned()),
             "aabaa",
             "short ones are words"
         );
@@ -182,9 +184,9 @@ mod tests {
     #[test]
     fn text_that_is_made_to_take_long_does_not() {
         let begun = std::time::Instant::now();
-        let mask = Mask::new(&["\\\\\\\\%%%%&&&&aaaaaaaaab".to_owned(), "a+a/a+a/a+a".to_owned()]);
+        let mask = SecretMask::new(&["\\\\\\\\%%%%&&&&aaaaaaaaab".to_owned(), "a+a/a+a/a+a".to_owned()]);
         for piece in ["\\", "%25", "%", "&amp;", "&#0000", "a", "\\u00", "a\u{0}", "\\\\%%&&aaa", "YSth"] {
-            mask.text(piece.repeat((1 << 12) / piece.len()));
+            mask.mask_text(piece.repeat((1 << 12) / piece.len()));
         }
         assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     }

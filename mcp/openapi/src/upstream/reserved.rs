@@ -63,21 +63,21 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// Finds the addresses of names, without those that are reserved. Asked for every connection, so that a name cannot lead
 /// elsewhere later.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unreserved;
+pub(super) struct UnreservedResolver;
 
 /// A name leads to reserved addresses only.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reserved;
+pub(super) struct ReservedAddressError;
 
-impl fmt::Display for Reserved {
+impl fmt::Display for ReservedAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name leads to a link-local or metadata address")
     }
 }
 
-impl std::error::Error for Reserved {}
+impl std::error::Error for ReservedAddressError {}
 
-impl Resolve for Unreserved {
+impl Resolve for UnreservedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
@@ -87,10 +87,10 @@ impl Resolve for Unreserved {
 }
 
 /// The addresses that may be connected to, if there are any among those found.
-fn without_reserved(mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Reserved> {
+fn without_reserved(mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ReservedAddressError> {
     let is_known = !found.is_empty();
     found.retain(|address| !is_reserved_address(address.ip()));
-    if is_known && found.is_empty() { Err(Reserved) } else { Ok(found) }
+    if is_known && found.is_empty() { Err(ReservedAddressError) } else { Ok(found) }
 }
 
 #[cfg(test)]

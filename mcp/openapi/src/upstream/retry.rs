@@ -12,7 +12,7 @@ use super::UpstreamLimits;
 ///
 /// A 429 says that the request was not processed. The others may come from something on the way, after the service
 /// itself has done its work.
-pub(super) fn status_may_pass(status: StatusCode, repeatable: bool) -> bool {
+pub(super) fn is_retryable_status(status: StatusCode, repeatable: bool) -> bool {
     match status {
         StatusCode::TOO_MANY_REQUESTS => true,
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => repeatable,
@@ -24,7 +24,7 @@ pub(super) fn status_may_pass(status: StatusCode, repeatable: bool) -> bool {
 ///
 /// A service that asks for more patience than we have is not asked again: early questions are what it wants to be
 /// spared.
-pub(super) fn pause(
+pub(super) fn retry_delay(
     limits: &UpstreamLimits,
     made: u32,
     asked: Option<Duration>,
@@ -106,15 +106,15 @@ mod tests {
     fn pauses_differ_and_grow_and_end_with_the_time_left() {
         let limits = UpstreamLimits::default();
         let far = Instant::now() + Duration::from_secs(3600);
-        let pauses: Vec<_> = (0..50).map(|_| pause(&limits, 1, None, far).unwrap()).collect();
+        let pauses: Vec<_> = (0..50).map(|_| retry_delay(&limits, 1, None, far).unwrap()).collect();
         assert!(pauses.iter().all(|it| (limits.pause / 2..=limits.pause * 2).contains(it)), "{pauses:?}");
         assert!(pauses.iter().any(|it| *it != pauses[0]));
-        assert!(pause(&limits, 2, None, far).unwrap() >= limits.pause * 2);
-        let asked = |seconds| pause(&limits, 1, Some(Duration::from_secs(seconds)), far);
+        assert!(retry_delay(&limits, 2, None, far).unwrap() >= limits.pause * 2);
+        let asked = |seconds| retry_delay(&limits, 1, Some(Duration::from_secs(seconds)), far);
         assert!(asked(30).unwrap() >= Duration::from_secs(30), "never before it was asked to");
         assert_eq!(asked(31), None, "more than the limit");
         let near = Instant::now() + Duration::from_secs(2);
-        assert_eq!(pause(&limits, 1, Some(Duration::from_secs(5)), near), None, "more than is left");
+        assert_eq!(retry_delay(&limits, 1, Some(Duration::from_secs(5)), near), None, "more than is left");
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
             (404, true, false),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(status_may_pass(status, repeatable), expected, "{status} {repeatable}");
+            assert_eq!(is_retryable_status(status, repeatable), expected, "{status} {repeatable}");
         }
     }
 }

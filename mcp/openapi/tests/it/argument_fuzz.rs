@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bindpost_mcp_openapi::{
-    Bridge, Credential, Document, Form, LoadOptions, Media, Operation, Parameter, Place, Secret, Style,
-    Upstream, body_argument,
+    BodyFormat, Bridge, Credential, Document, LoadOptions, Operation, Parameter, ParameterLocation,
+    ParameterStyle, Secret, ToolForm, Upstream, body_argument,
 };
 use bindpost_mcp_server::Caller;
 use http::HeaderName;
@@ -215,7 +215,7 @@ fn load(name: &str) -> Document {
 }
 
 /// Calls every operation of a document so many times, as a tool of its own or by `callOperation`.
-async fn fuzz(name: &str, form: Form, calls: usize) {
+async fn fuzz(name: &str, form: ToolForm, calls: usize) {
     let came: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let keeps = came.clone();
     let service = Service::start(move |seen, before| {
@@ -227,7 +227,7 @@ async fn fuzz(name: &str, form: Form, calls: usize) {
     let limits = bindpost_mcp_openapi::UpstreamLimits { tries: 1, ..quick() };
     let base = format!("{}/v1", service.address());
     let upstream = Upstream::new(&base, credential, limits).unwrap();
-    let budget = if form == Form::ThreeTools { 0 } else { 10 << 20 };
+    let budget = if form == ToolForm::ThreeTools { 0 } else { 10 << 20 };
     let bridge = Bridge::builder(load(name), upstream).list_budget(budget).build().unwrap();
     assert_eq!(bridge.form(), form);
     let host = base.trim_start_matches("http://").trim_end_matches("/v1");
@@ -242,7 +242,7 @@ async fn fuzz(name: &str, form: Form, calls: usize) {
         for _ in 0..calls {
             let arguments = strategy.new_tree(&mut runner).unwrap().current();
             let params = match form {
-                Form::ThreeTools => {
+                ToolForm::ThreeTools => {
                     json!({"name": "callOperation", "arguments": {"operation": operation.id, "arguments": arguments}})
                 }
                 _ => json!({"name": operation.id, "arguments": arguments}),
@@ -294,20 +294,23 @@ fn check(operation: &Operation, arguments: &Map<String, Value>, seen: &Seen, hos
             "{what}"
         );
     }
-    let of = |place: Place| operation.parameters.iter().filter(move |parameter| parameter.place == place);
+    let of = |place: ParameterLocation| {
+        operation.parameters.iter().filter(move |parameter| parameter.place == place)
+    };
     let names: BTreeSet<String> = query.split('&').filter(|pair| !pair.is_empty()).map(name_of).collect();
     for name in &names {
-        let known = of(Place::Query).any(|parameter| {
+        let known = of(ParameterLocation::Query).any(|parameter| {
             let is_member =
                 given(parameter).and_then(Value::as_object).is_some_and(|members| members.contains_key(name));
             parameter.name == *name
-                || parameter.style == Style::DeepObject && name.starts_with(&format!("{}[", parameter.name))
-                || parameter.explode && parameter.style == Style::Form && is_member
+                || parameter.style == ParameterStyle::DeepObject
+                    && name.starts_with(&format!("{}[", parameter.name))
+                || parameter.explode && parameter.style == ParameterStyle::Form && is_member
         });
         assert!(known, "{name:?} in the query: {what}");
     }
     check_headers(operation, &given, seen, host, &what);
-    if let Some(body) = operation.body.as_ref().filter(|body| body.media == Media::Json) {
+    if let Some(body) = operation.body.as_ref().filter(|body| body.media == BodyFormat::Json) {
         let given = arguments.get(body_argument(operation)).cloned().unwrap_or_default();
         if body.required || !given.is_null() {
             assert_eq!(serde_json::from_slice::<Value>(&seen.body).unwrap(), given, "{what}");
@@ -327,7 +330,7 @@ fn check_headers<'a>(
     let usual =
         ["accept", "accept-encoding", "content-length", "content-type", "host", "user-agent", "x-key"];
     for (name, value) in &seen.headers {
-        let named = |place: Place, text: &str| {
+        let named = |place: ParameterLocation, text: &str| {
             operation.parameters.iter().any(|parameter| {
                 parameter.place == place
                     && parameter.name.eq_ignore_ascii_case(text)
@@ -339,12 +342,12 @@ fn check_headers<'a>(
             "x-key" => assert_eq!(value, KEY, "{what}"),
             "cookie" => {
                 for piece in value.to_str().unwrap().split("; ") {
-                    assert!(named(Place::Cookie, &name_of(piece)), "{value:?}: {what}");
+                    assert!(named(ParameterLocation::Cookie, &name_of(piece)), "{value:?}: {what}");
                     assert!(!piece.contains([';', ' ', '"']), "{value:?}: {what}");
                 }
             }
             name if usual.contains(&name) => {}
-            name => assert!(named(Place::Header, name), "{name}: {what}"),
+            name => assert!(named(ParameterLocation::Header, name), "{name}: {what}"),
         }
         assert_eq!(seen.headers.get_all(name).iter().count(), 1, "{name}: {what}");
         assert!(name == "x-key" || !value.to_str().unwrap_or_default().contains(KEY), "{what}");
@@ -364,20 +367,22 @@ fn filled<'a>(
     given: &impl Fn(&Parameter) -> Option<&'a Value>,
 ) -> Option<String> {
     let mut segment = template.to_owned();
-    for parameter in operation.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+    for parameter in
+        operation.parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Path)
+    {
         let variable = format!("{{{}}}", parameter.name);
         if !template.contains(&variable) {
             continue;
         }
         let value = match given(parameter)? {
-            value if parameter.style == Style::Json => value.to_string(),
+            value if parameter.style == ParameterStyle::Json => value.to_string(),
             Value::String(text) => text.clone(),
             Value::Array(_) | Value::Object(_) => return None,
             value => value.to_string(),
         };
         let value = match parameter.style {
-            Style::Label => format!(".{value}"),
-            Style::Matrix => format!(";{}={value}", parameter.name),
+            ParameterStyle::Label => format!(".{value}"),
+            ParameterStyle::Matrix => format!(";{}={value}", parameter.name),
             _ if template.contains("('") => value.replace('\'', "''"),
             _ => value,
         };
@@ -389,16 +394,16 @@ fn filled<'a>(
 
 #[tokio::test]
 async fn made_up_arguments_reach_the_operation_that_was_called() {
-    fuzz("places-3.0.yaml", Form::Whole, 100).await;
+    fuzz("places-3.0.yaml", ToolForm::Whole, 100).await;
     for name in ["library-2.0.json", "notes-3.1.json", "zoo-3.0.yaml", "circles.json", "split"] {
-        fuzz(name, Form::Whole, 40).await;
+        fuzz(name, ToolForm::Whole, 40).await;
     }
 }
 
 #[tokio::test]
 async fn made_up_arguments_reach_the_operation_that_was_called_by_its_name() {
-    fuzz("places-3.0.yaml", Form::ThreeTools, 60).await;
+    fuzz("places-3.0.yaml", ToolForm::ThreeTools, 60).await;
     for name in ["library-2.0.json", "notes-3.1.json", "zoo-3.0.yaml", "split"] {
-        fuzz(name, Form::ThreeTools, 20).await;
+        fuzz(name, ToolForm::ThreeTools, 20).await;
     }
 }

@@ -2,13 +2,13 @@
 
 use bindpost_mcp_openapi::Bridge;
 use bindpost_mcp_server::Caller;
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
 use crate::bridge_pets::{Shop, call, client, document, serve};
 
 /// The next message, as JSON.
-async fn next(client: &mut Client) -> Value {
+async fn next(client: &mut TestClient) -> Value {
     serde_json::from_slice(&client.next().await.unwrap()).unwrap()
 }
 
@@ -39,7 +39,7 @@ async fn ask_alone(bridge: &Bridge, tool: &str, arguments: Value, answer: Value)
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
     let mut params = json!({"name": tool, "arguments": arguments, "_meta": meta});
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let first = client.request("tools/call", params.clone()).await.unwrap();
     if first["resultType"] != "input_required" {
         return (None, first);

@@ -1,7 +1,7 @@
 //! Which form operations come in, and what is shown of them.
 
-use bindpost_mcp_openapi::{Form, Place, Selection};
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_openapi::{OperationSelection, ParameterLocation, ToolForm};
+use bindpost_mcp_server::ToolHints;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use crate::bridge_pets::{Shop, call, connect, document, failing, operation, para
 async fn the_form_is_the_first_that_fits_the_budget() {
     let shop = Shop::saying(json!({})).await;
     let whole = shop.bridge(document()).build().unwrap();
-    assert_eq!(whole.form(), Form::Whole);
+    assert_eq!(whole.form(), ToolForm::Whole);
     let exact = shop.bridge(document()).list_budget(whole.list_bytes()).build().unwrap();
-    assert_eq!((exact.form(), exact.list_bytes()), (Form::Whole, whole.list_bytes()));
+    assert_eq!((exact.form(), exact.list_bytes()), (ToolForm::Whole, whole.list_bytes()));
     let short = shop.bridge(document()).list_budget(whole.list_bytes() - 1).build().unwrap();
-    assert_eq!(short.form(), Form::Short);
+    assert_eq!(short.form(), ToolForm::Short);
     let three = shop.bridge(document()).list_budget(100).build().unwrap();
-    assert_eq!((three.form(), three.tool_count()), (Form::ThreeTools, 3));
+    assert_eq!((three.form(), three.tool_count()), (ToolForm::ThreeTools, 3));
     for bridge in [whole, short, three] {
         let mut client = connect(&bridge).await;
         let listed = client.request("tools/list", json!({})).await.unwrap();
@@ -30,7 +30,7 @@ async fn the_form_is_the_first_that_fits_the_budget() {
 #[tokio::test]
 async fn a_tool_shows_plain_text_and_the_hints_of_its_verb() {
     let shop = Shop::saying(json!({})).await;
-    let reading = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
+    let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: true };
     let bridge = shop.bridge(document()).hints("searchPets", reading).build().unwrap();
     let mut client = connect(&bridge).await;
     let listed = client.request("tools/list", json!({})).await.unwrap();
@@ -144,7 +144,12 @@ async fn headers_that_say_who_we_are_are_no_arguments() {
     let shop = Shop::saying(json!([])).await;
     let mut document = document();
     let text = json!({"type": "string"});
-    document.operations[0].parameters.push(parameter("Authorization", Place::Header, false, text));
+    document.operations[0].parameters.push(parameter(
+        "Authorization",
+        ParameterLocation::Header,
+        false,
+        text,
+    ));
     let mut client = connect(&shop.bridge(document).build().unwrap()).await;
     let listed = client.request("tools/list", json!({})).await.unwrap().to_string();
     assert!(!listed.contains("Authorization"), "{listed}");
@@ -224,7 +229,7 @@ async fn a_large_schema_is_described_in_short_with_the_names_of_its_parts() {
         (0..2000).map(|n| (format!("property{n}"), json!({"type": "string"}))).collect();
     document.operations[2].body.as_mut().unwrap().schema =
         json!({"type": "object", "properties": many, "$defs": {"Part": {"type": "object"}}});
-    let bridge = shop.bridge(document).list_budget(100).select(Selection::all()).build().unwrap();
+    let bridge = shop.bridge(document).list_budget(100).select(OperationSelection::all()).build().unwrap();
     let mut client = connect(&bridge).await;
     let described = call(&mut client, "describeOperation", json!({"operation": "createPet"})).await;
     assert!(described["structuredContent"]["definitions"].is_array(), "definitions are named");
@@ -235,7 +240,7 @@ async fn an_unknown_argument_is_answered_with_whole_names_and_the_needed_ones_fi
     let shop = Shop::saying(json!({})).await;
     let mut document = document();
     let text = json!({"type": "string"});
-    let place = bindpost_mcp_openapi::Place::Query;
+    let place = bindpost_mcp_openapi::ParameterLocation::Query;
     for operation in document.operations.iter_mut().filter(|operation| operation.id == "listPets") {
         let many = (0..60).map(|n| format!("aVeryLongNameOfAParameter{n}"));
         operation.parameters =

@@ -162,8 +162,12 @@ async fn an_operation_with_a_cursor_of_its_own_keeps_it() {
     let shop = Shop::saying(json!({"items": pets(0, 100), "nextCursor": "theirs too"})).await;
     let mut document = document();
     let text = json!({"type": "string"});
-    document.operations[0].parameters =
-        vec![crate::bridge_pets::parameter("cursor", bindpost_mcp_openapi::Place::Query, false, text)];
+    document.operations[0].parameters = vec![crate::bridge_pets::parameter(
+        "cursor",
+        bindpost_mcp_openapi::ParameterLocation::Query,
+        false,
+        text,
+    )];
     let bridge = shop.bridge(document).answer_budget(1500).build().unwrap();
     let mut client = connect(&bridge).await;
     let first = call(&mut client, "listPets", json!({"cursor": "theirs"})).await;
@@ -180,8 +184,12 @@ async fn a_page_that_was_asked_for_does_not_say_that_it_is_the_last() {
     for (name, says) in [("offset", None), ("$skip", None), ("limit", Some(false))] {
         let mut document = document();
         let number = json!({"type": "integer"});
-        document.operations[0].parameters =
-            vec![crate::bridge_pets::parameter(name, bindpost_mcp_openapi::Place::Query, false, number)];
+        document.operations[0].parameters = vec![crate::bridge_pets::parameter(
+            name,
+            bindpost_mcp_openapi::ParameterLocation::Query,
+            false,
+            number,
+        )];
         let bridge = shop.bridge(document).build().unwrap();
         let told = call(&mut connect(&bridge).await, "listPets", json!({})).await;
         assert_eq!(told["structuredContent"]["hasMore"].as_bool(), says, "{name}");

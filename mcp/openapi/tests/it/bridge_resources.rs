@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::bridge_pets::{Shop, answer, connect, document, operation, parameter};
-use bindpost_mcp_openapi::Place;
+use bindpost_mcp_openapi::ParameterLocation;
 
 #[tokio::test]
 async fn gets_that_need_only_a_path_can_be_read() {
@@ -21,13 +21,13 @@ async fn gets_that_need_only_a_path_can_be_read() {
     let mut document = document();
     let mut needs_more = operation("needsMore", Method::GET, "/more/{id}", json!({}));
     needs_more.parameters = vec![
-        parameter("id", Place::Path, true, json!({"type": "string"})),
-        parameter("q", Place::Query, true, json!({"type": "string"})),
+        parameter("id", ParameterLocation::Path, true, json!({"type": "string"})),
+        parameter("q", ParameterLocation::Query, true, json!({"type": "string"})),
     ];
     document.operations.push(needs_more);
     // The same shape as getPet's: nobody could tell them apart.
     let mut same = operation("same", Method::GET, "/pets/{name}", json!({}));
-    same.parameters = vec![parameter("name", Place::Path, true, json!({"type": "string"}))];
+    same.parameters = vec![parameter("name", ParameterLocation::Path, true, json!({"type": "string"}))];
     document.operations.push(same);
     let mut client = connect(&shop.bridge(document).scheme("shop").build().unwrap()).await;
     let uris = |listed: &Value, list: &str, member: &str| -> Vec<String> {

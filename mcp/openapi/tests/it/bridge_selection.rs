@@ -1,12 +1,12 @@
 //! What is left out is left out of everything.
 
-use bindpost_mcp_openapi::{BridgeError, Selection};
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_openapi::{BridgeError, OperationSelection};
+use bindpost_mcp_server::ToolHints;
 use serde_json::{Value, json};
 
 use crate::bridge_pets::{Shop, call, connect, document, failing, tool_names};
 
-async fn selected(selection: Selection) -> Vec<String> {
+async fn selected(selection: OperationSelection) -> Vec<String> {
     let shop = Shop::saying(json!({})).await;
     let bridge = shop.bridge(document()).select(selection).build().unwrap();
     let mut client = connect(&bridge).await;
@@ -15,7 +15,7 @@ async fn selected(selection: Selection) -> Vec<String> {
 
 #[tokio::test]
 async fn tags_patterns_and_lists_select() {
-    let all = Selection::all;
+    let all = OperationSelection::all;
     assert_eq!(selected(all()).await.len(), 7);
     assert_eq!(selected(all().tag("ADMIN")).await, ["getSecret"]);
     assert_eq!(selected(all().include("get*")).await, ["getPet", "getSecret", "getStatus"]);
@@ -32,7 +32,7 @@ async fn tags_patterns_and_lists_select() {
 #[tokio::test]
 async fn read_only_mode_believes_the_operators_hints() {
     let shop = Shop::saying(json!({})).await;
-    let reading = Hints { read_only: true, destructive: false, idempotent: true, open_world: true };
+    let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: true };
     let bridge = shop.bridge(document()).hints("searchPets", reading).read_only().build().unwrap();
     let ids: Vec<&str> = bridge.operations().map(|operation| operation.id.as_str()).collect();
     assert_eq!(ids, ["listPets", "getPet", "searchPets", "getSecret", "getStatus"]);
@@ -41,7 +41,7 @@ async fn read_only_mode_believes_the_operators_hints() {
 #[tokio::test]
 async fn slips_are_told() {
     let shop = Shop::saying(json!({})).await;
-    let selection = Selection::all().deny("delletePet").deny("*nothing*");
+    let selection = OperationSelection::all().deny("delletePet").deny("*nothing*");
     let bridge = shop.bridge(document()).select(selection).asks("deletPet").fixed("api-versio", "1");
     let warnings = bridge.build().unwrap().warnings().join("\n");
     for says in [
@@ -52,7 +52,7 @@ async fn slips_are_told() {
     ] {
         assert!(warnings.contains(says), "{says}: {warnings}");
     }
-    let none = shop.bridge(document()).select(Selection::all().tag("pet")).build().unwrap_err();
+    let none = shop.bridge(document()).select(OperationSelection::all().tag("pet")).build().unwrap_err();
     assert!(matches!(none, BridgeError::NothingSelected(7)) && none.to_string().contains("fix:"), "{none}");
     assert!(matches!(shop.bridge(document()).scheme("1x").build(), Err(BridgeError::Scheme(_))));
     assert!(matches!(shop.bridge(document()).pass_header("Host").build(), Err(BridgeError::Header(_))));
@@ -62,7 +62,7 @@ async fn slips_are_told() {
 async fn a_denied_operation_is_out_of_reach_in_every_way() {
     let shop = Shop::saying(json!({"items": []})).await;
     for budget in [100_000, 100] {
-        let selection = Selection::all().deny("*secret*").deny("deletePet").allow("getSecret");
+        let selection = OperationSelection::all().deny("*secret*").deny("deletePet").allow("getSecret");
         let selection = selection.include("*");
         let bridge = shop.bridge(document()).select(selection).list_budget(budget).build().unwrap();
         let mut client = connect(&bridge).await;
@@ -111,7 +111,7 @@ async fn a_link_to_a_denied_operation_is_not_followed() {
         crate::bridge_pets::answer(json!({"value": [1], "nextLink": next}))
     })
     .await;
-    let bridge = shop.bridge(document()).select(Selection::all().deny("getSecret")).build().unwrap();
+    let bridge = shop.bridge(document()).select(OperationSelection::all().deny("getSecret")).build().unwrap();
     let mut client = connect(&bridge).await;
     let result = call(&mut client, "listPets", json!({})).await;
     assert_eq!(result["structuredContent"]["nextCursor"], Value::Null, "{result}");
@@ -121,7 +121,7 @@ async fn a_link_to_a_denied_operation_is_not_followed() {
 #[tokio::test]
 async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
     let shop = Shop::saying(json!({})).await;
-    let bridge = shop.bridge(document()).select(Selection::all().deny("getSecret")).build().unwrap();
+    let bridge = shop.bridge(document()).select(OperationSelection::all().deny("getSecret")).build().unwrap();
     let mut client = connect(&bridge).await;
     for value in [
         "secret",
@@ -145,7 +145,7 @@ async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
 #[tokio::test]
 async fn what_is_left_out_because_it_changes_something_is_told_and_what_is_denied_is_not() {
     let shop = Shop::saying(json!({})).await;
-    let selection = Selection::all().deny("createPet").read_only();
+    let selection = OperationSelection::all().deny("createPet").read_only();
     let bridge = shop.bridge(document()).select(selection).list_budget(100).build().unwrap();
     let mut client = connect(&bridge).await;
     for tool in ["describeOperation", "callOperation"] {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use bindpost_mcp_openapi::{
-    Document, LoadOptions, Media, Operation, Parameter, Place, Purpose, Status, Style,
+    BodyFormat, Document, LoadOptions, Operation, Parameter, ParameterLocation, ParameterStyle,
+    ResponseStatus, SchemaPurpose,
 };
 use serde_json::json;
 
@@ -45,14 +46,14 @@ fn reads_swagger_2() {
         let found = parameter(list, argument);
         (found.style, found.explode)
     };
-    assert_eq!(style("select"), (Style::Form, false));
-    assert_eq!(style("tag"), (Style::Form, true));
-    assert_eq!(style("tab"), (Style::TabDelimited, false));
+    assert_eq!(style("select"), (ParameterStyle::Form, false));
+    assert_eq!(style("tag"), (ParameterStyle::Form, true));
+    assert_eq!(style("tab"), (ParameterStyle::TabDelimited, false));
     assert_eq!(parameter(list, "select").name, "$select");
     assert_eq!(parameter(list, "tag_header").schema, json!({"type": ["string", "null"]}));
-    assert_eq!(parameter(list, "x-trace").place, Place::Header);
-    let statuses: Vec<Status> = list.responses.iter().map(|response| response.status).collect();
-    assert_eq!(statuses, [Status::Exactly(200), Status::Default]);
+    assert_eq!(parameter(list, "x-trace").place, ParameterLocation::Header);
+    let statuses: Vec<ResponseStatus> = list.responses.iter().map(|response| response.status).collect();
+    assert_eq!(statuses, [ResponseStatus::Exactly(200), ResponseStatus::Default]);
     assert_eq!(
         list.success().and_then(|answer| answer.schema.clone()),
         Some(json!({"$ref": "#/$defs/Page_Book"}))
@@ -69,7 +70,7 @@ fn reads_bodies_and_forms_of_swagger() {
     let body = add.body.as_ref().expect("a body");
     assert_eq!(
         (body.required, body.media, body.content_type.as_str()),
-        (true, Media::Json, "application/json")
+        (true, BodyFormat::Json, "application/json")
     );
     assert_eq!(body.schema, json!({"$ref": "#/$defs/Book"}));
 
@@ -80,7 +81,7 @@ fn reads_bodies_and_forms_of_swagger() {
         json!({"type": "integer", "format": "int32", "exclusiveMinimum": 0})
     );
     let body = cover.body.as_ref().expect("a form");
-    assert_eq!((body.required, body.media), (true, Media::Multipart));
+    assert_eq!((body.required, body.media), (true, BodyFormat::Multipart));
     assert_eq!((&body.schema["type"], &body.schema["required"]), (&json!("object"), &json!(["cover"])));
     assert_eq!(body.schema["properties"]["alt"], json!({"type": "string"}));
     assert_eq!(body.schema["properties"]["cover"]["format"], "binary");
@@ -118,15 +119,15 @@ fn reads_openapi_3_0_in_yaml() {
         let found = parameter(get, argument);
         (found.place, found.style, found.explode, found.required)
     };
-    assert_eq!(style("id"), (Place::Path, Style::Label, false, true));
-    assert_eq!(style("filter"), (Place::Query, Style::DeepObject, true, false));
-    assert_eq!(style("ids"), (Place::Query, Style::PipeDelimited, false, false));
-    assert_eq!(style("q"), (Place::Query, Style::Json, false, false));
-    assert_eq!(style("crumbs"), (Place::Cookie, Style::Form, true, false));
+    assert_eq!(style("id"), (ParameterLocation::Path, ParameterStyle::Label, false, true));
+    assert_eq!(style("filter"), (ParameterLocation::Query, ParameterStyle::DeepObject, true, false));
+    assert_eq!(style("ids"), (ParameterLocation::Query, ParameterStyle::PipeDelimited, false, false));
+    assert_eq!(style("q"), (ParameterLocation::Query, ParameterStyle::Json, false, false));
+    assert_eq!(style("crumbs"), (ParameterLocation::Cookie, ParameterStyle::Form, true, false));
     assert_eq!(parameter(get, "limit").schema, json!({"type": ["integer", "null"], "minimum": 1}));
     assert_eq!(get.parameters.len(), 6);
-    let statuses: Vec<Status> = get.responses.iter().map(|response| response.status).collect();
-    assert_eq!(statuses, [Status::Exactly(200), Status::Class(4), Status::Default]);
+    let statuses: Vec<ResponseStatus> = get.responses.iter().map(|response| response.status).collect();
+    assert_eq!(statuses, [ResponseStatus::Exactly(200), ResponseStatus::Class(4), ResponseStatus::Default]);
     assert_eq!(get.responses[0].content_type.as_deref(), Some("application/json; charset=utf-8"));
     // YAML 1.1 would read a boolean.
     assert_eq!(get.responses[2].description.as_deref(), Some("on"));
@@ -135,7 +136,7 @@ fn reads_openapi_3_0_in_yaml() {
     let body = operation(&document, "patch_animals_id").body.as_ref().expect("a body");
     assert_eq!((body.required, body.content_type.as_str()), (true, "application/merge-patch+json"));
     let body = operation(&document, "getAnimal_2").body.as_ref().expect("a body");
-    assert_eq!((body.media, body.content_type.as_str()), (Media::Binary, "image/png"));
+    assert_eq!((body.media, body.content_type.as_str()), (BodyFormat::Binary, "image/png"));
     assert_eq!(body.schema["contentEncoding"], "base64");
     assert_eq!(document.warnings.len(), 2, "{:?}", document.warnings);
 }
@@ -159,7 +160,7 @@ fn reads_openapi_3_1() {
         Some(json!({"$ref": "#/$defs/Note_of_day"}))
     );
     let delete = operation(&document, "deleteNote");
-    assert_eq!(delete.success().map(|answer| answer.status), Some(Status::Class(2)));
+    assert_eq!(delete.success().map(|answer| answer.status), Some(ResponseStatus::Class(2)));
 }
 
 #[test]
@@ -235,7 +236,8 @@ components:
     let picture = &body.schema["properties"]["picture"];
     assert_eq!(picture["type"], json!(["string", "object"]));
     assert_eq!(picture["description"], "A picture. Text, or bytes as {base64, filename, contentType}.");
-    let check = jsonschema::validator_for(&document.whole(&body.schema, Purpose::Input)).unwrap();
+    let check =
+        jsonschema::validator_for(&document.whole_schema(&body.schema, SchemaPurpose::Input)).unwrap();
     let bytes = json!({"base64": "AA==", "filename": "a.png", "contentType": "image/png"});
     assert!(check.is_valid(&json!({"picture": bytes, "more": ["text", bytes]})));
     assert!(check.is_valid(&json!({"picture": "text"})));

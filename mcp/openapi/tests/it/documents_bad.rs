@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bindpost_mcp_openapi::{Document, LoadOptions, Purpose};
+use bindpost_mcp_openapi::{Document, LoadOptions, SchemaPurpose};
 use serde_json::{Value, json};
 
 use crate::schemas::{compile, compile_all};
@@ -88,7 +88,7 @@ fn a_reference_that_leads_nowhere_is_left_open_with_a_warning() {
     let options = LoadOptions { roots: vec![folder.0.clone()], ..LoadOptions::default() };
     let document = Document::load(&[path], &options).expect("a good document");
     assert_eq!(
-        (document.warnings.len(), document.whole(answer_of(&document), Purpose::Input)),
+        (document.warnings.len(), document.whole_schema(answer_of(&document), SchemaPurpose::Input)),
         (0, json!({"type": "integer"}))
     );
 }
@@ -191,9 +191,9 @@ fn long_chains_of_definitions_do_not_exhaust_the_stack() {
             serde_json::from_str(&answering(&json!({"$ref": "#/components/schemas/D0"}))).expect("JSON");
         text["components"] = json!({"schemas": schemas});
         let document = Document::parse(&text.to_string(), "chain.json").expect("a good document");
-        for purpose in [Purpose::Input, Purpose::Output] {
-            document.whole(answer_of(&document), purpose);
-            document.short(answer_of(&document), purpose, "api");
+        for purpose in [SchemaPurpose::Input, SchemaPurpose::Output] {
+            document.whole_schema(answer_of(&document), purpose);
+            document.short_schema(answer_of(&document), purpose, "api");
         }
     }
 }
@@ -260,8 +260,8 @@ fn nonsense_in_schemas_is_tolerated() {
     });
     let document = Document::parse(&text.to_string(), "nonsense.json").expect("a document with warnings");
     assert_eq!(document.operations.len(), 2, "{:?}", document.operations);
-    compile(&document.whole(&json!(false), Purpose::Input), "false");
-    compile(&document.whole(&json!({"$ref": "#/$defs/none"}), Purpose::Input), "none");
+    compile(&document.whole_schema(&json!(false), SchemaPurpose::Input), "false");
+    compile(&document.whole_schema(&json!({"$ref": "#/$defs/none"}), SchemaPurpose::Input), "none");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_openapi::{Bridge, Document, Form};
+use bindpost_mcp_openapi::{Bridge, Document, ToolForm};
 use serde_json::{Value, json};
 
 use crate::bridge_pets::{Shop, call, connect, tool_names};
@@ -99,7 +99,7 @@ async fn operations_that_are_called_like_our_own_tools_are_called_all_the_same()
         assert_eq!(tool_names(&mut client).await.len(), if budget == 1 { 3 } else { 7 });
         for id in ["findOperations", "callOperation", "__proto__"] {
             let result = match bridge.form() {
-                Form::ThreeTools => call(&mut client, "callOperation", json!({"operation": id})).await,
+                ToolForm::ThreeTools => call(&mut client, "callOperation", json!({"operation": id})).await,
                 _ => call(&mut client, if id == "__proto__" { "proto" } else { id }, json!({})).await,
             };
             assert_eq!(result["structuredContent"], json!({"ok": true}), "{result}");
@@ -119,7 +119,7 @@ async fn a_hundred_thousand_values_or_operations_are_served_in_time() {
     let mut client = connect(&bridge).await;
     let (good, bad) = (json!({"v": "value-99999"}), json!({"v": "value-x"}));
     let called = |arguments: &Value| match bridge.form() {
-        Form::ThreeTools => ("callOperation", json!({"operation": "v", "arguments": arguments})),
+        ToolForm::ThreeTools => ("callOperation", json!({"operation": "v", "arguments": arguments})),
         _ => ("v", arguments.clone()),
     };
     let (tool, arguments) = called(&good);
@@ -181,7 +181,7 @@ fn a_long_description_is_read_in_time() {
             "parameters": [{"name": "v", "in": "query", "description": text, "schema": {"type": "string", "description": text}}]}}}),
         );
         let schema = &document.operations[0].parameters[0].schema;
-        document.short(schema, bindpost_mcp_openapi::Purpose::Input, "api");
+        document.short_schema(schema, bindpost_mcp_openapi::SchemaPurpose::Input, "api");
     }
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
 }

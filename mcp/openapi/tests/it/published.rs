@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bindpost_mcp_openapi::{
-    Bridge, Credential, Document, DocumentError, Form, LoadOptions, Purpose, Upstream, UpstreamLimits,
+    Bridge, Credential, Document, DocumentError, LoadOptions, SchemaPurpose, ToolForm, Upstream,
+    UpstreamLimits,
 };
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
 use crate::bridge_pets::{call, connect};
@@ -23,7 +24,7 @@ pub(crate) const EXAMPLES: Package =
 /// What is expected of a document.
 struct Expected {
     operations: usize,
-    form: Form,
+    form: ToolForm,
     /// Words, and the operation that they find.
     finds: (&'static str, &'static str),
 }
@@ -65,7 +66,7 @@ async fn is_served(document: Document, expected: Expected) {
 
     // The same as three tools, whatever fits.
     let bridge = Bridge::builder(document, nowhere()).list_budget(0).build().unwrap();
-    assert_eq!(bridge.form(), Form::ThreeTools);
+    assert_eq!(bridge.form(), ToolForm::ThreeTools);
     let mut client = connect(&bridge).await;
     let (words, wanted) = expected.finds;
     let found = call(&mut client, "findOperations", json!({"query": words})).await;
@@ -88,7 +89,7 @@ async fn is_served(document: Document, expected: Expected) {
     compile_all(&bridge);
 }
 
-async fn resource(client: &mut Client, uri: &str) -> Value {
+async fn resource(client: &mut TestClient, uri: &str) -> Value {
     let read = client.request("resources/read", json!({"uri": uri})).await;
     let read = read.unwrap_or_else(|error| panic!("{uri}: {error:?}"));
     serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap()
@@ -116,14 +117,14 @@ fn compile_all(bridge: &Bridge) {
         inputs.extend(operation.body.iter().map(|body| &body.schema));
         outputs.extend(operation.responses.iter().filter_map(|response| response.schema.as_ref()));
     }
-    for (schemas, purpose) in [(inputs, Purpose::Input), (outputs, Purpose::Output)] {
+    for (schemas, purpose) in [(inputs, SchemaPurpose::Input), (outputs, SchemaPurpose::Output)] {
         if schemas.is_empty() {
             continue;
         }
         // All in one, so that each definition is compiled once.
-        compile(&document.whole(&json!({"anyOf": schemas}), purpose), "the whole document");
+        compile(&document.whole_schema(&json!({"anyOf": schemas}), purpose), "the whole document");
         for schema in schemas {
-            let short = document.short(schema, purpose, "openapi");
+            let short = document.short_schema(schema, purpose, "openapi");
             assert!(short.to_string().len() <= 1_500, "{short}");
             compile(&short, "a short schema");
         }
@@ -141,7 +142,7 @@ fn compile_all(bridge: &Bridge) {
 async fn swagger_2_0() {
     for file in ["2.0/json/petstore.json", "2.0/yaml/petstore.yaml"] {
         let finds = ("upload image", "uploadFile");
-        is_served(load(EXAMPLES, file), Expected { operations: 20, form: Form::Whole, finds }).await;
+        is_served(load(EXAMPLES, file), Expected { operations: 20, form: ToolForm::Whole, finds }).await;
     }
 }
 
@@ -152,7 +153,7 @@ async fn openapi_3_0_with_cycles() {
         document,
         Expected {
             operations: 3,
-            form: Form::Whole,
+            form: ToolForm::Whole,
             finds: ("not quite circular", "post_not_quite_circular"),
         },
     )
@@ -162,8 +163,11 @@ async fn openapi_3_0_with_cycles() {
 #[tokio::test]
 async fn openapi_3_0_with_discriminators() {
     let document = load(EXAMPLES, "3.0/json/discriminators.json");
-    is_served(document, Expected { operations: 10, form: Form::Whole, finds: ("redocly", "redoclyQuirk") })
-        .await;
+    is_served(
+        document,
+        Expected { operations: 10, form: ToolForm::Whole, finds: ("redocly", "redoclyQuirk") },
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -171,7 +175,11 @@ async fn openapi_3_0_with_parameters_of_every_style() {
     let document = load(EXAMPLES, "3.0/json/parameters-style.json");
     is_served(
         document,
-        Expected { operations: 25, form: Form::Whole, finds: ("matrix exploded", "paths_matrix_exploded") },
+        Expected {
+            operations: 25,
+            form: ToolForm::Whole,
+            finds: ("matrix exploded", "paths_matrix_exploded"),
+        },
     )
     .await;
 }
@@ -180,7 +188,7 @@ async fn openapi_3_0_with_parameters_of_every_style() {
 async fn openapi_3_0_of_thirteen_megabytes() {
     let document = load(OCTOKIT, "generated/api.github.com.json");
     let finds = ("create an issue", "issues/create");
-    is_served(document, Expected { operations: 1223, form: Form::ThreeTools, finds }).await;
+    is_served(document, Expected { operations: 1223, form: ToolForm::ThreeTools, finds }).await;
 }
 
 #[tokio::test]
@@ -188,7 +196,11 @@ async fn openapi_3_1() {
     let document = load(GITBOOK, "spec/openapi.json");
     is_served(
         document,
-        Expected { operations: 377, form: Form::ThreeTools, finds: ("duplicate space", "duplicateSpace") },
+        Expected {
+            operations: 377,
+            form: ToolForm::ThreeTools,
+            finds: ("duplicate space", "duplicateSpace"),
+        },
     )
     .await;
 }
@@ -198,7 +210,7 @@ async fn openapi_3_1_in_yaml() {
     let document = load(FIGMA, "openapi/openapi.yaml");
     is_served(
         document,
-        Expected { operations: 54, form: Form::Short, finds: ("file comments", "getComments") },
+        Expected { operations: 54, form: ToolForm::Short, finds: ("file comments", "getComments") },
     )
     .await;
 }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use bindpost_mcp_openapi::{Bridge, Credential, Form, Secret, Upstream, UpstreamLimits};
+use bindpost_mcp_openapi::{Bridge, Credential, Secret, ToolForm, Upstream, UpstreamLimits};
 use bindpost_mcp_server::Caller;
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use http::{HeaderName, Method};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -198,8 +198,8 @@ impl Store {
 
 /// A client that calls operations in either form, and keeps which.
 struct Visitor {
-    client: Client,
-    form: Form,
+    client: TestClient,
+    form: ToolForm,
     schemas: BTreeMap<String, Value>,
     used: BTreeSet<String>,
 }
@@ -208,7 +208,7 @@ impl Visitor {
     async fn call(&mut self, operation: &str, arguments: Value) -> Value {
         self.used.insert(operation.to_owned());
         let params = match self.form {
-            Form::ThreeTools => {
+            ToolForm::ThreeTools => {
                 json!({"name": "callOperation", "arguments": {"operation": operation, "arguments": arguments}})
             }
             _ => json!({"name": operation, "arguments": arguments}),

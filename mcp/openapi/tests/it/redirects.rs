@@ -2,9 +2,10 @@
 //! nowhere else, because the credential goes with them.
 
 use bindpost_mcp_openapi::{
-    Bridge, BridgeBuilder, Credential, Document, Place, Secret, Selection, Upstream, UpstreamLimits,
+    Bridge, BridgeBuilder, Credential, Document, OperationSelection, ParameterLocation, Secret, Upstream,
+    UpstreamLimits,
 };
-use bindpost_mcp_server::{Caller, Hints, Identity};
+use bindpost_mcp_server::{Caller, Identity, ToolHints};
 use http::{HeaderName, Method};
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ async fn a_redirect_does_not_lead_to_an_operation_that_was_left_out() {
         "pets/secret?a=b#c",
     ] {
         let shop = redirecting(302, to).await;
-        let builder = bridge(&shop, document()).select(Selection::all().deny("getSecret"));
+        let builder = bridge(&shop, document()).select(OperationSelection::all().deny("getSecret"));
         let (result, asked) = told(&shop, builder).await;
         assert_eq!((&result["isError"], asked), (&json!(true), Vec::<String>::new()), "{to}: {result}");
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -106,7 +107,7 @@ async fn a_redirect_to_an_operation_that_is_served_is_followed() {
         ("pets/a%2Fb", "GET /v1/pets/a%2Fb"),
     ] {
         let shop = redirecting(302, to).await;
-        let builder = bridge(&shop, document()).select(Selection::all().deny("getSecret"));
+        let builder = bridge(&shop, document()).select(OperationSelection::all().deny("getSecret"));
         let (result, asked) = told(&shop, builder).await;
         assert_eq!(asked, [reached], "{to}: {result}");
     }
@@ -119,7 +120,7 @@ async fn a_redirect_to_an_operation_that_is_served_is_followed() {
     let mut client = connect(&bridge(&shop, document()).build().unwrap()).await;
     let made = call(&mut client, "createPet", json!({"body": {"name": "Rex"}})).await;
     assert_eq!(made["structuredContent"], json!({"id": 8}));
-    let unserved = bridge(&shop, document()).select(Selection::all().deny("GET *")).build().unwrap();
+    let unserved = bridge(&shop, document()).select(OperationSelection::all().deny("GET *")).build().unwrap();
     failing(&mut connect(&unserved).await, "createPet", json!({"body": {"name": "Rex"}})).await;
     assert_eq!(shop.paths(), ["POST /v1/pets", "GET /v1/pets/8", "POST /v1/pets"]);
 }
@@ -142,7 +143,7 @@ async fn a_redirect_does_no_more_than_what_was_called_and_consented_to() {
     assert_eq!(shop.paths(), ["DELETE /v1/pets/1"]);
     // A GET that changes something, from one that does not.
     let shop = redirecting(302, "/v1/pets").await;
-    let changing = Hints { read_only: false, destructive: false, idempotent: false, open_world: true };
+    let changing = ToolHints { read_only: false, destructive: false, idempotent: false, open_world: true };
     let (result, asked) = self::told(&shop, bridge(&shop, document()).hints("listPets", changing)).await;
     assert_eq!((&result["isError"], asked), (&json!(true), vec![]), "{result}");
 }
@@ -170,7 +171,7 @@ async fn a_redirect_cannot_change_what_the_operator_gives() {
     // A tenant in the path, by a redirect and by a link to the next page.
     let mut described = document();
     let mut list = operation("listRooms", Method::GET, "/tenants/{tenant}/rooms", json!({"type": "array"}));
-    list.parameters = vec![parameter("tenant", Place::Path, true, json!({"type": "string"}))];
+    list.parameters = vec![parameter("tenant", ParameterLocation::Path, true, json!({"type": "string"}))];
     described.operations.push(list);
     for (to, reached) in
         [("/v1/tenants/other/rooms", vec![]), ("/v1/tenants/own/rooms", vec!["GET /v1/tenants/own/rooms"])]
@@ -195,7 +196,7 @@ async fn a_header_that_the_operator_gives_is_needed_where_a_redirect_leads() {
 #[tokio::test]
 async fn resources_are_redirected_like_calls() {
     let shop = redirecting(302, "/v1/pets/secret").await;
-    let builder = bridge(&shop, document()).select(Selection::all().deny("getSecret"));
+    let builder = bridge(&shop, document()).select(OperationSelection::all().deny("getSecret"));
     let mut client = connect(&builder.build().unwrap()).await;
     let refused = client.request("resources/read", json!({"uri": "openapi:///status"})).await.unwrap_err();
     assert!(refused.message.contains("is not followed"), "{}", refused.message);

@@ -1,10 +1,10 @@
 //! Arguments as requests: every place and style, and values that try to get out of their place.
 
 use bindpost_mcp_openapi::{
-    Body, Media, Operation, Outgoing, Parameter, Place, RequestError, Response, Status, Style, body_argument,
-    outgoing,
+    BodyFormat, Operation, OperationResponse, Parameter, ParameterLocation, ParameterStyle, RequestBody,
+    RequestError, ResponseStatus, UpstreamRequest, body_argument, build_request,
 };
-use bindpost_mcp_server::Hints;
+use bindpost_mcp_server::ToolHints;
 use http::Method;
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
@@ -24,33 +24,37 @@ fn operation(path: &str, parameters: Vec<Parameter>) -> Operation {
         body: None,
         responses: Vec::new(),
         scopes: Vec::new(),
-        hints: Hints::default(),
+        hints: ToolHints::default(),
         items: None,
         next_link: None,
     }
 }
 
-fn parameter(name: &str, place: Place) -> Parameter {
-    let style = if matches!(place, Place::Query | Place::Cookie) { Style::Form } else { Style::Simple };
+fn parameter(name: &str, place: ParameterLocation) -> Parameter {
+    let style = if matches!(place, ParameterLocation::Query | ParameterLocation::Cookie) {
+        ParameterStyle::Form
+    } else {
+        ParameterStyle::Simple
+    };
     Parameter {
         name: name.into(),
         argument: name.into(),
         place,
-        required: place == Place::Path,
+        required: place == ParameterLocation::Path,
         description: None,
         schema: json!({}),
         style,
-        explode: style == Style::Form,
+        explode: style == ParameterStyle::Form,
         allow_reserved: false,
     }
 }
 
-fn styled(name: &str, place: Place, style: Style, explode: bool) -> Parameter {
+fn styled(name: &str, place: ParameterLocation, style: ParameterStyle, explode: bool) -> Parameter {
     Parameter { style, explode, ..parameter(name, place) }
 }
 
-fn with_body(media: Media, content_type: &str) -> Operation {
-    let body = Body {
+fn with_body(media: BodyFormat, content_type: &str) -> Operation {
+    let body = RequestBody {
         required: true,
         description: None,
         media,
@@ -60,8 +64,8 @@ fn with_body(media: Media, content_type: &str) -> Operation {
     Operation { method: Method::POST, body: Some(body), ..operation("/b", Vec::new()) }
 }
 
-fn made(operation: &Operation, arguments: Value) -> Result<Outgoing, RequestError> {
-    outgoing(operation, arguments.as_object().unwrap())
+fn made(operation: &Operation, arguments: Value) -> Result<UpstreamRequest, RequestError> {
+    build_request(operation, arguments.as_object().unwrap())
 }
 
 fn path_of(operation: &Operation, arguments: Value) -> String {
@@ -70,7 +74,7 @@ fn path_of(operation: &Operation, arguments: Value) -> String {
 
 /// The path of a request to `/a/{v}/z` with this value.
 fn in_segment(value: Value) -> Result<String, RequestError> {
-    made(&operation("/a/{v}/z", vec![parameter("v", Place::Path)]), json!({ "v": value }))
+    made(&operation("/a/{v}/z", vec![parameter("v", ParameterLocation::Path)]), json!({ "v": value }))
         .map(|request| request.path)
 }
 
@@ -147,11 +151,14 @@ fn values_that_no_encoding_makes_safe_are_refused_by_name() {
 
 #[test]
 fn variables_beside_each_other_make_no_dots() {
-    let two = operation("/{a}{b}", vec![parameter("a", Place::Path), parameter("b", Place::Path)]);
+    let two = operation(
+        "/{a}{b}",
+        vec![parameter("a", ParameterLocation::Path), parameter("b", ParameterLocation::Path)],
+    );
     assert_eq!(path_of(&two, json!({ "a": "x", "b": "y" })), "/xy");
-    let dotted = operation("/{a}.", vec![parameter("a", Place::Path)]);
+    let dotted = operation("/{a}.", vec![parameter("a", ParameterLocation::Path)]);
     assert!(made(&dotted, json!({ "a": "." })).is_err());
-    let label = operation("/{a}", vec![styled("a", Place::Path, Style::Label, false)]);
+    let label = operation("/{a}", vec![styled("a", ParameterLocation::Path, ParameterStyle::Label, false)]);
     assert!(made(&label, json!({ "a": "." })).is_err());
     assert!(made(&label, json!({ "a": [""] })).is_err());
     assert_eq!(path_of(&label, json!({ "a": "x" })), "/.x");
@@ -159,13 +166,14 @@ fn variables_beside_each_other_make_no_dots() {
 
 #[test]
 fn quotation_marks_are_doubled_between_quotation_marks() {
-    let quoted = operation("/indexes('{name}')/docs/$count", vec![parameter("name", Place::Path)]);
+    let quoted =
+        operation("/indexes('{name}')/docs/$count", vec![parameter("name", ParameterLocation::Path)]);
     assert_eq!(path_of(&quoted, json!({ "name": "it's" })), "/indexes('it%27%27s')/docs/$count");
     assert_eq!(
         path_of(&quoted, json!({ "name": "')/x('" })),
         "/indexes('%27%27%29%2Fx%28%27%27')/docs/$count"
     );
-    let plain = operation("/docs({key})", vec![parameter("key", Place::Path)]);
+    let plain = operation("/docs({key})", vec![parameter("key", ParameterLocation::Path)]);
     assert_eq!(path_of(&plain, json!({ "key": "it's" })), "/docs(it%27s)");
 }
 
@@ -174,23 +182,24 @@ fn lists_and_objects_in_paths() {
     let list = json!(["blue", "b,k", null]);
     let object = json!({ "R": 100, "G": "2=0", "B": null });
     for (style, explode, of_list, of_object) in [
-        (Style::Simple, false, "blue,b%2Ck", "G,2%3D0,R,100"),
-        (Style::Simple, true, "blue,b%2Ck", "G=2%3D0,R=100"),
-        (Style::Label, false, ".blue,b%2Ck", ".G,2%3D0,R,100"),
-        (Style::Label, true, ".blue.b%2Ck", ".G=2%3D0.R=100"),
-        (Style::Matrix, false, ";v=blue,b%2Ck", ";v=G,2%3D0,R,100"),
-        (Style::Matrix, true, ";v=blue;v=b%2Ck", ";G=2%3D0;R=100"),
-        (Style::PipeDelimited, false, "blue%7Cb%2Ck", "G%7C2%3D0%7CR%7C100"),
+        (ParameterStyle::Simple, false, "blue,b%2Ck", "G,2%3D0,R,100"),
+        (ParameterStyle::Simple, true, "blue,b%2Ck", "G=2%3D0,R=100"),
+        (ParameterStyle::Label, false, ".blue,b%2Ck", ".G,2%3D0,R,100"),
+        (ParameterStyle::Label, true, ".blue.b%2Ck", ".G=2%3D0.R=100"),
+        (ParameterStyle::Matrix, false, ";v=blue,b%2Ck", ";v=G,2%3D0,R,100"),
+        (ParameterStyle::Matrix, true, ";v=blue;v=b%2Ck", ";G=2%3D0;R=100"),
+        (ParameterStyle::PipeDelimited, false, "blue%7Cb%2Ck", "G%7C2%3D0%7CR%7C100"),
     ] {
-        let operation = operation("/p/{v}", vec![styled("v", Place::Path, style, explode)]);
+        let operation = operation("/p/{v}", vec![styled("v", ParameterLocation::Path, style, explode)]);
         let sorted = |path: String| pieces(&path, &[',', '.', ';', '/']);
         assert_eq!(path_of(&operation, json!({ "v": list })), format!("/p/{of_list}"), "{style:?} {explode}");
         let path = path_of(&operation, json!({ "v": object }));
         assert_eq!(sorted(path), sorted(format!("/p/{of_object}")), "{style:?} {explode}");
     }
-    let matrix = operation("/p{v}", vec![styled("v", Place::Path, Style::Matrix, false)]);
+    let matrix =
+        operation("/p{v}", vec![styled("v", ParameterLocation::Path, ParameterStyle::Matrix, false)]);
     assert_eq!(path_of(&matrix, json!({ "v": "a" })), "/p;v=a");
-    let json = operation("/p/{v}", vec![styled("v", Place::Path, Style::Json, false)]);
+    let json = operation("/p/{v}", vec![styled("v", ParameterLocation::Path, ParameterStyle::Json, false)]);
     assert_eq!(path_of(&json, json!({ "v": [1, "a"] })), "/p/%5B1%2C%22a%22%5D");
 }
 
@@ -206,15 +215,20 @@ fn lists_and_objects_in_queries() {
     let list = json!(["a", "b,c", null]);
     let object = json!({ "k": "v&w" });
     for (style, explode, of_list, of_object) in [
-        (Style::Form, true, "?$q=a&$q=b%2Cc", "?k=v%26w"),
-        (Style::Form, false, "?$q=a,b%2Cc", "?$q=k,v%26w"),
-        (Style::SpaceDelimited, false, "?$q=a%20b%2Cc", "?$q=k%20v%26w"),
-        (Style::PipeDelimited, false, "?$q=a%7Cb%2Cc", "?$q=k%7Cv%26w"),
-        (Style::TabDelimited, false, "?$q=a%09b%2Cc", "?$q=k%09v%26w"),
-        (Style::DeepObject, true, "?$q=a&$q=b%2Cc", "?$q%5Bk%5D=v%26w"),
-        (Style::Json, false, "?$q=%5B%22a%22%2C%22b%2Cc%22%2Cnull%5D", "?$q=%7B%22k%22%3A%22v%26w%22%7D"),
+        (ParameterStyle::Form, true, "?$q=a&$q=b%2Cc", "?k=v%26w"),
+        (ParameterStyle::Form, false, "?$q=a,b%2Cc", "?$q=k,v%26w"),
+        (ParameterStyle::SpaceDelimited, false, "?$q=a%20b%2Cc", "?$q=k%20v%26w"),
+        (ParameterStyle::PipeDelimited, false, "?$q=a%7Cb%2Cc", "?$q=k%7Cv%26w"),
+        (ParameterStyle::TabDelimited, false, "?$q=a%09b%2Cc", "?$q=k%09v%26w"),
+        (ParameterStyle::DeepObject, true, "?$q=a&$q=b%2Cc", "?$q%5Bk%5D=v%26w"),
+        (
+            ParameterStyle::Json,
+            false,
+            "?$q=%5B%22a%22%2C%22b%2Cc%22%2Cnull%5D",
+            "?$q=%7B%22k%22%3A%22v%26w%22%7D",
+        ),
     ] {
-        let operation = operation("/p", vec![styled("$q", Place::Query, style, explode)]);
+        let operation = operation("/p", vec![styled("$q", ParameterLocation::Query, style, explode)]);
         assert_eq!(path_of(&operation, json!({ "$q": list })), format!("/p{of_list}"), "{style:?} {explode}");
         assert_eq!(
             path_of(&operation, json!({ "$q": object })),
@@ -223,9 +237,9 @@ fn lists_and_objects_in_queries() {
         );
         assert_eq!(path_of(&operation, json!({ "$q": null })), "/p");
         let empty = path_of(&operation, json!({ "$q": [] }));
-        assert_eq!(empty, if style == Style::Json { "/p?$q=%5B%5D" } else { "/p" });
+        assert_eq!(empty, if style == ParameterStyle::Json { "/p?$q=%5B%5D" } else { "/p" });
     }
-    let deep = operation("/p", vec![styled("f", Place::Query, Style::DeepObject, true)]);
+    let deep = operation("/p", vec![styled("f", ParameterLocation::Query, ParameterStyle::DeepObject, true)]);
     let nested = json!({ "f": { "a": { "b": 1 }, "c": [2, 3], "d": null } });
     let mut expected = ["f[a][b]=1", "f[c]=2", "f[c]=3"].map(str::to_owned).to_vec();
     expected.sort();
@@ -235,11 +249,11 @@ fn lists_and_objects_in_queries() {
 
 #[test]
 fn scalars_in_queries_and_a_query_in_the_document() {
-    let parameters = vec![parameter("a", Place::Query), parameter("b", Place::Query)];
+    let parameters = vec![parameter("a", ParameterLocation::Query), parameter("b", ParameterLocation::Query)];
     let both = operation("/p?comp=list", parameters);
     assert_eq!(path_of(&both, json!({ "a": "", "b": false })), "/p?comp=list&a=&b=false");
     assert_eq!(path_of(&both, json!({ "a": "x&b=y#z" })), "/p?comp=list&a=x%26b%3Dy%23z");
-    let mut open = parameter("a", Place::Query);
+    let mut open = parameter("a", ParameterLocation::Query);
     open.allow_reserved = true;
     assert_eq!(
         path_of(&operation("/p", vec![open]), json!({ "a": "a/b?c&d#e+f%g" })),
@@ -249,7 +263,8 @@ fn scalars_in_queries_and_a_query_in_the_document() {
 
 #[test]
 fn members_of_an_object_cannot_pose_as_other_parameters() {
-    let parameters = vec![parameter("filter", Place::Query), parameter("tenant", Place::Query)];
+    let parameters =
+        vec![parameter("filter", ParameterLocation::Query), parameter("tenant", ParameterLocation::Query)];
     let operation = operation("/p", parameters);
     assert_eq!(path_of(&operation, json!({ "filter": { "colour": "red" } })), "/p?colour=red");
     let error = made(&operation, json!({ "filter": { "tenant": "other" } })).unwrap_err();
@@ -259,10 +274,10 @@ fn members_of_an_object_cannot_pose_as_other_parameters() {
 #[test]
 fn headers_and_cookies() {
     let parameters = vec![
-        parameter("x-list", Place::Header),
-        styled("x-object", Place::Header, Style::Simple, true),
-        parameter("sid", Place::Cookie),
-        parameter("theme", Place::Cookie),
+        parameter("x-list", ParameterLocation::Header),
+        styled("x-object", ParameterLocation::Header, ParameterStyle::Simple, true),
+        parameter("sid", ParameterLocation::Cookie),
+        parameter("theme", ParameterLocation::Cookie),
     ];
     let operation = operation("/p", parameters);
     let arguments = json!({ "x-list": ["a", 1], "x-object": { "k": "v" }, "sid": "a;b=c", "theme": "ü" });
@@ -281,7 +296,7 @@ fn headers_and_cookies() {
 #[test]
 fn headers_of_the_connection_and_of_the_credential_are_not_for_callers() {
     for name in ["Host", "Authorization", "Cookie", "Content-Length", "Transfer-Encoding", "Connection"] {
-        let mut parameter = parameter(name, Place::Header);
+        let mut parameter = parameter(name, ParameterLocation::Header);
         parameter.required = true;
         let operation = operation("/p", vec![parameter]);
         assert!(made(&operation, json!({ name: "x" })).is_err(), "{name}");
@@ -291,21 +306,21 @@ fn headers_of_the_connection_and_of_the_credential_are_not_for_callers() {
 
 #[test]
 fn accept_lists_what_the_answers_come_in() {
-    let response = |status, content_type: Option<&str>| Response {
+    let response = |status, content_type: Option<&str>| OperationResponse {
         status,
         description: None,
         content_type: content_type.map(str::to_owned),
         schema: None,
     };
-    let mut operation = operation("/p", vec![parameter("Accept", Place::Header)]);
+    let mut operation = operation("/p", vec![parameter("Accept", ParameterLocation::Header)]);
     let accept =
         |operation: &Operation, arguments| made(operation, arguments).unwrap().headers["accept"].clone();
     assert_eq!(accept(&operation, json!({})), "application/json, */*;q=0.5");
     operation.responses = vec![
-        response(Status::Default, Some("application/problem+json")),
-        response(Status::Exactly(200), Some("text/csv")),
-        response(Status::Class(2), Some("text/csv")),
-        response(Status::Exactly(204), None),
+        response(ResponseStatus::Default, Some("application/problem+json")),
+        response(ResponseStatus::Exactly(200), Some("text/csv")),
+        response(ResponseStatus::Class(2), Some("text/csv")),
+        response(ResponseStatus::Exactly(204), None),
     ];
     assert_eq!(accept(&operation, json!({})), "text/csv, application/problem+json");
     assert_eq!(accept(&operation, json!({ "Accept": "text/html" })), "text/html");
@@ -317,16 +332,16 @@ fn what_is_repeatable_follows_the_hints() {
     for (read_only, idempotent, repeatable) in
         [(false, false, false), (true, false, true), (false, true, true), (true, true, true)]
     {
-        operation.hints = Hints { read_only, idempotent, ..Hints::default() };
+        operation.hints = ToolHints { read_only, idempotent, ..ToolHints::default() };
         assert_eq!(made(&operation, json!({})).unwrap().repeatable, repeatable);
     }
 }
 
 #[test]
 fn unknown_and_missing_arguments_are_named() {
-    let mut needed = parameter("indexName", Place::Query);
+    let mut needed = parameter("indexName", ParameterLocation::Query);
     needed.required = true;
-    let operation = operation("/p", vec![needed, parameter("$top", Place::Query)]);
+    let operation = operation("/p", vec![needed, parameter("$top", ParameterLocation::Query)]);
     assert_eq!(
         made(&operation, json!({})).unwrap_err().to_string(),
         "`indexName` is needed and was not given"
@@ -347,7 +362,7 @@ fn a_path_that_nothing_fills_is_the_documents_fault() {
 
 #[test]
 fn the_body_is_json() {
-    let mut operation = with_body(Media::Json, "application/merge-patch+json");
+    let mut operation = with_body(BodyFormat::Json, "application/merge-patch+json");
     let request = made(&operation, json!({ "body": { "a": [1, null] } })).unwrap();
     assert_eq!(request.body.unwrap(), r#"{"a":[1,null]}"#);
     assert_eq!(request.headers["content-type"], "application/merge-patch+json");
@@ -357,7 +372,7 @@ fn the_body_is_json() {
     let request = made(&operation, json!({})).unwrap();
     assert!(request.body.is_none() && !request.headers.contains_key("content-type"));
 
-    operation.parameters.push(parameter("body", Place::Query));
+    operation.parameters.push(parameter("body", ParameterLocation::Query));
     assert_eq!(body_argument(&operation), "requestBody");
     let request = made(&operation, json!({ "body": "q", "requestBody": 1 })).unwrap();
     assert_eq!((request.path.as_str(), &request.body.unwrap()[..]), ("/b?body=q", &b"1"[..]));
@@ -365,7 +380,7 @@ fn the_body_is_json() {
 
 #[test]
 fn the_body_is_a_form() {
-    let operation = with_body(Media::Form, "application/x-www-form-urlencoded");
+    let operation = with_body(BodyFormat::Form, "application/x-www-form-urlencoded");
     let request =
         made(&operation, json!({ "body": { "a b": ["x&y", 2], "c": null, "d": { "e": 1 } } })).unwrap();
     let body = String::from_utf8(request.body.unwrap().to_vec()).unwrap();
@@ -377,13 +392,13 @@ fn the_body_is_a_form() {
 
 #[test]
 fn the_body_is_text_or_bytes() {
-    let text = with_body(Media::Text, "text/plain; charset=utf-8");
+    let text = with_body(BodyFormat::Text, "text/plain; charset=utf-8");
     let request = made(&text, json!({ "body": "löss\r\n" })).unwrap();
     assert_eq!(request.body.unwrap(), "löss\r\n");
     assert_eq!(request.headers["content-type"], "text/plain; charset=utf-8");
     assert!(made(&text, json!({ "body": {} })).unwrap_err().to_string().contains("give a string"));
 
-    let binary = with_body(Media::Binary, "application/octet-stream");
+    let binary = with_body(BodyFormat::Binary, "application/octet-stream");
     for given in [json!("AP8+"), json!("AP8-"), json!("AP 8\n+"), json!({ "base64": "AP8+" })] {
         assert_eq!(&made(&binary, json!({ "body": given })).unwrap().body.unwrap()[..], &[0, 0xff, 0x3e]);
     }
@@ -399,7 +414,7 @@ fn the_body_is_text_or_bytes() {
 
 #[test]
 fn the_body_has_parts() {
-    let operation = with_body(Media::Multipart, "multipart/form-data");
+    let operation = with_body(BodyFormat::Multipart, "multipart/form-data");
     let file = json!({ "base64": "AP8+", "filename": "a\"\r\nb.png", "contentType": "image/png" });
     let body = json!({ "title": "x", "photo": "text", "tags": ["a", "b"], "file": file, "more": { "k": 1 } });
     let request = made(&operation, json!({ "body": body })).unwrap();
@@ -445,7 +460,7 @@ proptest! {
     #[test]
     fn no_value_leaves_its_segment(value in text(), quoted in any::<bool>()) {
         let template = if quoted { "/a/x('{v}')/z" } else { "/a/{v}/z" };
-        let operation = operation(template, vec![parameter("v", Place::Path)]);
+        let operation = operation(template, vec![parameter("v", ParameterLocation::Path)]);
         match made(&operation, json!({ "v": value })) {
             Err(RequestError::Unusable { argument, .. }) => {
                 prop_assert_eq!(argument, "v");
@@ -475,10 +490,10 @@ proptest! {
         reserved in any::<bool>(),
     ) {
         let mut parameters = vec![
-            parameter("one", Place::Query),
-            parameter("each", Place::Query),
-            styled("deep", Place::Query, Style::DeepObject, true),
-            styled("json", Place::Query, Style::Json, false),
+            parameter("one", ParameterLocation::Query),
+            parameter("each", ParameterLocation::Query),
+            styled("deep", ParameterLocation::Query, ParameterStyle::DeepObject, true),
+            styled("json", ParameterLocation::Query, ParameterStyle::Json, false),
         ];
         parameters[0].allow_reserved = reserved;
         let operation = operation("/p", parameters);
@@ -503,8 +518,8 @@ proptest! {
 
     #[test]
     fn lists_in_one_parameter_come_apart_again(items in prop::collection::vec("[^\u{0}-\u{1f}]{1,8}", 1..5)) {
-        for (style, separator) in [(Style::Form, ","), (Style::PipeDelimited, "%7C"), (Style::TabDelimited, "%09")] {
-            let operation = operation("/p", vec![styled("q", Place::Query, style, false)]);
+        for (style, separator) in [(ParameterStyle::Form, ","), (ParameterStyle::PipeDelimited, "%7C"), (ParameterStyle::TabDelimited, "%09")] {
+            let operation = operation("/p", vec![styled("q", ParameterLocation::Query, style, false)]);
             let path = path_of(&operation, json!({ "q": items }));
             let found: Vec<String> = path
                 .strip_prefix("/p?q=")
@@ -513,7 +528,7 @@ proptest! {
                 .map(|item| percent_decode_str(item).decode_utf8().unwrap().into_owned())
                 .collect();
             // An encoded separator looks like one in styles whose separator must be encoded itself.
-            if style == Style::Form || !items.iter().any(|item| item.contains('|')) {
+            if style == ParameterStyle::Form || !items.iter().any(|item| item.contains('|')) {
                 prop_assert_eq!(&found, &items);
             }
         }
@@ -522,9 +537,9 @@ proptest! {
     #[test]
     fn no_value_leaves_its_header(value in text(), key in text()) {
         let parameters = vec![
-            parameter("x-a", Place::Header),
-            styled("x-b", Place::Header, Style::Simple, true),
-            parameter("c", Place::Cookie),
+            parameter("x-a", ParameterLocation::Header),
+            styled("x-b", ParameterLocation::Header, ParameterStyle::Simple, true),
+            parameter("c", ParameterLocation::Cookie),
         ];
         let operation = operation("/p", parameters);
         let breaks = |text: &str| text.chars().any(|c| c.is_control() && c != '\t');

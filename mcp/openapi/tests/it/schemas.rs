@@ -1,6 +1,6 @@
 //! Schemas of documents: whole, short, and for both directions.
 
-use bindpost_mcp_openapi::{Document, Purpose, Subtype};
+use bindpost_mcp_openapi::{Document, SchemaPurpose, Subtype};
 use serde_json::{Value, json};
 
 use crate::documents::{operation, ours};
@@ -15,14 +15,14 @@ pub(crate) fn compile_all(document: &Document) {
     for operation in &document.operations {
         let inputs = operation.parameters.iter().map(|parameter| &parameter.schema);
         for schema in inputs.chain(operation.body.iter().map(|body| &body.schema)) {
-            compile(&document.whole(schema, Purpose::Input), &operation.id);
-            let short = document.short(schema, Purpose::Input, "api");
+            compile(&document.whole_schema(schema, SchemaPurpose::Input), &operation.id);
+            let short = document.short_schema(schema, SchemaPurpose::Input, "api");
             assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
             compile(&short, &operation.id);
         }
         for schema in operation.responses.iter().filter_map(|response| response.schema.as_ref()) {
-            compile(&document.whole(schema, Purpose::Output), &operation.id);
-            let short = document.short(schema, Purpose::Output, "api");
+            compile(&document.whole_schema(schema, SchemaPurpose::Output), &operation.id);
+            let short = document.short_schema(schema, SchemaPurpose::Output, "api");
             assert!(short.to_string().len() <= 1_500, "{}: {short}", operation.id);
             compile(&short, &operation.id);
         }
@@ -32,8 +32,8 @@ pub(crate) fn compile_all(document: &Document) {
     }
 }
 
-fn named(document: &Document, name: &str, purpose: Purpose) -> Value {
-    document.whole(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
+fn named(document: &Document, name: &str, purpose: SchemaPurpose) -> Value {
+    document.whole_schema(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
 }
 
 #[test]
@@ -101,17 +101,17 @@ fn subtypes_are_told_by_their_value() {
         [subtype("cat", "Cat"), subtype("hound", "Dog"), subtype("puppy", "Dog")]
     );
 
-    let input = compile(&named(&document, "Medium", Purpose::Input), "Medium");
+    let input = compile(&named(&document, "Medium", SchemaPurpose::Input), "Medium");
     assert!(input.is_valid(&json!({"kind": "#paper", "pages": 3, "weight": 1})));
     assert!(input.is_valid(&json!({"kind": "#recycled", "pages": 3, "share": 0.5})));
     assert!(!input.is_valid(&json!({"kind": "#recycled", "pages": 3})), "a member that the subtype demands");
     assert!(!input.is_valid(&json!({"kind": "#paper", "pages": "3"})), "a member that is inherited");
     assert!(!input.is_valid(&json!({"kind": "#stone"})) && !input.is_valid(&json!({"pages": 3})));
-    let output = compile(&named(&document, "Medium", Purpose::Output), "Medium");
+    let output = compile(&named(&document, "Medium", SchemaPurpose::Output), "Medium");
     assert!(output.is_valid(&json!({"kind": "#stone", "age": 3})), "a subtype that came later");
     assert!(!output.is_valid(&json!("stone")));
 
-    let input = compile(&named(&zoo, "Animal", Purpose::Input), "Animal");
+    let input = compile(&named(&zoo, "Animal", SchemaPurpose::Input), "Animal");
     assert!(input.is_valid(
         &json!({"sort": "cat", "name": "Tom", "friend": {"sort": "hound", "name": "Rex", "password": "x"}})
     ));
@@ -122,7 +122,7 @@ fn subtypes_are_told_by_their_value() {
 #[test]
 fn an_input_has_nothing_that_only_the_service_writes() {
     let document = ours("library-2.0.json");
-    let input = named(&document, "Book", Purpose::Input);
+    let input = named(&document, "Book", SchemaPurpose::Input);
     assert_eq!(input["required"], json!(["title"]));
     assert!(input["properties"].get("id").is_none() && !input.to_string().contains("readOnly"));
     assert_eq!(input["additionalProperties"], json!(false));
@@ -138,7 +138,7 @@ fn an_input_has_nothing_that_only_the_service_writes() {
 #[test]
 fn an_output_accepts_what_services_really_answer() {
     let document = ours("library-2.0.json");
-    let schema = named(&document, "Book", Purpose::Output);
+    let schema = named(&document, "Book", SchemaPurpose::Output);
     assert_eq!(schema["type"], "object");
     let validator = compile(&schema, "Book");
     for answer in [
@@ -150,7 +150,7 @@ fn an_output_accepts_what_services_really_answer() {
     }
     assert!(!validator.is_valid(&json!({"title": 3})));
     let zoo = ours("zoo-3.0.yaml");
-    let named = named(&zoo, "Named", Purpose::Output);
+    let named = named(&zoo, "Named", SchemaPurpose::Output);
     assert!(named["properties"].get("password").is_none());
     assert_eq!(
         named["properties"]["answers"],
@@ -167,7 +167,7 @@ fn a_short_schema_says_where_to_read_more() {
     let document = ours("library-2.0.json");
     let body = &operation(&document, "addBook").body.as_ref().expect("a body").schema;
     assert_eq!(
-        document.short(body, Purpose::Input, "library"),
+        document.short_schema(body, SchemaPurpose::Input, "library"),
         json!({
             "type": "object",
             "description": "Book: see library-schema://Book",
@@ -189,14 +189,14 @@ fn circles_that_say_nothing_are_cut_and_recursion_stays() {
     let document = ours("circles.json");
     assert_eq!(document.operations.len(), 2, "an operation whose path cannot be filled is left out");
     let tree = &operation(&document, "tree").body.as_ref().expect("a body").schema;
-    let validator = compile(&document.whole(tree, Purpose::Input), "tree");
+    let validator = compile(&document.whole_schema(tree, SchemaPurpose::Input), "tree");
     assert!(validator.is_valid(&json!({"branches": [{"name": "a", "branches": [{"name": "b"}]}]})));
     assert!(!validator.is_valid(&json!({"branches": [{"branches": [{"name": 1}]}]})));
     for name in ["A", "Self", "Either", "Up"] {
-        let validator = compile(&named(&document, name, Purpose::Input), name);
+        let validator = compile(&named(&document, name, SchemaPurpose::Input), name);
         assert!(validator.is_valid(&json!({"x": "y"})) != (name == "Either"), "{name}");
         assert!(document.warnings.iter().any(|warning| warning.contains("leads back to itself")));
     }
-    let either = compile(&named(&document, "Either", Purpose::Input), "Either");
+    let either = compile(&named(&document, "Either", SchemaPurpose::Input), "Either");
     assert!(either.is_valid(&json!("a")) && !either.is_valid(&json!(1)));
 }

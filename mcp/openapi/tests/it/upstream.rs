@@ -317,7 +317,7 @@ async fn odd_redirects_lead_nowhere() {
 fn links_are_followed_below_the_base_address_only() {
     let key = Credential::Query("key".into(), Secret::new("hush"));
     let upstream = Upstream::new("https://api.example.com/v1/", key, quick()).unwrap();
-    let follow = |link: &str| upstream.follow("/things?page=1", link).ok();
+    let follow = |link: &str| upstream.link_path("/things?page=1", link).ok();
     for (link, path) in [
         ("https://api.example.com/v1/things?page=2", "/things?page=2"),
         ("https://api.example.com:443/v1/things?page=2&key=hush", "/things?page=2"),

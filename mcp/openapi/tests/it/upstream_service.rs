@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_openapi::{Credential, Outgoing, Upstream, UpstreamLimits};
+use bindpost_mcp_openapi::{Credential, Upstream, UpstreamLimits, UpstreamRequest};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};
@@ -158,8 +158,8 @@ pub(crate) fn quick() -> UpstreamLimits {
     UpstreamLimits { pause: Duration::from_millis(2), ..UpstreamLimits::default() }
 }
 
-pub(crate) fn get(path: &str) -> Outgoing {
-    Outgoing {
+pub(crate) fn get(path: &str) -> UpstreamRequest {
+    UpstreamRequest {
         method: Method::GET,
         path: path.to_owned(),
         headers: HeaderMap::new(),
@@ -169,6 +169,6 @@ pub(crate) fn get(path: &str) -> Outgoing {
 }
 
 /// A request that may change something each time it is sent.
-pub(crate) fn post(path: &str, body: &'static str) -> Outgoing {
-    Outgoing { method: Method::POST, body: Some(body.into()), repeatable: false, ..get(path) }
+pub(crate) fn post(path: &str, body: &'static str) -> UpstreamRequest {
+    UpstreamRequest { method: Method::POST, body: Some(body.into()), repeatable: false, ..get(path) }
 }

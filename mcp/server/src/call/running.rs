@@ -1,4 +1,4 @@
-//! [`Running`]: what drives a call: its turn, its clock, its end.
+//! [`RunningCall`]: what drives a call: its turn, its clock, its end.
 //!
 //! Most handlers are done when they are polled once, so everything that costs is made later: the
 //! timer, the stream, the entry in the session's list of running calls.
@@ -17,14 +17,14 @@ use serde_json::Value;
 use tokio::time::Sleep;
 use tracing::Span;
 
-use super::{Call, Finished, HandlerFuture, Subject};
-use crate::answer::Answer;
-use crate::budget::Reservation;
+use super::{Call, CallTarget, HandlerFuture, HandlerOutput};
+use crate::answer::EncodedResponse;
+use crate::budget::ByteReservation;
 use crate::context::Context;
-use crate::dispatch::Dispatch;
+use crate::dispatch::DispatchOutcome;
 use crate::error::{ProtocolError, ToolError};
-use crate::stream::Stream;
-use crate::turns::{Turn, Waiting};
+use crate::stream::MessageStream;
+use crate::turns::{CallAdmission, PermitFuture};
 
 /// How many bytes a value takes in memory for each of its JSON text, roughly.
 const VALUE_SIZE: usize = 4;
@@ -33,38 +33,38 @@ const VALUE_SIZE: usize = 4;
 ///
 /// It ends with `None` when it was cancelled and no answer is wanted.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCall {
     call: Arc<Call>,
     method: &'static str,
-    stage: Stage,
+    stage: CallStage,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
     as_task: bool,
     noted: bool,
     /// What it holds of the client's while it waits.
-    held: Option<Reservation>,
+    held: Option<ByteReservation>,
     span: Span,
     started: Option<Instant>,
 }
 
-enum Stage {
+enum CallStage {
     /// Waits for its turn; the handler has not begun.
-    Waiting(Box<Waiting>, Option<HandlerFuture>),
+    Waiting(Box<PermitFuture>, Option<HandlerFuture>),
     Working(HandlerFuture),
     Over,
 }
 
-impl std::fmt::Debug for Stage {
+impl std::fmt::Debug for CallStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stage::Waiting(..) => "Waiting",
-            Stage::Working(_) => "Working",
-            Stage::Over => "Over",
+            CallStage::Waiting(..) => "Waiting",
+            CallStage::Working(_) => "Working",
+            CallStage::Over => "Over",
         })
     }
 }
 
-impl Running {
+impl RunningCall {
     /// Starts a handler, in turn with the others.
     pub(crate) fn start(
         call: Arc<Call>,
@@ -72,12 +72,12 @@ impl Running {
         timeout: Option<Duration>,
         as_task: bool,
         make: impl FnOnce(Context) -> HandlerFuture,
-    ) -> Dispatch {
+    ) -> DispatchOutcome {
         if call.server.budget.is_exhausted() {
             return call.refuse(&ProtocolError::Overloaded { retry_after_seconds: 5 });
         }
         if let Some(session) = call.peer.session()
-            && session.running() >= call.server.limits.calls_per_session
+            && session.running_calls() >= call.server.limits.calls_per_session
         {
             return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 });
         }
@@ -87,15 +87,15 @@ impl Running {
             return call.refuse(&error);
         }
         let handler = make(Context::new(call.clone()));
-        let stage = match call.server.turns.enter(|| call.client_key()) {
-            Turn::Now(place) => {
-                *call.place() = Some(place);
-                Stage::Working(handler)
+        let stage = match call.server.turns.admit(|| call.client_key()) {
+            CallAdmission::Now(place) => {
+                *call.lock_permit() = Some(place);
+                CallStage::Working(handler)
             }
-            Turn::Later(waiting) => Stage::Waiting(Box::new(waiting), Some(handler)),
-            Turn::Refused => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
+            CallAdmission::Later(waiting) => CallStage::Waiting(Box::new(waiting), Some(handler)),
+            CallAdmission::Refused => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
         };
-        Dispatch::Running(Running::with(call, method, timeout, as_task, stage))
+        DispatchOutcome::Running(RunningCall::with(call, method, timeout, as_task, stage))
     }
 
     /// Starts what takes no place from others and may take for ever: a listener.
@@ -103,9 +103,9 @@ impl Running {
         call: Arc<Call>,
         method: &'static str,
         make: impl FnOnce(Arc<Call>) -> HandlerFuture,
-    ) -> Dispatch {
+    ) -> DispatchOutcome {
         let handler = make(call.clone());
-        Dispatch::Running(Running::with(call, method, None, false, Stage::Working(handler)))
+        DispatchOutcome::Running(RunningCall::with(call, method, None, false, CallStage::Working(handler)))
     }
 
     fn with(
@@ -113,8 +113,8 @@ impl Running {
         method: &'static str,
         timeout: Option<Duration>,
         as_task: bool,
-        stage: Stage,
-    ) -> Running {
+        stage: CallStage,
+    ) -> RunningCall {
         let span = tracing::info_span!(
             "request",
             method,
@@ -126,7 +126,7 @@ impl Running {
         if !span.is_disabled() {
             tracing::debug!(parent: &span, arguments = call.params.as_json(), "started");
         }
-        Running {
+        RunningCall {
             call,
             method,
             stage,
@@ -146,18 +146,18 @@ impl Running {
     }
 
     /// The call's own stream, if a message was sent by now.
-    pub fn stream(&self) -> Option<&Arc<Stream>> {
+    pub fn stream(&self) -> Option<&Arc<MessageStream>> {
         self.call.own_stream.get()
     }
 
     /// The call's own stream, made now if there is none yet.
-    pub fn open_stream(&self) -> Option<&Arc<Stream>> {
+    pub fn open_stream(&self) -> Option<&Arc<MessageStream>> {
         self.call.stream()
     }
 
     /// Cancels the call from elsewhere.
-    pub fn canceller(&self) -> Canceller {
-        Canceller(Arc::downgrade(&self.call))
+    pub fn canceller(&self) -> CallCanceller {
+        CallCanceller(Arc::downgrade(&self.call))
     }
 
     /// Whether the caller has stopped waiting.
@@ -165,19 +165,19 @@ impl Running {
         self.call.is_cancelled()
     }
 
-    fn over(&mut self, outcome: &str) {
-        self.stage = Stage::Over;
+    fn mark_over(&mut self, outcome: &str) {
+        self.stage = CallStage::Over;
         self.timer = None;
-        self.call.release_place();
+        self.call.release_permit();
         if let Some(started) = self.started {
             let ms = started.elapsed().as_secs_f64() * 1000.0;
             tracing::info!(parent: &self.span, outcome, duration_ms = ms, "finished");
         }
     }
 
-    fn end(&mut self, outcome: Result<Finished, ToolError>) -> Poll<Option<Answer>> {
+    fn finish_call(&mut self, outcome: Result<HandlerOutput, ToolError>) -> Poll<Option<EncodedResponse>> {
         let word = match &outcome {
-            Ok(Finished::Tool(result)) if result.is_error => "tool error",
+            Ok(HandlerOutput::Tool(result)) if result.is_error => "tool error",
             Ok(_) => "ok",
             Err(_) => "error",
         };
@@ -188,25 +188,25 @@ impl Running {
                 Err(error) => Err(error.to_object(self.call.revision())),
             };
             task.finish(outcome, self.call.server.budget.reserve_anyway(VALUE_SIZE * result.len()));
-            self.over(word);
+            self.mark_over(word);
             return Poll::Ready(None);
         }
         let answer = self.call.finish(outcome);
-        self.over(word);
+        self.mark_over(word);
         Poll::Ready(Some(answer))
     }
 
     /// The round ends: the client is asked, or the call becomes a task.
-    fn turn(&mut self) -> Option<Poll<Option<Answer>>> {
+    fn finish_round(&mut self) -> Option<Poll<Option<EncodedResponse>>> {
         if self.call.task.get().is_some() {
             return None;
         }
-        if !self.call.asks().wanted.is_empty() {
+        if !self.call.input_requests().wanted.is_empty() {
             let answer = match self.call.input_required(self.method) {
                 Ok(result) => self.encode("input_required", &result),
-                Err(error) => Answer::refused(&self.call.id, &error, self.call.revision()),
+                Err(error) => EncodedResponse::from_error(&self.call.id, &error, self.call.revision()),
             };
-            self.over("input required");
+            self.mark_over("input required");
             return Some(Poll::Ready(Some(answer)));
         }
         if self.call.wants_task.load(Ordering::Acquire) {
@@ -216,23 +216,23 @@ impl Running {
     }
 
     /// Moves the handler into the background and answers with the task.
-    fn become_task(&mut self) -> Poll<Option<Answer>> {
+    fn become_task(&mut self) -> Poll<Option<EncodedResponse>> {
         let tasks = self.call.server.tasks.clone();
         let made = tasks.map(|tasks| tasks.make(&self.call));
         let task = match made {
             Some(Ok(task)) => task,
-            Some(Err(error)) => return self.end(Err(error.into())),
-            None => return self.end(Err(ProtocolError::Internal("tasks are off".to_owned()).into())),
+            Some(Err(error)) => return self.finish_call(Err(error.into())),
+            None => return self.finish_call(Err(ProtocolError::Internal("tasks are off".to_owned()).into())),
         };
-        let answer = self.encode("task", &task.show());
+        let answer = self.encode("task", &task.to_task());
         let lifetime = task.lifetime();
         let _ = self.call.task.set(task);
         // The store bounds how many tasks there are; the place among the running calls is for others.
-        self.call.release_place();
-        let in_background = Running {
+        self.call.release_permit();
+        let in_background = RunningCall {
             call: self.call.clone(),
             method: self.method,
-            stage: std::mem::replace(&mut self.stage, Stage::Over),
+            stage: std::mem::replace(&mut self.stage, CallStage::Over),
             timeout: Some(lifetime),
             timer: None,
             as_task: false,
@@ -245,18 +245,18 @@ impl Running {
         Poll::Ready(Some(answer))
     }
 
-    fn encode(&self, result_type: &str, result: &impl Serialize) -> Answer {
+    fn encode(&self, result_type: &str, result: &impl Serialize) -> EncodedResponse {
         let mut message = Vec::with_capacity(512);
         jsonrpc::write_result_start(&mut message, &self.call.id);
         self.call.server.write_typed(&mut message, result_type, result);
         message.push(jsonrpc::RESULT_END);
-        Answer::whole(message)
+        EncodedResponse::from_message(message)
     }
 
     /// The first time a call has to wait: make it known to those who may cancel it, and start its clock.
     ///
     /// `false`: together, the calls that wait hold too much of what clients sent.
-    fn note(&mut self) -> bool {
+    fn register_once(&mut self) -> bool {
         if !std::mem::replace(&mut self.noted, true) {
             if self.held.is_none() {
                 self.held = self.call.server.budget.reserve(self.call.params.size());
@@ -264,11 +264,11 @@ impl Running {
                     return false;
                 }
             }
-            if let Some(place) = &mut *self.call.place() {
-                place.enter_holder(|| self.call.client_key());
+            if let Some(place) = &mut *self.call.lock_permit() {
+                place.record_holder(|| self.call.client_key());
             }
             if let Some(session) = self.call.peer.session() {
-                session.note_running(&self.call);
+                session.add_running_call(&self.call);
             }
             self.timer = self.timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
         }
@@ -276,42 +276,42 @@ impl Running {
     }
 }
 
-impl Future for Running {
-    type Output = Option<Answer>;
+impl Future for RunningCall {
+    type Output = Option<EncodedResponse>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Option<Answer>> {
+    fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Option<EncodedResponse>> {
         let this = self.get_mut();
         let span = this.span.clone();
         let _entered = span.enter();
         loop {
             if this.call.is_cancelled() {
                 if let Some(task) = this.call.task.get() {
-                    task.cancelled();
+                    task.mark_cancelled();
                 }
-                this.over("cancelled");
+                this.mark_over("cancelled");
                 return Poll::Ready(None);
             }
             if std::mem::take(&mut this.as_task) {
                 return this.become_task();
             }
             match &mut this.stage {
-                Stage::Over => return Poll::Ready(None),
-                Stage::Waiting(turn, handler) => match Pin::new(&mut **turn).poll(context) {
+                CallStage::Over => return Poll::Ready(None),
+                CallStage::Waiting(turn, handler) => match Pin::new(&mut **turn).poll(context) {
                     Poll::Ready(Some(place)) => {
-                        *this.call.place() = Some(place);
-                        this.stage = handler.take().map_or(Stage::Over, Stage::Working);
+                        *this.call.lock_permit() = Some(place);
+                        this.stage = handler.take().map_or(CallStage::Over, CallStage::Working);
                         continue;
                     }
                     Poll::Ready(None) => {
-                        return this.end(Err(ProtocolError::Busy { retry_after_seconds: 1 }.into()));
+                        return this.finish_call(Err(ProtocolError::Busy { retry_after_seconds: 1 }.into()));
                     }
                     Poll::Pending => {}
                 },
-                Stage::Working(handler) => {
+                CallStage::Working(handler) => {
                     match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-                        Ok(Poll::Ready(outcome)) => return this.end(outcome),
+                        Ok(Poll::Ready(outcome)) => return this.finish_call(outcome),
                         Ok(Poll::Pending) => {
-                            if let Some(end) = this.turn() {
+                            if let Some(end) = this.finish_round() {
                                 return end;
                             }
                         }
@@ -319,13 +319,13 @@ impl Future for Running {
                             let what = panic_text(&*panic);
                             tracing::error!(entry = this.call.subject.name(), "handler panicked: {what}");
                             let error = ProtocolError::Internal("the handler panicked".to_owned());
-                            return this.end(Err(error.into()));
+                            return this.finish_call(Err(error.into()));
                         }
                     }
                 }
             }
-            if !this.note() {
-                return this.end(Err(ProtocolError::Overloaded { retry_after_seconds: 5 }.into()));
+            if !this.register_once() {
+                return this.finish_call(Err(ProtocolError::Overloaded { retry_after_seconds: 5 }.into()));
             }
             this.call.driver.register(context.waker());
             if this.call.is_cancelled() {
@@ -340,7 +340,7 @@ impl Future for Running {
                     this.call.cancel();
                     continue;
                 }
-                if this.call.asks().open > 0 {
+                if this.call.input_requests().open > 0 {
                     // The user is thinking; that is not the handler's time.
                     this.timer = Some(Box::pin(tokio::time::sleep(timeout)));
                     continue;
@@ -348,8 +348,8 @@ impl Future for Running {
                 this.call.cancelled.store(true, Ordering::Release);
                 this.call.cancel_signal.notify_waiters();
                 let text = format!("timed out after {} s", timeout.as_secs_f64());
-                return this.end(Err(match this.call.subject {
-                    Subject::Tool(_) => ToolError::new(format!("{:?} {text}", this.call.subject.name())),
+                return this.finish_call(Err(match this.call.subject {
+                    CallTarget::Tool(_) => ToolError::new(format!("{:?} {text}", this.call.subject.name())),
                     _ => ProtocolError::Internal(text).into(),
                 }));
             }
@@ -358,12 +358,12 @@ impl Future for Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
-        if !matches!(self.stage, Stage::Over) {
+        if !matches!(self.stage, CallStage::Over) {
             // Nobody waits any more; what the handler started elsewhere can learn of it.
             self.call.cancel();
-            self.over("dropped");
+            self.mark_over("dropped");
         }
     }
 }
@@ -378,9 +378,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 
 /// Cancels a call from elsewhere.
 #[derive(Debug, Clone)]
-pub struct Canceller(std::sync::Weak<Call>);
+pub struct CallCanceller(std::sync::Weak<Call>);
 
-impl Canceller {
+impl CallCanceller {
     /// Cancels it, if it still runs and has this id.
     pub fn cancel_if(&self, id: &RequestId) -> bool {
         match self.0.upgrade().filter(|call| call.id == *id && call.is_awaited()) {
@@ -396,7 +396,7 @@ impl Canceller {
     pub fn end_listening(&self) {
         if let Some(call) = self.0.upgrade() {
             call.ending.store(true, Ordering::Release);
-            if matches!(call.subject, Subject::Changes) {
+            if matches!(call.subject, CallTarget::Changes) {
                 call.cancel_signal.notify_waiters();
             }
         }

@@ -45,13 +45,13 @@ struct CostlyPattern {
 }
 
 /// What one check of a value has left.
-struct Budget {
+struct MatchBudget {
     left: u64,
-    exhausted: Option<Exhausted>,
+    exhausted: Option<UndecidedMatch>,
 }
 
 /// A text that could not be decided.
-pub(super) struct Exhausted {
+pub(super) struct UndecidedMatch {
     pub(super) pattern: String,
     /// Where its bytes are: what finds it in the value.
     address: usize,
@@ -59,17 +59,17 @@ pub(super) struct Exhausted {
 }
 
 thread_local! {
-    static BUDGET_LEFT: RefCell<Budget> = const { RefCell::new(Budget { left: 0, exhausted: None }) };
+    static BUDGET_LEFT: RefCell<MatchBudget> = const { RefCell::new(MatchBudget { left: 0, exhausted: None }) };
 }
 
 impl CostlyPatterns {
     /// The patterns of a schema that the engine of one pass does not take; `None` if there are none.
-    pub(super) fn of(schema: &Value) -> Option<CostlyPatterns> {
+    pub(super) fn find_in_schema(schema: &Value) -> Option<CostlyPatterns> {
         let (mut patterns, mut names) = (Vec::new(), Vec::new());
         collect(schema, &mut patterns, &mut names);
         let all = patterns.into_iter().chain(names.iter().cloned());
         let known: BTreeMap<_, _> =
-            all.map(|pattern| (pattern.clone(), CostlyPattern::of(&pattern))).collect();
+            all.map(|pattern| (pattern.clone(), CostlyPattern::from_pattern(&pattern))).collect();
         names.retain(|name| matches!(known.get(name), Some(Some(_))));
         let any = known.values().any(Option::is_some);
         any.then(|| CostlyPatterns { known: Arc::new(known), names })
@@ -94,7 +94,7 @@ impl CostlyPatterns {
             let linear = match known.get(pattern) {
                 Some(Some(_)) => None,
                 _ => {
-                    let linear = alone(pattern, PatternOptions::regex());
+                    let linear = single_pattern_validator(pattern, PatternOptions::regex());
                     Some(linear.ok_or_else(|| ValidationError::custom("it is no regular expression"))?)
                 }
             };
@@ -105,7 +105,7 @@ impl CostlyPatterns {
     /// Starts a check of a value: there is a whole budget again. Names of members are matched here and now, because the
     /// validator matches them by itself later, and would go on without a word where it cannot decide.
     pub(super) fn begin(&self, value: &Value) {
-        BUDGET_LEFT.set(Budget { left: BUDGET, exhausted: None });
+        BUDGET_LEFT.set(MatchBudget { left: BUDGET, exhausted: None });
         let names: Vec<&CostlyPattern> =
             self.names.iter().filter_map(|name| self.known.get(name)?.as_ref()).collect();
         if !names.is_empty() {
@@ -114,15 +114,15 @@ impl CostlyPatterns {
     }
 
     /// The text that could not be decided, if there is one.
-    pub(super) fn exhausted(&self) -> Option<Exhausted> {
+    pub(super) fn take_undecided(&self) -> Option<UndecidedMatch> {
         BUDGET_LEFT.with_borrow_mut(|budget| budget.exhausted.take())
     }
 }
 
-impl Exhausted {
+impl UndecidedMatch {
     /// What to say of it.
     pub(super) fn explain(&self, value: &Value) -> (String, String) {
-        let place = find(value, self.address, &mut String::new()).unwrap_or_default();
+        let place = find_text_path(value, self.address, &mut String::new()).unwrap_or_default();
         let text = format!(
             "{} takes too many steps to match \"{}\"; give a shorter or simpler value",
             Value::from(super::shorten(&self.text)),
@@ -134,10 +134,11 @@ impl Exhausted {
 
 impl CostlyPattern {
     /// `None` for a pattern that is matched in one pass, and for what is no pattern.
-    fn of(pattern: &str) -> Option<CostlyPattern> {
-        let is_costly = alone(pattern, PatternOptions::regex()).is_none();
+    fn from_pattern(pattern: &str) -> Option<CostlyPattern> {
+        let is_costly = single_pattern_validator(pattern, PatternOptions::regex()).is_none();
         let pattern = Some(pattern).filter(|_| is_costly)?;
-        let first = alone(pattern, PatternOptions::fancy_regex().backtrack_limit(LIMITS[0]))?;
+        let first =
+            single_pattern_validator(pattern, PatternOptions::fancy_regex().backtrack_limit(LIMITS[0]))?;
         let tries: [OnceLock<Option<Validator>>; LIMITS.len()] = Default::default();
         if let Some(place) = tries.first() {
             let _ = place.set(Some(first));
@@ -157,7 +158,10 @@ impl CostlyPattern {
                 break;
             }
             let options = || PatternOptions::fancy_regex().backtrack_limit(limit);
-            let Some(validator) = tried.get_or_init(|| alone(&self.pattern, options())) else { return false };
+            let Some(validator) = tried.get_or_init(|| single_pattern_validator(&self.pattern, options()))
+            else {
+                return false;
+            };
             match validator.validate(value) {
                 Ok(()) => return true,
                 Err(error) => match error.kind() {
@@ -184,7 +188,7 @@ fn spend(steps: u64) -> bool {
 
 fn exhaust(pattern: &str, text: &str) {
     BUDGET_LEFT.with_borrow_mut(|budget| {
-        budget.exhausted.get_or_insert_with(|| Exhausted {
+        budget.exhausted.get_or_insert_with(|| UndecidedMatch {
             pattern: pattern.to_owned(),
             address: text.as_ptr().addr(),
             text: text.chars().take(100).collect(),
@@ -219,7 +223,7 @@ impl<'i> Keyword<'i> for PatternKeyword {
 }
 
 /// A validator of one pattern and nothing else.
-fn alone<E>(pattern: &str, options: PatternOptions<E>) -> Option<Validator> {
+fn single_pattern_validator<E>(pattern: &str, options: PatternOptions<E>) -> Option<Validator> {
     let schema = json!({"pattern": pattern});
     let validator = jsonschema::options().with_draft(Draft::Draft202012).offline();
     validator.with_pattern_options(options).build(&schema).ok()
@@ -261,7 +265,7 @@ fn match_names(value: &Value, patterns: &[&CostlyPattern]) {
 }
 
 /// The place of the text whose bytes are at this address.
-fn find(value: &Value, address: usize, place: &mut String) -> Option<String> {
+fn find_text_path(value: &Value, address: usize, place: &mut String) -> Option<String> {
     let length = place.len();
     let mut found = None;
     match value {
@@ -271,7 +275,7 @@ fn find(value: &Value, address: usize, place: &mut String) -> Option<String> {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 place.push_str(&format!("/{index}"));
-                found = find(item, address, place);
+                found = find_text_path(item, address, place);
                 place.truncate(length);
                 if found.is_some() {
                     break;
@@ -281,7 +285,7 @@ fn find(value: &Value, address: usize, place: &mut String) -> Option<String> {
         Value::Object(members) => {
             for (name, item) in members {
                 place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
-                found = find(item, address, place);
+                found = find_text_path(item, address, place);
                 place.truncate(length);
                 if found.is_some() {
                     break;

@@ -1,4 +1,4 @@
-//! [`Client`]: a client in memory.
+//! [`TestClient`]: a client in memory.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,40 +10,40 @@ use bindpost_mcp_protocol::{ErrorObject, Revision};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::Transport;
+use super::ConversationTransport;
 use crate::auth::Caller;
 use crate::pipe::Pipe;
 use crate::server::Server;
-use crate::stream::{Popped, Stream};
+use crate::stream::{MessageStream, StreamRead};
 
 /// How long calls may go on after the input has ended.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// A client of a server in the same process, at the other end of a [`Pipe`].
 #[derive(Debug)]
-pub struct Client {
+pub struct TestClient {
     pipe: Pipe,
-    out: Arc<Stream>,
+    out: Arc<MessageStream>,
     reader: Option<u64>,
     last_id: u64,
 }
 
-impl Client {
+impl TestClient {
     /// A new client that has said nothing yet.
-    pub fn connect(server: &Server) -> Client {
-        Client::connect_as(server, Caller::ANONYMOUS)
+    pub fn connect(server: &Server) -> TestClient {
+        TestClient::connect_as(server, Caller::ANONYMOUS)
     }
 
     /// The same, with an identity.
-    pub fn connect_as(server: &Server, caller: Caller) -> Client {
+    pub fn connect_as(server: &Server, caller: Caller) -> TestClient {
         let out = server.new_stream();
         let reader = out.attach(None);
-        Client { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader, last_id: 0 }
+        TestClient { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader, last_id: 0 }
     }
 
     /// Sends a message: JSON text, right or wrong.
     pub async fn send(&mut self, message: impl Into<Bytes>) {
-        self.pipe.take(message.into()).await;
+        self.pipe.receive(message.into()).await;
     }
 
     /// Sends a request and waits for its result. Messages that come before it are left out.
@@ -94,8 +94,8 @@ impl Client {
     pub async fn next(&mut self) -> Option<Bytes> {
         let reader = self.reader?;
         match poll_fn(|context| self.out.poll_pop(context, reader)).await {
-            Popped::Message { message, .. } => Some(message),
-            Popped::End | Popped::HangUp | Popped::Replaced => None,
+            StreamRead::Message { message, .. } => Some(message),
+            StreamRead::End | StreamRead::HangUp | StreamRead::Replaced => None,
         }
     }
 
@@ -106,11 +106,11 @@ impl Client {
     }
 }
 
-impl Transport for Client {
+impl ConversationTransport for TestClient {
     const NAME: &'static str = "memory";
 
     async fn send(&mut self, message: &str, _: Revision) -> io::Result<()> {
-        Client::send(self, message.to_owned()).await;
+        TestClient::send(self, message.to_owned()).await;
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Transport for Client {
     }
 
     async fn end_input(&mut self) -> io::Result<()> {
-        Client::end_input(self).await;
+        TestClient::end_input(self).await;
         Ok(())
     }
 }

@@ -20,19 +20,19 @@ pub struct Conversation {
     server: String,
     pub(super) client: Map<String, Value>,
     pub(super) raw: bool,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<ConversationLine>,
 }
 
 /// One step, and whom it is for.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct ConversationLine {
     pub(super) number: usize,
-    only: Filter,
-    pub(super) step: Step,
+    only: LineFilter,
+    pub(super) step: ConversationStep,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ConversationStep {
     Send(String),
     Expect(String),
     ExpectInAnyOrder(String),
@@ -43,7 +43,7 @@ pub(super) enum Step {
 
 /// Whom a line is for; an empty list is everybody.
 #[derive(Clone, Debug, Default)]
-struct Filter {
+struct LineFilter {
     revisions: Vec<Revision>,
     transports: Vec<&'static str>,
 }
@@ -51,7 +51,7 @@ struct Filter {
 /// A text that is no conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
-pub struct FormatError {
+pub struct ConversationParseError {
     /// The file.
     pub file: String,
     /// Counts from 1.
@@ -62,7 +62,7 @@ pub struct FormatError {
 
 impl Conversation {
     /// Parses a conversation. `file` is what failures call it.
-    pub fn parse(file: impl Into<String>, text: &str) -> Result<Conversation, FormatError> {
+    pub fn parse(file: impl Into<String>, text: &str) -> Result<Conversation, ConversationParseError> {
         let mut conversation = Conversation {
             file: file.into(),
             shows: String::new(),
@@ -74,9 +74,9 @@ impl Conversation {
             lines: Vec::new(),
         };
         let file = conversation.file.clone();
-        let at = |line: usize, reason: String| FormatError { file: file.clone(), line, reason };
-        for (number, line) in whole_lines(text) {
-            conversation.take(number, &line).map_err(|reason| at(number, reason))?;
+        let at = |line: usize, reason: String| ConversationParseError { file: file.clone(), line, reason };
+        for (number, line) in join_continuation_lines(text) {
+            conversation.parse_line(number, &line).map_err(|reason| at(number, reason))?;
         }
         let missing = match &conversation {
             whole if whole.shows.is_empty() => "say in the first line what it shows: `# …`",
@@ -128,11 +128,11 @@ impl Conversation {
     }
 
     /// The steps for one revision and transport.
-    pub(super) fn steps(&self, revision: Revision, transport: &str) -> Vec<&Line> {
-        self.lines.iter().filter(|line| line.only.lets_through(revision, transport)).collect()
+    pub(super) fn steps(&self, revision: Revision, transport: &str) -> Vec<&ConversationLine> {
+        self.lines.iter().filter(|line| line.only.matches(revision, transport)).collect()
     }
 
-    fn take(&mut self, number: usize, line: &str) -> Result<(), String> {
+    fn parse_line(&mut self, number: usize, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
         let step = match word {
@@ -141,26 +141,26 @@ impl Conversation {
                 return Ok(());
             }
             word if word.starts_with('#') => return Ok(()),
-            "-->" => Step::Send,
-            "<--" => Step::Expect,
-            "<~~" => Step::ExpectInAnyOrder,
+            "-->" => ConversationStep::Send,
+            "<--" => ConversationStep::Expect,
+            "<~~" => ConversationStep::ExpectInAnyOrder,
             _ if line == "end of input" => {
-                self.push(number, Filter::default(), Step::EndInput);
+                self.push(number, LineFilter::default(), ConversationStep::EndInput);
                 return Ok(());
             }
             "http" => {
-                let (only, status) = Filter::split_off(rest);
+                let (only, status) = LineFilter::split_filter(rest);
                 let status = status.parse().map_err(|_| format!("{status:?} is no status"))?;
-                self.push(number, only, Step::Status(status));
+                self.push(number, only, ConversationStep::Status(status));
                 return Ok(());
             }
             _ if !self.lines.is_empty() => return Err(format!("{word:?} is no step")),
-            _ => return self.take_directive(word, rest),
+            _ => return self.parse_directive(word, rest),
         };
-        let (only, message) = Filter::split_off(rest);
+        let (only, message) = LineFilter::split_filter(rest);
         let step = match step(message.to_owned()) {
-            Step::Expect(message) if message == "nothing" => Step::ExpectNothing,
-            Step::Send(message) => Step::Send(message),
+            ConversationStep::Expect(message) if message == "nothing" => ConversationStep::ExpectNothing,
+            ConversationStep::Send(message) => ConversationStep::Send(message),
             step => {
                 serde_json::from_str::<Value>(message).map_err(|error| format!("no JSON: {error}"))?;
                 step
@@ -170,15 +170,15 @@ impl Conversation {
         Ok(())
     }
 
-    fn push(&mut self, number: usize, only: Filter, step: Step) {
-        self.lines.push(Line { number, only, step });
+    fn push(&mut self, number: usize, only: LineFilter, step: ConversationStep) {
+        self.lines.push(ConversationLine { number, only, step });
     }
 
-    fn take_directive(&mut self, word: &str, rest: &str) -> Result<(), String> {
+    fn parse_directive(&mut self, word: &str, rest: &str) -> Result<(), String> {
         match word {
             "revisions" | "revision" => {
                 for word in rest.split_whitespace() {
-                    let named = revisions(word).ok_or_else(|| format!("{word:?} names no revision"))?;
+                    let named = parse_revisions(word).ok_or_else(|| format!("{word:?} names no revision"))?;
                     self.revisions.extend(named);
                 }
                 self.revisions.sort();
@@ -187,7 +187,8 @@ impl Conversation {
             "transports" => {
                 self.transports.clear();
                 for word in rest.split_whitespace() {
-                    let named = transports(word).ok_or_else(|| format!("{word:?} names no transport"))?;
+                    let named =
+                        parse_transports(word).ok_or_else(|| format!("{word:?} names no transport"))?;
                     self.transports.extend(named);
                 }
             }
@@ -203,18 +204,18 @@ impl Conversation {
     }
 }
 
-impl Filter {
+impl LineFilter {
     /// Splits `[legacy http] …` in two. A bracket with anything but known words in it is JSON.
-    fn split_off(text: &str) -> (Filter, &str) {
-        let unfiltered = (Filter::default(), text);
+    fn split_filter(text: &str) -> (LineFilter, &str) {
+        let unfiltered = (LineFilter::default(), text);
         let Some((words, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) else {
             return unfiltered;
         };
-        let mut filter = Filter::default();
+        let mut filter = LineFilter::default();
         for word in words.split_whitespace() {
-            if let Some(named) = revisions(word) {
+            if let Some(named) = parse_revisions(word) {
                 filter.revisions.extend(named);
-            } else if let Some(named) = transports(word) {
+            } else if let Some(named) = parse_transports(word) {
                 filter.transports.extend(named);
             } else {
                 return unfiltered;
@@ -226,14 +227,14 @@ impl Filter {
         (filter, rest.trim_start())
     }
 
-    fn lets_through(&self, revision: Revision, transport: &str) -> bool {
+    fn matches(&self, revision: Revision, transport: &str) -> bool {
         (self.revisions.is_empty() || self.revisions.contains(&revision))
             && (self.transports.is_empty() || self.transports.contains(&transport))
     }
 }
 
 /// The revisions a word stands for.
-fn revisions(word: &str) -> Option<Vec<Revision>> {
+fn parse_revisions(word: &str) -> Option<Vec<Revision>> {
     let all = Revision::ALL;
     let some = |filter: &dyn Fn(&Revision) -> bool| Some(all.into_iter().filter(filter).collect());
     match word {
@@ -254,7 +255,7 @@ fn revisions(word: &str) -> Option<Vec<Revision>> {
 }
 
 /// The transports a word stands for.
-fn transports(word: &str) -> Option<Vec<&'static str>> {
+fn parse_transports(word: &str) -> Option<Vec<&'static str>> {
     if word == "pipes" {
         return Some(PIPES.to_vec());
     }
@@ -263,7 +264,7 @@ fn transports(word: &str) -> Option<Vec<&'static str>> {
 
 /// The lines with their numbers, without empty ones; one that starts with a space belongs to the one
 /// before it.
-fn whole_lines(text: &str) -> Vec<(usize, String)> {
+fn join_continuation_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         match lines.last_mut() {
@@ -284,7 +285,7 @@ mod tests {
 
     const HEAD: &str = "# Shows how it is done.\nrevisions legacy 2026-07-28\n";
 
-    fn parse(text: &str) -> Result<Conversation, FormatError> {
+    fn parse(text: &str) -> Result<Conversation, ConversationParseError> {
         Conversation::parse("x.txt", text)
     }
 
@@ -295,21 +296,21 @@ mod tests {
         );
         let conversation = parse(&text).unwrap();
         assert_eq!(conversation.revisions(), Revision::ALL);
-        let steps = |revision, transport| -> Vec<(usize, Step)> {
+        let steps = |revision, transport| -> Vec<(usize, ConversationStep)> {
             let steps = conversation.steps(revision, transport);
             steps.into_iter().map(|line| (line.number, line.step.clone())).collect()
         };
         assert_eq!(
             steps(Revision::V2025_03_26, "http"),
-            [(3, Step::Send("[1]".into())), (4, Step::Send("[1]".into()))]
+            [(3, ConversationStep::Send("[1]".into())), (4, ConversationStep::Send("[1]".into()))]
         );
         assert_eq!(
             steps(Revision::V2025_11_25, "http"),
-            [(4, Step::Send("[1]".into())), (5, Step::Expect("{\"a\": 1}".into()))]
+            [(4, ConversationStep::Send("[1]".into())), (5, ConversationStep::Expect("{\"a\": 1}".into()))]
         );
         assert_eq!(
             steps(Revision::V2024_11_05, "stdio"),
-            [(4, Step::Send("[1]".into())), (8, Step::ExpectNothing)]
+            [(4, ConversationStep::Send("[1]".into())), (8, ConversationStep::ExpectNothing)]
         );
     }
 

@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 /// What a conversation keeps: the values that `$save:` met.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Saved(BTreeMap<String, Value>);
+pub(super) struct SavedValues(BTreeMap<String, Value>);
 
 /// The first difference, for people.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Difference(pub(super) String);
+pub(super) struct MessageDifference(pub(super) String);
 
 const SAVED: &str = "$saved:";
 const TAMPERED: &str = "$tampered:";
 
-impl Saved {
-    pub(super) fn keep(&mut self, name: &str, value: Value) {
+impl SavedValues {
+    pub(super) fn save(&mut self, name: &str, value: Value) {
         self.0.insert(name.to_owned(), value);
     }
 
@@ -26,7 +26,7 @@ impl Saved {
     }
 
     /// What a string of a conversation stands for, if it stands for something that was kept.
-    fn recall(&self, text: &str) -> Option<Result<Value, String>> {
+    fn resolve_placeholder(&self, text: &str) -> Option<Result<Value, String>> {
         if let Some(name) = text.strip_prefix(SAVED) {
             return Some(self.get(name).cloned());
         }
@@ -39,7 +39,7 @@ impl Saved {
 
     /// Replaces every `"$saved:…"` and `"$tampered:…"` of a text. The rest stays as it is written, even
     /// if it is no JSON.
-    pub(super) fn fill_in(&self, text: &str) -> Result<String, String> {
+    pub(super) fn fill_placeholders(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("\"$") {
@@ -47,7 +47,7 @@ impl Saved {
             let Some((inside, behind)) = after.split_once('"') else {
                 return Err("a placeholder without a closing quote".to_owned());
             };
-            match self.recall(&format!("${inside}")) {
+            match self.resolve_placeholder(&format!("${inside}")) {
                 Some(value) => filled.push_str(&value?.to_string()),
                 None => return Err(format!("\"${inside}\" cannot be sent")),
             }
@@ -69,9 +69,14 @@ fn other_than(c: char) -> char {
 }
 
 /// Compares a message with the expected one, and keeps what `$save:` asks for.
-pub(super) fn compare(expected: &str, actual: &str, saved: &mut Saved) -> Result<(), Difference> {
+pub(super) fn compare(
+    expected: &str,
+    actual: &str,
+    saved: &mut SavedValues,
+) -> Result<(), MessageDifference> {
     let decode = |what: &str, text: &str| {
-        serde_json::from_str::<Value>(text).map_err(|error| Difference(format!("{what} is no JSON: {error}")))
+        serde_json::from_str::<Value>(text)
+            .map_err(|error| MessageDifference(format!("{what} is no JSON: {error}")))
     };
     let (expected_value, actual_value) = (decode("the expectation", expected)?, decode("it", actual)?);
     let mut kept = saved.clone();
@@ -85,14 +90,18 @@ pub(super) fn compare(expected: &str, actual: &str, saved: &mut Saved) -> Result
     if let (Some(expected), Some(actual)) = (large_id(expected), large_id(actual))
         && expected != actual
     {
-        return Err(Difference(format!("/id is {actual} instead of {expected}")));
+        return Err(MessageDifference(format!("/id is {actual} instead of {expected}")));
     }
     *saved = kept;
     Ok(())
 }
 
 /// The answers of a batch come in any order.
-fn compare_batches(expected: &[Value], actual: &[Value], saved: &mut Saved) -> Result<(), Difference> {
+fn compare_batches(
+    expected: &[Value],
+    actual: &[Value],
+    saved: &mut SavedValues,
+) -> Result<(), MessageDifference> {
     let mut open: Vec<&Value> = actual.iter().collect();
     for expected in expected {
         let fits = open.iter().position(|actual| {
@@ -105,7 +114,7 @@ fn compare_batches(expected: &[Value], actual: &[Value], saved: &mut Saved) -> R
         });
         match fits {
             Some(fits) => drop(open.remove(fits)),
-            None => return Err(Difference(format!("none of the batch is {}", cut(expected)))),
+            None => return Err(MessageDifference(format!("none of the batch is {}", cut(expected)))),
         }
     }
     Ok(())
@@ -118,10 +127,15 @@ fn large_id(text: &str) -> Option<String> {
     id.starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| id.to_owned())
 }
 
-fn compare_values(expected: &Value, actual: &Value, path: &str, saved: &mut Saved) -> Result<(), Difference> {
+fn compare_values(
+    expected: &Value,
+    actual: &Value,
+    path: &str,
+    saved: &mut SavedValues,
+) -> Result<(), MessageDifference> {
     let differs = |what: String| {
         let place = if path.is_empty() { "the message" } else { path };
-        Err(Difference(format!("{place} {what}")))
+        Err(MessageDifference(format!("{place} {what}")))
     };
     match (expected, actual) {
         (Value::String(text), _) if text.starts_with('$') => {
@@ -129,9 +143,9 @@ fn compare_values(expected: &Value, actual: &Value, path: &str, saved: &mut Save
                 "$any" => true,
                 "$string" => actual.is_string(),
                 "$integer" => actual.is_i64() || actual.is_u64(),
-                _ => match (text.strip_prefix("$save:"), saved.recall(text)) {
+                _ => match (text.strip_prefix("$save:"), saved.resolve_placeholder(text)) {
                     (Some(name), _) => {
-                        saved.keep(name, actual.clone());
+                        saved.save(name, actual.clone());
                         true
                     }
                     (None, Some(Ok(value))) => value == *actual,
@@ -182,7 +196,7 @@ mod tests {
     use serde_json::json;
 
     fn difference(expected: &str, actual: &str) -> Option<String> {
-        compare(expected, actual, &mut Saved::default()).err().map(|difference| difference.0)
+        compare(expected, actual, &mut SavedValues::default()).err().map(|difference| difference.0)
     }
 
     #[test]
@@ -217,12 +231,12 @@ mod tests {
 
     #[test]
     fn keeps_values_and_recalls_them() {
-        let mut saved = Saved::default();
+        let mut saved = SavedValues::default();
         compare(r#"["$save:state",1]"#, r#"["ABC",1]"#, &mut saved).unwrap();
         compare(r#"["$saved:state","$tampered:state"]"#, r#"["ABC","AAC"]"#, &mut saved).unwrap();
-        assert_eq!(saved.fill_in(r#"{"s":"$saved:state",}"#).unwrap(), r#"{"s":"ABC",}"#);
-        assert_eq!(saved.fill_in(r#"["$tampered:state"]"#).unwrap(), r#"["AAC"]"#);
-        assert!(saved.fill_in(r#"["$any"]"#).is_err());
+        assert_eq!(saved.fill_placeholders(r#"{"s":"$saved:state",}"#).unwrap(), r#"{"s":"ABC",}"#);
+        assert_eq!(saved.fill_placeholders(r#"["$tampered:state"]"#).unwrap(), r#"["AAC"]"#);
+        assert!(saved.fill_placeholders(r#"["$any"]"#).is_err());
         // What did not match keeps nothing.
         compare(r#"["$save:state",1]"#, r#"["XYZ",2]"#, &mut saved).unwrap_err();
         assert_eq!(saved.get("state"), Ok(&json!("ABC")));

@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::Transport;
-use super::conversation::{Conversation, Line, Step};
-use super::matching::{self, Saved};
+use super::ConversationTransport;
+use super::conversation::{Conversation, ConversationLine, ConversationStep};
+use super::matching::{self, SavedValues};
 
 /// How long an expected message may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ type Members = BTreeMap<String, Box<RawValue>>;
 
 /// A conversation that went otherwise than its file says.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct ConversationFailure {
     /// The file.
     pub file: String,
     /// Counts from 1; 0 is the handshake before the first line.
@@ -55,9 +55,9 @@ pub struct Failure {
     pub actual: Option<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ConversationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { file, line, revision, transport, reason, .. } = self;
+        let ConversationFailure { file, line, revision, transport, reason, .. } = self;
         write!(f, "{file}:{line} ({revision} over {transport}): {reason}")?;
         if let Some(expected) = &self.expected {
             write!(f, "\n    expected {expected}")?;
@@ -69,18 +69,18 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ConversationFailure {}
 
 /// How a round of conversations went.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct ConversationReport {
     /// How many were played, each revision counted.
     pub played: usize,
     /// Those that went otherwise.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<ConversationFailure>,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConversationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.failures {
             writeln!(f, "{failure}")?;
@@ -91,11 +91,11 @@ impl fmt::Display for Report {
 
 /// Plays every conversation that runs over this transport, once for each of these revisions that it is
 /// for. `connect` makes a new client of a new server each time.
-pub async fn play_all<T: Transport>(
+pub async fn play_all<T: ConversationTransport>(
     conversations: &[Conversation],
     revisions: &[Revision],
     connect: impl AsyncFn(&Conversation) -> io::Result<T>,
-) -> Report {
+) -> ConversationReport {
     let connect = &connect;
     let games = conversations.iter().filter(|conversation| conversation.runs_over(T::NAME)).flat_map(
         |conversation| {
@@ -106,16 +106,17 @@ pub async fn play_all<T: Transport>(
     let games: Vec<_> = games.collect();
     let played = games.len();
     let games = futures_util::stream::iter(games).buffer_unordered(AT_ONCE);
-    let mut failures: Vec<Failure> = games.filter_map(async |outcome| outcome.err()).collect().await;
+    let mut failures: Vec<ConversationFailure> =
+        games.filter_map(async |outcome| outcome.err()).collect().await;
     failures.sort_by(|a, b| (&a.file, a.line, a.revision).cmp(&(&b.file, b.line, b.revision)));
-    Report { played, failures }
+    ConversationReport { played, failures }
 }
 
-async fn play_one<T: Transport>(
+async fn play_one<T: ConversationTransport>(
     conversation: &Conversation,
     revision: Revision,
     connect: &impl AsyncFn(&Conversation) -> io::Result<T>,
-) -> Result<(), Failure> {
+) -> Result<(), ConversationFailure> {
     let failure = |reason: String| conversation.failure::<T>(0, revision, reason);
     let played = async {
         let connected = connect(conversation).await;
@@ -131,19 +132,25 @@ async fn play_one<T: Transport>(
 
 impl Conversation {
     /// Plays it for one revision, over a transport that nobody has used yet.
-    pub async fn play<T: Transport>(&self, revision: Revision, transport: &mut T) -> Result<(), Failure> {
-        let mut saved = Saved::default();
-        saved.keep("revision", revision.as_str().into());
-        let mut game = Game { conversation: self, revision, transport, saved, asked: HashMap::new() };
+    pub async fn play<T: ConversationTransport>(
+        &self,
+        revision: Revision,
+        transport: &mut T,
+    ) -> Result<(), ConversationFailure> {
+        let mut saved = SavedValues::default();
+        saved.save("revision", revision.as_str().into());
+        let mut game =
+            ConversationRun { conversation: self, revision, transport, saved, asked: HashMap::new() };
         let steps = self.steps(revision, T::NAME);
         let mut steps = steps.as_slice();
         if !self.raw && revision.has_handshake() {
-            game.shake_hands().await.map_err(|reason| self.failure::<T>(0, revision, reason))?;
+            game.perform_handshake().await.map_err(|reason| self.failure::<T>(0, revision, reason))?;
         }
         let mut last = 0;
         while let Some((line, rest)) = steps.split_first() {
             last = line.number;
-            let is_unordered = |line: &&Line| matches!(line.step, Step::ExpectInAnyOrder(_));
+            let is_unordered =
+                |line: &&ConversationLine| matches!(line.step, ConversationStep::ExpectInAnyOrder(_));
             if is_unordered(line) {
                 let many = steps.iter().take_while(|line| is_unordered(line)).count();
                 let (group, rest) = steps.split_at(many);
@@ -154,49 +161,55 @@ impl Conversation {
                 steps = rest;
             }
         }
-        match game.look(LAST_LOOK).await {
+        match game.receive_within(LAST_LOOK).await {
             Ok(None) => Ok(()),
             Ok(Some(actual)) => {
                 let failure = self.failure::<T>(last, revision, "one more message came".to_owned());
-                Err(Failure { actual: Some(actual), ..failure })
+                Err(ConversationFailure { actual: Some(actual), ..failure })
             }
             Err(reason) => Err(self.failure::<T>(last, revision, reason)),
         }
     }
 
-    fn failure<T: Transport>(&self, line: usize, revision: Revision, reason: String) -> Failure {
+    fn failure<T: ConversationTransport>(
+        &self,
+        line: usize,
+        revision: Revision,
+        reason: String,
+    ) -> ConversationFailure {
         let file = self.file.clone();
-        Failure { file, line, revision, transport: T::NAME, reason, expected: None, actual: None }
+        ConversationFailure { file, line, revision, transport: T::NAME, reason, expected: None, actual: None }
     }
 }
 
 /// A conversation while it is played.
-struct Game<'a, T> {
+struct ConversationRun<'a, T> {
     conversation: &'a Conversation,
     revision: Revision,
     transport: &'a mut T,
-    saved: Saved,
+    saved: SavedValues,
     /// The methods of our requests, by id as it was written.
     asked: HashMap<String, String>,
 }
 
-impl<T: Transport> Game<'_, T> {
-    fn failure(&self, line: &Line, reason: String) -> Failure {
+impl<T: ConversationTransport> ConversationRun<'_, T> {
+    fn failure(&self, line: &ConversationLine, reason: String) -> ConversationFailure {
         self.conversation.failure::<T>(line.number, self.revision, reason)
     }
 
-    async fn step(&mut self, line: &Line) -> Result<(), Failure> {
+    async fn step(&mut self, line: &ConversationLine) -> Result<(), ConversationFailure> {
         match &line.step {
-            Step::Send(message) => {
-                let message = self.saved.fill_in(message).and_then(|message| self.prepare(message));
+            ConversationStep::Send(message) => {
+                let message =
+                    self.saved.fill_placeholders(message).and_then(|message| self.add_request_meta(message));
                 let message = message.map_err(|reason| self.failure(line, reason))?;
                 let sent = self.transport.send(&message, self.revision).await;
                 sent.map_err(|error| self.failure(line, format!("not sent: {error}")))
             }
-            Step::Expect(expected) => {
+            ConversationStep::Expect(expected) => {
                 let expected = expected.clone();
                 let came = self.next().await;
-                let failed = |failure: Failure, actual: Option<String>| Failure {
+                let failed = |failure: ConversationFailure, actual: Option<String>| ConversationFailure {
                     expected: Some(expected.clone()),
                     actual,
                     ..failure
@@ -205,33 +218,33 @@ impl<T: Transport> Game<'_, T> {
                 let matched = matching::compare(&expected, &actual, &mut self.saved);
                 matched.map_err(|difference| failed(self.failure(line, difference.0), Some(actual)))
             }
-            Step::ExpectInAnyOrder(_) => self.expect_in_any_order(&[line]).await,
-            Step::ExpectNothing => match self.look(QUIET).await {
+            ConversationStep::ExpectInAnyOrder(_) => self.expect_in_any_order(&[line]).await,
+            ConversationStep::ExpectNothing => match self.receive_within(QUIET).await {
                 Ok(None) => Ok(()),
                 Ok(Some(actual)) => {
                     let failure = self.failure(line, "a message came".to_owned());
-                    Err(Failure { actual: Some(actual), ..failure })
+                    Err(ConversationFailure { actual: Some(actual), ..failure })
                 }
                 Err(reason) => Err(self.failure(line, reason)),
             },
-            Step::Status(expected) => match self.transport.status() {
+            ConversationStep::Status(expected) => match self.transport.status() {
                 Some(actual) if actual != *expected => {
                     Err(self.failure(line, format!("the status is {actual} instead of {expected}")))
                 }
                 _ => Ok(()),
             },
-            Step::EndInput => {
+            ConversationStep::EndInput => {
                 let ended = self.transport.end_input().await;
                 ended.map_err(|error| self.failure(line, format!("the input does not end: {error}")))
             }
         }
     }
 
-    async fn expect_in_any_order(&mut self, group: &[&Line]) -> Result<(), Failure> {
-        let mut open: Vec<(&Line, &str)> = group
+    async fn expect_in_any_order(&mut self, group: &[&ConversationLine]) -> Result<(), ConversationFailure> {
+        let mut open: Vec<(&ConversationLine, &str)> = group
             .iter()
             .filter_map(|line| match &line.step {
-                Step::ExpectInAnyOrder(expected) => Some((*line, expected.as_str())),
+                ConversationStep::ExpectInAnyOrder(expected) => Some((*line, expected.as_str())),
                 _ => None,
             })
             .collect();
@@ -241,14 +254,14 @@ impl<T: Transport> Game<'_, T> {
             let actual = match self.next().await {
                 Ok(actual) => actual,
                 Err(reason) => {
-                    return Err(Failure { expected: expected(), ..self.failure(first, reason) });
+                    return Err(ConversationFailure { expected: expected(), ..self.failure(first, reason) });
                 }
             };
             let fits =
                 open.iter().position(|(_, text)| matching::compare(text, &actual, &mut self.saved).is_ok());
             let Some(fits) = fits else {
                 let failure = self.failure(first, "the message is none of those expected".to_owned());
-                return Err(Failure { expected: expected(), actual: Some(actual), ..failure });
+                return Err(ConversationFailure { expected: expected(), actual: Some(actual), ..failure });
             };
             open.remove(fits);
         }
@@ -257,14 +270,14 @@ impl<T: Transport> Game<'_, T> {
 
     /// The next message, in the form expectations are written for.
     async fn next(&mut self) -> Result<String, String> {
-        match self.look(PATIENCE).await? {
+        match self.receive_within(PATIENCE).await? {
             Some(message) => Ok(message),
             None => Err("no message came".to_owned()),
         }
     }
 
     /// The next message, if one comes in this time.
-    async fn look(&mut self, time: Duration) -> Result<Option<String>, String> {
+    async fn receive_within(&mut self, time: Duration) -> Result<Option<String>, String> {
         let message = match tokio::time::timeout(time, self.transport.receive()).await {
             Err(_) | Ok(Ok(None)) => return Ok(None),
             Ok(Err(error)) => return Err(format!("not received: {error}")),
@@ -274,11 +287,11 @@ impl<T: Transport> Game<'_, T> {
         if self.conversation.raw || self.revision.has_handshake() {
             return Ok(Some(message));
         }
-        self.take_stamp(&message).map(Some).map_err(|reason| format!("{reason}: {message}"))
+        self.strip_result_envelope(&message).map(Some).map_err(|reason| format!("{reason}: {message}"))
     }
 
     /// Opens the session that revisions with a handshake have.
-    async fn shake_hands(&mut self) -> Result<(), String> {
+    async fn perform_handshake(&mut self) -> Result<(), String> {
         let (capabilities, version) = (&self.conversation.client, self.revision.as_str());
         let initialize = json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": capabilities, "clientInfo": client_info(),
@@ -297,7 +310,7 @@ impl<T: Transport> Game<'_, T> {
     }
 
     /// Puts into a request what the era demands, unless it is there or the file says everything itself.
-    fn prepare(&mut self, text: String) -> Result<String, String> {
+    fn add_request_meta(&mut self, text: String) -> Result<String, String> {
         if self.conversation.raw || self.revision.has_handshake() {
             return Ok(text);
         }
@@ -322,7 +335,7 @@ impl<T: Transport> Game<'_, T> {
     }
 
     /// Takes away what every result of 2026-07-28 carries, after a look at whether it is all there.
-    fn take_stamp(&self, text: &str) -> Result<String, String> {
+    fn strip_result_envelope(&self, text: &str) -> Result<String, String> {
         let mut message: Members =
             serde_json::from_str(text).map_err(|error| format!("no message: {error}"))?;
         if message.contains_key("method") && message.contains_key("id") {

@@ -1,6 +1,6 @@
 //! What one caller began, another cannot go on with.
 
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{Caller, Server};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn ask(server: &Server, caller: Caller, method: &str, mut params: Value) -
         "io.modelcontextprotocol/clientCapabilities":
             {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
     });
-    let mut client = Client::connect_as(server, caller);
+    let mut client = TestClient::connect_as(server, caller);
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()).await;
     serde_json::from_slice(&client.next().await.unwrap()).unwrap()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use bindpost_mcp_server::protocol::Revision;
-use bindpost_mcp_server::testing::{Client, Conversation, Report, play_all};
+use bindpost_mcp_server::testing::{Conversation, ConversationReport, TestClient, play_all};
 
 use crate::fixture;
 use crate::stdio::StdioClient;
@@ -16,13 +16,13 @@ fn all() -> Vec<Conversation> {
 }
 
 /// Played or not, nothing may go otherwise, and there must be something to play.
-fn check(report: &Report) {
+fn check(report: &ConversationReport) {
     assert!(report.played > 0, "nothing was played");
     assert!(report.failures.is_empty(), "{report}");
 }
 
-async fn in_memory(conversation: &Conversation) -> io::Result<Client> {
-    Ok(Client::connect(&fixture::server(conversation.server())))
+async fn in_memory(conversation: &Conversation) -> io::Result<TestClient> {
+    Ok(TestClient::connect(&fixture::server(conversation.server())))
 }
 
 // Nothing here waits for the world, so time can be made to pass.

@@ -11,8 +11,8 @@ use bindpost_mcp_server::protocol::{
     ResourceContents, Role,
 };
 use bindpost_mcp_server::{
-    Args, AskError, CacheScope, Context, Handler, IntoToolResult, Limits, PromptEntry, ProtocolError,
-    ResourceEntry, Server, ServerBuilder, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
+    Args, AskError, CacheScope, Context, Handler, IntoToolResult, PromptEntry, ProtocolError, ResourceEntry,
+    Server, ServerBuilder, ServerLimits, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
 };
 use serde_json::{Value, json};
 
@@ -26,11 +26,13 @@ pub(crate) fn server(name: &str) -> Server {
         "paged" => paged(builder),
         "cached" => resources(builder).cache(Duration::from_secs(60), CacheScope::Public),
         // One call at once, one that waits.
-        "narrow" => {
-            asking(tools(builder)).limits(Limits { running_calls: 1, waiting_calls: 1, ..Limits::default() })
-        }
+        "narrow" => asking(tools(builder)).limits(ServerLimits {
+            running_calls: 1,
+            waiting_calls: 1,
+            ..ServerLimits::default()
+        }),
         "hosted" => hosted(builder),
-        "modest" => tools(builder).limits(Limits { calls_per_session: 1, ..Limits::default() }),
+        "modest" => tools(builder).limits(ServerLimits { calls_per_session: 1, ..ServerLimits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
     builder.build().expect("the fixture is right")
@@ -531,7 +533,7 @@ fn hosted(builder: ServerBuilder) -> ServerBuilder {
         async |context: Context| format!("{:?} {:?}", context.variable("left"), context.variable("right"));
     builder
         .ignore_case()
-        .word_unknown(unknown)
+        .map_not_found(unknown)
         .tool(
             plain("Say my name", async |context: Context| {
                 format!("{} as {}", context.name(), context.requested_name())

@@ -1,7 +1,7 @@
 //! A server that is told to do less: fewer revisions, no tools, lists that fail.
 
 use bindpost_mcp_server::protocol::{Resource, Revision};
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{
     Context, Entry, PromptEntry, ResourceEntry, ResourceListEntry, Server, ToolEntry, ToolError,
 };
@@ -26,20 +26,21 @@ async fn only_the_named_revisions_are_spoken() {
     for (asked, given) in
         [("2025-03-26", "2025-03-26"), ("2025-06-18", "2025-11-25"), ("2026-07-28", "2025-11-25")]
     {
-        let result = Client::connect(&server).request("initialize", initialize(asked)).await.unwrap();
+        let result = TestClient::connect(&server).request("initialize", initialize(asked)).await.unwrap();
         assert_eq!(result["protocolVersion"], given, "{asked}");
     }
     for method in ["server/discover", "tools/list"] {
-        let error = Client::connect(&server).request(method, envelope()).await.unwrap_err();
+        let error = TestClient::connect(&server).request(method, envelope()).await.unwrap_err();
         let data = error.data.clone().unwrap_or_default();
         assert_eq!(data["supported"], json!(["2025-03-26", "2025-11-25"]), "{error}");
         assert_eq!(data["requested"], "2026-07-28");
     }
 
     let server = builder().revisions([Revision::V2026_07_28]).build().unwrap();
-    let error = Client::connect(&server).request("initialize", initialize("2025-11-25")).await.unwrap_err();
+    let error =
+        TestClient::connect(&server).request("initialize", initialize("2025-11-25")).await.unwrap_err();
     assert!(error.message.contains("supported: 2026-07-28"), "{error}");
-    assert!(Client::connect(&server).request("tools/list", envelope()).await.is_ok());
+    assert!(TestClient::connect(&server).request("tools/list", envelope()).await.is_ok());
 
     let error = builder().revisions([]).build().unwrap_err().to_string();
     assert!(error.contains("it speaks no revision at all"), "{error}");
@@ -61,7 +62,7 @@ async fn whole_kinds_of_entries_can_be_left_out() {
         (entries().without_prompts(), "prompts", "prompts/list"),
     ] {
         let server = server.build().unwrap();
-        let mut client = Client::connect(&server);
+        let mut client = TestClient::connect(&server);
         let result = client.request("initialize", initialize("2025-11-25")).await.unwrap();
         let capabilities = result["capabilities"].as_object().unwrap();
         assert!(!capabilities.contains_key(kind), "{capabilities:?}");
@@ -84,7 +85,7 @@ async fn a_list_that_fails_says_so_without_its_reasons() {
         ),
     ] {
         let server = Server::builder("narrow", "1.0.0").resource_list(list).build().unwrap();
-        let error = Client::connect(&server).request("resources/list", json!({})).await.unwrap_err();
+        let error = TestClient::connect(&server).request("resources/list", json!({})).await.unwrap_err();
         assert_eq!(error.code, -32603);
         assert!(error.message.ends_with(shown), "{error}");
     }

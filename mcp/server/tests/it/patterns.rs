@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_protocol::{CallToolResult, Tool};
-use bindpost_mcp_server::testing::Client;
-use bindpost_mcp_server::{Parts, Schema, Server, Signature, ToolEntry};
+use bindpost_mcp_server::testing::TestClient;
+use bindpost_mcp_server::{CallParts, CompiledSchema, Server, Signature, ToolEntry};
 use serde_json::{Value, json};
 
 /// Far more than a check takes, and far less than it took.
 const SOON: Duration = Duration::from_secs(20);
 
 fn check(schema: &Value, value: &Value) -> Result<(), String> {
-    let schema = Schema::compile(schema).unwrap();
+    let schema = CompiledSchema::compile(schema).unwrap();
     let begun = Instant::now();
     let checked = schema.check(value);
     assert!(begun.elapsed() < SOON, "{:?}: {schema:?}", begun.elapsed());
@@ -122,9 +122,9 @@ fn patterns_that_are_none_are_still_refused_when_they_are_registered() {
         json!({"items": {"pattern": "(?=a"}}),
         json!({"patternProperties": {"[": {}}}),
     ] {
-        assert!(Schema::compile(&schema).is_err(), "{schema}");
+        assert!(CompiledSchema::compile(&schema).is_err(), "{schema}");
     }
-    assert!(Schema::compile(&json!({"allOf": [{"pattern": "(?=a)"}, {"pattern": "("}]})).is_err());
+    assert!(CompiledSchema::compile(&json!({"allOf": [{"pattern": "(?=a)"}, {"pattern": "("}]})).is_err());
 }
 
 #[tokio::test]
@@ -132,11 +132,11 @@ async fn a_call_with_a_text_made_for_its_pattern_is_refused() {
     let schema =
         json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "(?=a)(a|aa)*b$"}}});
     let definition = Tool { name: "find".to_owned(), input_schema: schema, ..Tool::default() };
-    let entry = ToolEntry::with_signature("find", Signature::new(), |_: Parts| async {
+    let entry = ToolEntry::with_signature("find", Signature::new(), |_: CallParts| async {
         Ok(CallToolResult::text("found"))
     });
     let server = Server::builder("patterns", "1").tool(entry.definition(definition)).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let begun = Instant::now();
     let arguments = json!({"name": "find", "arguments": {"code": "a".repeat(150_000)}});
     let result =

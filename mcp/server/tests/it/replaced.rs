@@ -1,6 +1,6 @@
 //! A server whose entries change all at once.
 
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{Entry, PromptEntry, Server, ToolEntry};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ async fn all_entries_can_be_replaced_at_once() {
     let tool = |name: &str| Entry::from(ToolEntry::new(name, async || "x"));
     let prompt = || Entry::from(PromptEntry::new("p", async || "x"));
     let server = Server::builder("s", "1").add(vec![tool("old"), prompt()]).build().unwrap();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     client.request("initialize", params).await.unwrap();
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -27,7 +27,7 @@ async fn all_entries_can_be_replaced_at_once() {
     client.call("old", json!({})).await.unwrap_err();
 }
 
-async fn names(client: &mut Client) -> Vec<String> {
+async fn names(client: &mut TestClient) -> Vec<String> {
     let listed = client.request("tools/list", json!({})).await.unwrap();
     let tools = listed["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bindpost_mcp_server::stdio::{StdioLimits, serve};
-use bindpost_mcp_server::testing::Transport;
+use bindpost_mcp_server::testing::ConversationTransport;
 use bindpost_mcp_server::{Server, protocol::Revision};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl StdioClient {
     }
 }
 
-impl Transport for StdioClient {
+impl ConversationTransport for StdioClient {
     const NAME: &'static str = "stdio";
 
     async fn send(&mut self, message: &str, _: Revision) -> io::Result<()> {

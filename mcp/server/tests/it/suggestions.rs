@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{PromptEntry, Server, TemplateEntry, ToolError};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn server() -> Server {
 async fn suggested(reference: Value, argument: &str) -> Value {
     let server = server();
     let params = json!({"ref": reference, "argument": {"name": argument, "value": "a"}});
-    let mut session = Client::connect(&server);
+    let mut session = TestClient::connect(&server);
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     session.request("initialize", hello).await.unwrap();
     session.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -45,7 +45,7 @@ async fn suggested(reference: Value, argument: &str) -> Value {
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let without = Client::connect(&server).request("completion/complete", params).await.unwrap();
+    let without = TestClient::connect(&server).request("completion/complete", params).await.unwrap();
     assert_eq!(with["completion"], without["completion"]);
     with["completion"].clone()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_mcp_server::testing::Client;
+use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{ResourceEntry, Server};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn server() -> Server {
 #[tokio::test]
 async fn a_session_watches_what_it_subscribed_to() {
     let server = server();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     client.request("initialize", hello).await.unwrap();
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -32,7 +32,7 @@ async fn a_session_watches_what_it_subscribed_to() {
 #[tokio::test]
 async fn a_listener_watches_what_it_named_until_it_goes() {
     let server = server();
-    let mut client = Client::connect(&server);
+    let mut client = TestClient::connect(&server);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},

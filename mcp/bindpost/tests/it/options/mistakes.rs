@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bindpost::options::{Mistake, Place};
-use bindpost::{Listing, Options};
+use bindpost::options::{OptionMistake, OptionSource};
+use bindpost::{ListVisibility, Options};
 
 use super::{file, from_file, from_variable, values};
 
 /// What is said about a file.
 fn mistakes(text: &str) -> Vec<String> {
-    from_file(text).unwrap_err().0.iter().map(Mistake::to_string).collect()
+    from_file(text).unwrap_err().0.iter().map(OptionMistake::to_string).collect()
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn every_mistake_is_told_at_once_with_its_place() {
             ("BINDPOST_ALLOWED_ORIGINS", "https://a.example, b, c"),
         ])
         .unwrap_err();
-    let places: Vec<Place> = error.0.iter().map(|mistake| mistake.place.clone()).collect();
-    let line = |line| Place::Line { file: name.to_owned(), line };
-    let variable = |name: &str| Place::Variable(name.to_owned());
+    let places: Vec<OptionSource> = error.0.iter().map(|mistake| mistake.place.clone()).collect();
+    let line = |line| OptionSource::Line { file: name.to_owned(), line };
+    let variable = |name: &str| OptionSource::Variable(name.to_owned());
     assert_eq!(
         places,
         [
@@ -339,7 +339,7 @@ fn what_the_program_sets_is_checked_too() {
             "`session_limits.sweep` is \"0s\"",
         ]
     );
-    assert!(error.0.iter().all(|mistake| mistake.place == Place::Program));
+    assert!(error.0.iter().all(|mistake| mistake.place == OptionSource::Program));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn options_that_contradict_each_other_are_told() {
     settings("path = \"/sse\"\nsse = false").unwrap();
     // What is not set, or set to what it is anyway, asks for nothing.
     settings("[auth]\nissuers = []\nrealm = \"mcp\"").unwrap();
-    Options::default().auth(|auth| auth.listing = Listing::Permitted).settings().unwrap();
+    Options::default().auth(|auth| auth.listing = ListVisibility::Permitted).settings().unwrap();
 }
 
 #[test]
@@ -399,8 +399,8 @@ fn a_variable_that_nobody_filled_in_opens_no_door() {
 #[test]
 fn a_broken_line_hides_no_other_mistake() {
     let lines = |text: &str| -> Vec<usize> {
-        let line = |mistake: &Mistake| match mistake.place {
-            Place::Line { line, .. } => line,
+        let line = |mistake: &OptionMistake| match mistake.place {
+            OptionSource::Line { line, .. } => line,
             _ => 0,
         };
         from_file(text).unwrap_err().0.iter().map(line).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_mcp_http::{Auth, Opening, SessionLimits};
+use bindpost_mcp_http::{AnonymousAccess, Auth, SessionLimits};
 use serde_json::json;
 
 use super::*;
@@ -228,7 +228,7 @@ async fn an_answer_to_a_question_comes_from_who_was_asked() {
 
 #[tokio::test]
 async fn every_request_of_a_session_is_asked_for_credentials() {
-    let server = TestServer::of(protected(), with(Auth::new(keys()).opening(Opening::Closed))).await;
+    let server = TestServer::of(protected(), with(Auth::new(keys()).opening(AnonymousAccess::Closed))).await;
     for revision in SESSIONS {
         let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
         for ask in [

@@ -1,7 +1,7 @@
 //! What entries demand: nothing, a caller, scopes, roles.
 
-use bindpost_mcp_http::{Auth, Authorizer, Denial, Opening};
-use bindpost_mcp_server::{Caller, HttpRequest, Identity, Listing, Server, ToolEntry};
+use bindpost_mcp_http::{AnonymousAccess, Auth, Authorizer, Denial};
+use bindpost_mcp_server::{Caller, HttpRequest, Identity, ListVisibility, Server, ToolEntry};
 use serde_json::{Value, json};
 
 use super::*;
@@ -227,8 +227,9 @@ async fn lists_show_everything_or_what_the_caller_may_use() {
             .build()
             .unwrap()
     };
-    let all = TestServer::of(entries(), with(Auth::new(keys()).opening(Opening::Open))).await;
-    let permitted = TestServer::of(entries(), with(Auth::new(keys()).listing(Listing::Permitted))).await;
+    let all = TestServer::of(entries(), with(Auth::new(keys()).opening(AnonymousAccess::Open))).await;
+    let permitted =
+        TestServer::of(entries(), with(Auth::new(keys()).listing(ListVisibility::Permitted))).await;
     for way in WAYS {
         for (credentials, may) in
             [(NOBODY, "cf"), (WRONG, "cf"), (ALICE, "acef"), (READER, "abcef"), (WRITER, "abcdef")]

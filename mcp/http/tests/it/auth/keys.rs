@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bindpost_mcp_http::listener::Drain;
-use bindpost_mcp_http::{AnyAuthorizer, ApiKeys, Auth, Authorizer as _, Opening, bind};
+use bindpost_mcp_http::{AnonymousAccess, AnyAuthorizer, ApiKeys, Auth, Authorizer as _, bind};
 use serde_json::json;
 
 use super::*;
@@ -198,7 +198,7 @@ const SOON: Duration = Duration::from_millis(20);
 
 async fn serving(file: &File) -> TestServer {
     let keys = ApiKeys::from_file(&file.0).unwrap().look_every(SOON);
-    let auth = Auth::new(keys).opening(Opening::Closed);
+    let auth = Auth::new(keys).opening(AnonymousAccess::Closed);
     TestServer::of(mixed(), Settings { auth: Some(auth), ..attentive() }).await
 }
 

@@ -1,6 +1,6 @@
 //! Whether strangers may open a conversation, and what they find closed.
 
-use bindpost_mcp_http::{Auth, Opening};
+use bindpost_mcp_http::{AnonymousAccess, Auth};
 use serde_json::json;
 
 use super::*;
@@ -41,12 +41,12 @@ async fn status_of(server: &TestServer, ask: &Ask) -> u16 {
 #[tokio::test]
 async fn opening_can_be_closed_open_or_depend_on_the_entries() {
     for (entries, opening, is_open) in [
-        (mixed(), Opening::Auto, true),
-        (protected(), Opening::Auto, false),
-        (mixed(), Opening::Closed, false),
-        (protected(), Opening::Open, true),
-        (mixed(), Opening::Open, true),
-        (protected(), Opening::Closed, false),
+        (mixed(), AnonymousAccess::Auto, true),
+        (protected(), AnonymousAccess::Auto, false),
+        (mixed(), AnonymousAccess::Closed, false),
+        (protected(), AnonymousAccess::Open, true),
+        (mixed(), AnonymousAccess::Open, true),
+        (protected(), AnonymousAccess::Closed, false),
     ] {
         let server = TestServer::of(entries, with(Auth::new(keys()).opening(opening))).await;
         for ask in openings() {
@@ -69,7 +69,7 @@ async fn a_refused_opening_is_told_with_its_id() {
     assert_eq!(parameters["error"], "invalid_token");
     assert_eq!(parameters.get("scope"), None);
 
-    let server = TestServer::of(mixed(), with(Auth::new(keys()).opening(Opening::Closed))).await;
+    let server = TestServer::of(mixed(), with(Auth::new(keys()).opening(AnonymousAccess::Closed))).await;
     assert_eq!(server.send(&Ask::initialize(LATEST)).await.refused(401, -32001)["id"], "open");
     // What is anonymous is for everybody nevertheless, where no conversation has to be opened.
     assert_eq!(server.send(&Ask::modern_call("time", json!({}))).await.tool_text(), "noon");

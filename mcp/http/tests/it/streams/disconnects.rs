@@ -96,7 +96,7 @@ fn flood(test: &str, ask: impl AsyncFnOnce(&crate::client::ChildServer) -> Ask) 
     let child = ChildServer::start(test, || {
         let mut settings = attentive();
         settings.connections.blocked_write = Duration::from_millis(500);
-        let mut limits = bindpost_mcp_server::Limits::default();
+        let mut limits = bindpost_mcp_server::ServerLimits::default();
         limits.stream.blocked = Duration::from_millis(500);
         (settings, limits)
     });

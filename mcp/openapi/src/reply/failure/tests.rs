@@ -5,7 +5,7 @@ use serde_json::json;
 fn failure(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Value {
     let map = headers.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
     let status = StatusCode::from_u16(status).unwrap();
-    serde_json::from_str(&Failure::of(status, &map.collect(), body.as_bytes()).text()).unwrap()
+    serde_json::from_str(&CallFailure::from_response(status, &map.collect(), body.as_bytes()).text()).unwrap()
 }
 
 #[test]

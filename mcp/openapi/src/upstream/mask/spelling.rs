@@ -14,7 +14,7 @@ const MOST_BACKSLASHES: usize = 16;
 const MOST_DIGITS: usize = 8;
 
 /// A text to be recognised.
-pub(super) struct Spelling {
+pub(super) struct SecretPattern {
     letters: Vec<char>,
     /// Whether it is base64, in either of its alphabets.
     is_base64: bool,
@@ -26,16 +26,16 @@ pub(super) struct Spelling {
     seconds: [bool; 256],
 }
 
-impl Spelling {
-    pub(super) fn new(text: &str) -> Spelling {
-        Spelling::of(text, false, (false, false))
+impl SecretPattern {
+    pub(super) fn new(text: &str) -> SecretPattern {
+        SecretPattern::build(text, false, (false, false))
     }
 
-    pub(super) fn in_base64(text: &str, beside: (bool, bool)) -> Spelling {
-        Spelling::of(text, true, beside)
+    pub(super) fn in_base64(text: &str, beside: (bool, bool)) -> SecretPattern {
+        SecretPattern::build(text, true, beside)
     }
 
-    fn of(text: &str, is_base64: bool, beside: (bool, bool)) -> Spelling {
+    fn build(text: &str, is_base64: bool, beside: (bool, bool)) -> SecretPattern {
         let letters: Vec<char> = text.chars().collect();
         let beginnings = |letter: Option<&char>| {
             let mut table = [false; 256];
@@ -61,7 +61,7 @@ impl Spelling {
             *place |= !(0x20..0x7f).contains(&byte);
         }
         let begins_with_backslash = letters.first() == Some(&'\\');
-        Spelling { letters, is_base64, beside, begins_with_backslash, starts, seconds }
+        SecretPattern { letters, is_base64, beside, begins_with_backslash, starts, seconds }
     }
 
     /// How many letters it has.
@@ -100,7 +100,7 @@ impl Spelling {
                 next.clear();
                 for place in places.iter().copied() {
                     self.letter_at(text, place, *letter, next);
-                    let visible = if index > 0 { behind_shapeless(text, place) } else { place };
+                    let visible = if index > 0 { skip_invisible(text, place) } else { place };
                     if visible != place {
                         self.letter_at(text, visible, *letter, next);
                     }
@@ -120,7 +120,7 @@ impl Spelling {
     /// Adds all places where this letter may end.
     fn letter_at(&self, text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
         for letter in alike(letter, self.is_base64) {
-            spelled(text, at, letter, ends);
+            push_spelled_ends(text, at, letter, ends);
         }
     }
 
@@ -155,7 +155,7 @@ fn alike(letter: char, is_base64: bool) -> impl Iterator<Item = char> {
 }
 
 /// Adds all places where a letter ends that is written here in some way.
-fn spelled(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+fn push_spelled_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     let mut buffer = [0; 4];
     let bytes = letter.encode_utf8(&mut buffer).as_bytes();
     let Some(rest) = text.get(at..) else { return };
@@ -164,15 +164,15 @@ fn spelled(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     }
     match rest.first() {
         Some(b'+') if letter == ' ' => ends.push(at + 1),
-        Some(b'%') => in_percent(text, at, bytes, letter, ends),
-        Some(b'\\') => escaped(text, at, bytes, letter, ends),
-        Some(b'&') => as_entity(text, at, letter, ends),
+        Some(b'%') => push_percent_encoded_ends(text, at, bytes, letter, ends),
+        Some(b'\\') => push_escaped_ends(text, at, bytes, letter, ends),
+        Some(b'&') => push_entity_ends(text, at, letter, ends),
         _ => {}
     }
 }
 
 /// `%2B`, `%2b`, `%252B`; `%u002B` as old JavaScript writes it.
-fn in_percent(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
+fn push_percent_encoded_ends(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
     let Some((first, others)) = bytes.split_first() else { return ends.push(at) };
     if text.get(at) != Some(&b'%') {
         return;
@@ -182,7 +182,7 @@ fn in_percent(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec
         if hexadecimal(text, digits, 2) == Some(u32::from(*first)) {
             match others {
                 [] => ends.push(digits + 2),
-                _ => in_percent(text, digits + 2, others, letter, ends),
+                _ => push_percent_encoded_ends(text, digits + 2, others, letter, ends),
             }
         }
         let unit = text.get(digits).filter(|byte| byte.eq_ignore_ascii_case(&b'u'));
@@ -197,7 +197,7 @@ fn in_percent(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec
 }
 
 /// `\u002B`, `\x2b`, `\/`, `\n`; with more backslashes in JSON within JSON.
-fn escaped(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
+fn push_escaped_ends(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
     let run = backslashes(text, at);
     if letter == '\\' {
         ends.extend([2, 4, 8, 16].into_iter().filter(|count| *count <= run).map(|count| at + count));
@@ -215,7 +215,7 @@ fn escaped(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<us
         b'f' => '\u{c}',
         b'0' => '\0',
         b'x' if hexadecimal(text, behind + 1, 2) == Some(u32::from(letter)) => return ends.push(behind + 3),
-        b'u' | b'U' => return by_number(text, behind + 1, letter, ends),
+        b'u' | b'U' => return push_code_point_ends(text, behind + 1, letter, ends),
         _ => return,
     };
     if stands_for == letter {
@@ -224,7 +224,7 @@ fn escaped(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<us
 }
 
 /// `002B`, `{2B}`; two of them for what UTF-16 writes as a pair.
-fn by_number(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+fn push_code_point_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     if text.get(at) == Some(&b'{') {
         if let Some((number, end)) = number(text, at + 1, 16)
             && number == u32::from(letter)
@@ -253,7 +253,7 @@ fn by_number(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
 }
 
 /// `&#43;`, `&#x2b;`, `&plus;`, `&amp;#43;`. The semicolon is left out at times.
-fn as_entity(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
+fn push_entity_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     let mut at = at + 1;
     for _ in 0..=MOST_LAYERS {
         let Some(rest) = text.get(at..) else { return };
@@ -343,7 +343,7 @@ fn number(text: &[u8], at: usize, radix: u32) -> Option<(u32, usize)> {
 }
 
 /// The next place that is no control character, and nothing that is not seen.
-fn behind_shapeless(text: &[u8], at: usize) -> usize {
+fn skip_invisible(text: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(rest) = text.get(at..) {
         let length = match rest {
@@ -358,7 +358,7 @@ fn behind_shapeless(text: &[u8], at: usize) -> usize {
                 };
                 let letter = rest.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
                 match letter.and_then(|letter| letter.chars().next()) {
-                    Some(letter) if crate::bridge::text::is_shapeless(letter) => length,
+                    Some(letter) if crate::bridge::text::is_invisible(letter) => length,
                     _ => break,
                 }
             }
