@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for field in LIMITED {
         config.field_attribute(
             format!("{PACKAGE}.{field}"),
-            "#[serde(deserialize_with = \"super::parts::few\")]",
+            "#[serde(deserialize_with = \"super::parts::deserialize_limited_list\")]",
         );
     }
     config.compile_fds(descriptors)?;

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use bindpost_azure_functions::setup::Progress;
+use bindpost_azure_functions::setup::SetupProgress;
 
 /// Prints steps to stderr; what their programs say only where somebody watches.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Printer {
     }
 }
 
-impl Progress for Printer {
+impl SetupProgress for Printer {
     fn started(&self, step: &str) {
         let _ = writeln!(std::io::stderr(), "  … {step}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bindpost_azure_functions::{ArgumentRow, Report};
+use bindpost_azure_functions::{AppReport, ArgumentRow};
 
 /// Rows of one table; the rest is counted.
 const MOST_ROWS: usize = 20;
@@ -11,7 +11,7 @@ const WIDEST: usize = 48;
 
 /// What the screen says besides the app's own report.
 pub(crate) struct Facts<'a> {
-    pub(crate) report: &'a Report,
+    pub(crate) report: &'a AppReport,
     /// `http://127.0.0.1:7071`
     pub(crate) base: &'a str,
     pub(crate) auth: &'a str,
@@ -185,9 +185,9 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bindpost_azure_functions::{PromptRow, ToolRow, Warning};
+    use bindpost_azure_functions::{AppWarning, PromptRow, ToolRow};
 
-    fn report(tools: usize) -> Report {
+    fn report(tools: usize) -> AppReport {
         let tool = |number: usize| ToolRow {
             name: format!("tool{number}"),
             arguments: vec![ArgumentRow {
@@ -199,7 +199,7 @@ mod tests {
             bindings: vec!["→ blob snippets/{mcptoolargs.n}.json".to_owned()],
             hints: vec!["read-only"],
         };
-        Report {
+        AppReport {
             app: "app\u{1b}[31m".to_owned(),
             runtime: "python 3.11".to_owned(),
             tools: (0..tools).map(tool).collect(),
@@ -208,12 +208,12 @@ mod tests {
                 arguments: Vec::new(),
                 function: "f".to_owned(),
             }],
-            warnings: vec![Warning { message: "a warning".to_owned(), fix: Some("do it".to_owned()) }],
-            ..Report::default()
+            warnings: vec![AppWarning { message: "a warning".to_owned(), fix: Some("do it".to_owned()) }],
+            ..AppReport::default()
         }
     }
 
-    fn screen(report: &Report, width: usize) -> String {
+    fn screen(report: &AppReport, width: usize) -> String {
         let base = "http://127.0.0.1:7071";
         draw(&Facts { report, base, auth: "open", revisions: "all", ready_ms: 1, width, color: false })
     }

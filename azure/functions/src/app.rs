@@ -22,17 +22,17 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 pub use function_json::FunctionFolders;
-pub use host_json::{CustomHandler, HostConfig, McpConfig, WebhookAuthorization};
+pub use host_json::{CustomHandlerConfig, HostConfig, McpConfig, WebhookAuthorization};
 pub use language_workers::{LanguageWorkers, WorkerOverride};
-pub use local_settings::LocalHost;
+pub use local_settings::LocalHostConfig;
 pub use log_level::{LogLevel, LogLevels};
-pub use runtime::Runtime;
+pub use runtime::WorkerRuntime;
 pub use settings::Settings;
-pub use worker_config::{Platform, ProcessOptions, WorkerConfig};
+pub use worker_config::{HostPlatform, ProcessOptions, WorkerConfig};
 
-use crate::json::{self, Notes};
+use crate::json::{self, ProblemCollector};
 use crate::problem::{AppError, Problem};
-use crate::watch::ReadFirst;
+use crate::watch::ConfigSnapshot;
 
 /// A function app: its folder and what its files say.
 #[derive(Clone, Debug)]
@@ -44,11 +44,11 @@ pub struct App {
     /// App settings: the environment, then `local.settings.json`.
     pub settings: Settings,
     /// What `local.settings.json` says of the host.
-    pub local: LocalHost,
+    pub local: LocalHostConfig,
     /// What runs the functions.
-    pub runtime: Runtime,
+    pub runtime: WorkerRuntime,
     /// How `host.json` and `local.settings.json` were when they were read.
-    pub(crate) read_first: ReadFirst,
+    pub(crate) read_first: ConfigSnapshot,
 }
 
 impl App {
@@ -68,11 +68,11 @@ impl App {
             let problem = Problem::new("is a file").in_file(folder.display().to_string());
             return Err(problem.fix("give the folder that holds the app's host.json").into());
         }
-        let read_first = ReadFirst::look(&folder);
+        let read_first = ConfigSnapshot::capture(&folder);
         let (values, local) = local_settings::read(&folder)?;
         let settings = Settings::new(environment, values);
         let host = HostConfig::read(&folder, &settings)?;
-        let runtime = Runtime::of(&folder, &host, &settings)?;
+        let runtime = WorkerRuntime::detect(&folder, &host, &settings)?;
         Ok(App { folder, host, settings, local, runtime, read_first })
     }
 
@@ -87,8 +87,8 @@ impl App {
         let Some(directory) = self.host.language_workers.directory(language, &self.folder) else {
             return Ok(None);
         };
-        let overrides = self.host.language_workers.of(language);
-        WorkerConfig::read(&directory, &self.settings, overrides, &Platform::current()).map(Some)
+        let overrides = self.host.language_workers.override_for(language);
+        WorkerConfig::read(&directory, &self.settings, overrides, &HostPlatform::current()).map(Some)
     }
 
     /// The worker for the app's language in a folder of workers, or the one that the folder is.
@@ -97,8 +97,8 @@ impl App {
         let own = folder.join(language);
         let directory = if own.is_dir() { own } else { folder.to_owned() };
         let directory = std::path::absolute(&directory).unwrap_or(directory);
-        let overrides = self.host.language_workers.of(language);
-        WorkerConfig::read(&directory, &self.settings, overrides, &Platform::current())
+        let overrides = self.host.language_workers.override_for(language);
+        WorkerConfig::read(&directory, &self.settings, overrides, &HostPlatform::current())
     }
 
     /// Whether a setting switches a function off.
@@ -120,7 +120,7 @@ fn read_object(path: &Path, name: &str) -> Result<Option<Map<String, Value>>, Pr
     match json::parse(&text) {
         Ok(Value::Object(object)) => Ok(Some(object)),
         Ok(other) => {
-            Err(Problem::new(format!("must hold a JSON object, and holds {}", json::kind(&other)))
+            Err(Problem::new(format!("must hold a JSON object, and holds {}", json::dotnet_kind(&other)))
                 .in_file(name))
         }
         Err(error) => Err(Problem::new(format!("is no JSON: {error}")).in_file(name)),
@@ -128,6 +128,6 @@ fn read_object(path: &Path, name: &str) -> Result<Option<Map<String, Value>>, Pr
 }
 
 /// What was read, unless problems were noted.
-fn checked<T>(notes: Notes, value: T) -> Result<T, AppError> {
-    notes.unless_any(value).map_err(AppError)
+fn unless_problems<T>(notes: ProblemCollector, value: T) -> Result<T, AppError> {
+    notes.into_result(value).map_err(AppError)
 }

@@ -1,6 +1,6 @@
 //! Blob storage, as blob bindings need it: read a whole blob, write a whole blob.
 //!
-//! A [`Connection`] says which store a binding's `connection` setting leads to; [`BlobStore::open`] turns
+//! A [`StorageConnection`] says which store a binding's `connection` setting leads to; [`BlobStore::open`] turns
 //! it into a [`BlobStore`]: a storage account, Azurite, or the embedded store in the app's folder. All
 //! three behave alike: blob names are flat and case-sensitive, a write makes its container and replaces
 //! the blob, and nobody ever sees half a blob.
@@ -26,9 +26,9 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 
 pub use azure::{AzureStore, RESOURCE};
-pub use bindpost_azure_hosting::identity::{Identity, IdentityError, Secret, TokenSource};
-pub use connection::{Account, Connection, ConnectionError, Credential};
-pub use endpoint::Endpoint;
+pub use bindpost_azure_hosting::identity::{AzureIdentity, IdentityError, Secret, TokenSource};
+pub use connection::{ConnectionSettingError, StorageAccount, StorageConnection, StorageCredential};
+pub use endpoint::BlobEndpoint;
 pub use error::BlobError;
 pub use local::LocalStore;
 pub use path::{BlobPath, BlobPathError};
@@ -65,18 +65,18 @@ impl Default for BlobSettings {
 
 /// A store that was opened, and why it is that one.
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct OpenedStore {
     /// The store itself.
     pub store: BlobStore,
     /// Which kind it is.
-    pub place: Place,
+    pub place: StoreKind,
     /// One sentence for the operator. Names the folder or the service, no secret.
     pub notice: String,
 }
 
 /// The kinds of place a connection can lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreKind {
     /// The embedded store.
     Embedded,
     /// The emulator.
@@ -90,20 +90,20 @@ impl BlobStore {
     ///
     /// A storage account is not asked anything yet: a wrong key shows at the first read or write.
     pub async fn open(
-        connection: Connection,
+        connection: StorageConnection,
         folder: &Path,
         settings: &BlobSettings,
-    ) -> Result<Chosen, BlobError> {
+    ) -> Result<OpenedStore, BlobError> {
         match connection {
-            Connection::Account(account) => {
+            StorageConnection::Account(account) => {
                 let notice = format!("Blobs are kept in {}.", account.endpoint());
                 let store = BlobStore::Azure(AzureStore::new(account, settings)?);
-                Ok(Chosen { store, place: Place::Account, notice })
+                Ok(OpenedStore { store, place: StoreKind::Account, notice })
             }
-            Connection::Development { setting, host } => {
-                let endpoint = Endpoint::azurite(host.as_ref(), settings.azurite_port);
+            StorageConnection::Development { setting, host } => {
+                let endpoint = BlobEndpoint::azurite(host.as_ref(), settings.azurite_port);
                 // A host that somebody wrote down is meant; without one, Azurite is a guess.
-                if host.is_none() && !answers(settings.azurite_port).await {
+                if host.is_none() && !accepts_connections(settings.azurite_port).await {
                     let reason = format!(
                         "{setting} says UseDevelopmentStorage=true and nothing answers on port {}",
                         settings.azurite_port
@@ -112,20 +112,24 @@ impl BlobStore {
                 }
                 let notice =
                     format!("{setting} says UseDevelopmentStorage=true: using Azurite at {endpoint}.");
-                let account = Account::azurite(endpoint);
+                let account = StorageAccount::azurite(endpoint);
                 let store = BlobStore::Azure(AzureStore::new(account, settings)?);
-                Ok(Chosen { store, place: Place::Azurite, notice })
+                Ok(OpenedStore { store, place: StoreKind::Azurite, notice })
             }
-            Connection::Embedded { setting } => {
+            StorageConnection::Embedded { setting } => {
                 Self::embedded(folder, settings, &format!("{setting} is not set")).await
             }
         }
     }
 
-    async fn embedded(folder: &Path, settings: &BlobSettings, reason: &str) -> Result<Chosen, BlobError> {
+    async fn embedded(
+        folder: &Path,
+        settings: &BlobSettings,
+        reason: &str,
+    ) -> Result<OpenedStore, BlobError> {
         let store = LocalStore::open(folder, settings).await?;
         let notice = format!("{reason}: blobs are kept in {}.", store.folder().display());
-        Ok(Chosen { store: BlobStore::Local(store), place: Place::Embedded, notice })
+        Ok(OpenedStore { store: BlobStore::Local(store), place: StoreKind::Embedded, notice })
     }
 
     /// Reads a whole blob. `None`: there is no such blob, or no such container.
@@ -148,6 +152,6 @@ impl BlobStore {
     }
 }
 
-async fn answers(port: u16) -> bool {
+async fn accepts_connections(port: u16) -> bool {
     matches!(tokio::time::timeout(PROBE, TcpStream::connect(("127.0.0.1", port))).await, Ok(Ok(_)))
 }

@@ -10,14 +10,14 @@ use bindpost_mcp_http::{ApiKeys, Auth, Endpoint};
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::console::Told;
-use crate::door::{Door, Face};
+use crate::console::EventLogger;
+use crate::door::{AccessPolicy, ServerProfile};
 use crate::error::HostError;
-use crate::front_door::FrontDoor;
-use crate::generation::Generation;
-use crate::host::{DRAIN, Shared};
-use crate::setup::Progress;
-use crate::watch::Watch;
+use crate::front_door::RequestRouter;
+use crate::generation::AppGeneration;
+use crate::host::{DRAIN, HostState};
+use crate::setup::SetupProgress;
+use crate::watch::FileWatcher;
 
 /// How often files are looked at, and how long they must lie still before the app is started again.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -26,17 +26,17 @@ const LIE_STILL: Duration = Duration::from_millis(300);
 const NAMED: usize = 3;
 
 /// How an app is served.
-pub(crate) enum Served {
-    Http { front_door: Arc<FrontDoor<Shared>>, door: Door },
+pub(crate) enum ServingMode {
+    Http { front_door: Arc<RequestRouter<HostState>>, door: AccessPolicy },
     Stdio,
 }
 
 /// Keeps an app that is served like its files.
-pub(crate) struct Changes {
-    shared: Arc<Shared>,
-    served: Served,
+pub(crate) struct AppReloader {
+    shared: Arc<HostState>,
+    served: ServingMode,
     /// What clients meet now.
-    face: Face,
+    face: ServerProfile,
     /// What `local.settings.json` said of the port, last.
     port: Option<u16>,
     /// There should be keys, and they could not be made: that is tried again with the next change.
@@ -45,21 +45,21 @@ pub(crate) struct Changes {
     sweeping: JoinSet<()>,
 }
 
-impl Changes {
-    pub(crate) fn new(shared: Arc<Shared>, served: Served) -> Changes {
+impl AppReloader {
+    pub(crate) fn new(shared: Arc<HostState>, served: ServingMode) -> AppReloader {
         let face = match &served {
-            Served::Http { door, .. } => Face::new(&shared.app, door),
-            Served::Stdio => Face::new(&shared.app, &Door::default()),
+            ServingMode::Http { door, .. } => ServerProfile::new(&shared.app, door),
+            ServingMode::Stdio => ServerProfile::new(&shared.app, &AccessPolicy::default()),
         };
         let port = shared.app.local.port;
-        Changes { shared, served, face, port, lacks_keys: false, sweeping: JoinSet::new() }
+        AppReloader { shared, served, face, port, lacks_keys: false, sweeping: JoinSet::new() }
     }
 
     /// Takes up every change from now on; never ends.
-    pub(crate) async fn keep_up(mut self, mut watch: Watch) {
+    pub(crate) async fn follow_changes(mut self, mut watch: FileWatcher) {
         loop {
-            let files = until_changed(&mut watch).await;
-            match self.take_up(&files).await {
+            let files = wait_for_change(&mut watch).await;
+            match self.apply_change(&files).await {
                 Ok(newer) => watch = newer.unwrap_or(watch),
                 Err(error) => {
                     tracing::error!(target: "host", "{files} changed, but {error}");
@@ -69,20 +69,21 @@ impl Changes {
     }
 
     /// Makes the app that is served like its files; the answer is what these were like.
-    async fn take_up(&mut self, files: &str) -> Result<Option<Watch>, Failed> {
+    async fn apply_change(&mut self, files: &str) -> Result<Option<FileWatcher>, ReloadError> {
         let begin = Instant::now();
         let shared = &self.shared;
         let app = App::open(&shared.app.folder, shared.app.settings.environment());
-        let app = app.map_err(|error| Failed { what: "the app as it was goes on", error: error.into() })?;
+        let app =
+            app.map_err(|error| ReloadError { what: "the app as it was goes on", error: error.into() })?;
         // Who may come in does not wait for workers, and not for code that works.
-        let has_face = self.take_up_face(&app, files);
+        let has_face = self.apply_profile(&app, files);
         let what = match has_face {
             Ok(true) => "the functions as they were go on",
             _ => "the app as it was goes on",
         };
-        has_face.map_err(|error| Failed { what, error })?;
+        has_face.map_err(|error| ReloadError { what, error })?;
         self.note_port(&app);
-        let newer = self.start_again(&app).await.map_err(|error| Failed { what, error })?;
+        let newer = self.start_again(&app).await.map_err(|error| ReloadError { what, error })?;
         let ms = begin.elapsed().as_millis();
         tracing::info!(target: "host", "{files} changed: started again in {ms} ms");
         Ok(newer)
@@ -92,15 +93,15 @@ impl Changes {
     ///
     /// Whatever was opened at the old endpoint ends: it was opened for those who could come in there. Calls that run
     /// are answered.
-    fn take_up_face(&mut self, app: &App, files: &str) -> Result<bool, HostError> {
+    fn apply_profile(&mut self, app: &App, files: &str) -> Result<bool, HostError> {
         let (front_door, door) = match &self.served {
-            Served::Http { front_door, door } => (front_door, door),
-            Served::Stdio => {
-                self.note_told(app);
+            ServingMode::Http { front_door, door } => (front_door, door),
+            ServingMode::Stdio => {
+                self.warn_profile_change(app);
                 return Ok(false);
             }
         };
-        let face = Face::new(app, door);
+        let face = ServerProfile::new(app, door);
         let differences = self.face.differences(&face, true);
         if differences.is_empty() && !self.lacks_keys {
             return Ok(false);
@@ -126,14 +127,14 @@ impl Changes {
         // The one before is aborted: its endpoint is closed.
         self.sweeping = JoinSet::new();
         self.sweeping.spawn(async move { endpoint.sweep().await });
-        tell(files, &differences, &face);
+        log_profile_change(files, &differences, &face);
         self.face = face;
         Ok(true)
     }
 
     /// A conversation over a pipe has been told the server's name already.
-    fn note_told(&mut self, app: &App) {
-        let face = Face::new(app, &Door::default());
+    fn warn_profile_change(&mut self, app: &App) {
+        let face = ServerProfile::new(app, &AccessPolicy::default());
         let differences = self.face.differences(&face, false);
         if !differences.is_empty() {
             let names = differences.join(", ");
@@ -159,16 +160,16 @@ impl Changes {
     }
 
     /// Starts the app again; the answer is what its files were like.
-    async fn start_again(&self, app: &App) -> Result<Option<Watch>, HostError> {
+    async fn start_again(&self, app: &App) -> Result<Option<FileWatcher>, HostError> {
         let shared = &self.shared;
-        let events = Arc::new(Told::new(shared.failed.clone(), app.host.log_levels.clone()));
+        let events = Arc::new(EventLogger::new(shared.failed.clone(), app.host.log_levels.clone()));
         if app.host.custom_handler.as_ref().is_some_and(|handler| handler.port.is_some()) {
             // Two cannot listen on one port: the old one has to go first.
             let old = shared.generation();
-            old.released(DRAIN).await;
+            old.wait_until_released(DRAIN).await;
             old.stop(Duration::ZERO).await;
         }
-        let mut generation = Generation::start(app, &shared.options, events, &Quiet).await?;
+        let mut generation = AppGeneration::start(app, &shared.options, events, &ProgressLogger).await?;
         let watch = generation.watch.take();
         if let Err(error) = shared.server().catalog().replace(generation.entries()) {
             generation.stop(Duration::ZERO).await;
@@ -179,7 +180,7 @@ impl Changes {
         }
         let old = shared.replace_generation(generation);
         tokio::spawn(async move {
-            old.released(DRAIN).await;
+            old.wait_until_released(DRAIN).await;
             old.stop(Duration::ZERO).await;
         });
         Ok(watch)
@@ -187,7 +188,7 @@ impl Changes {
 }
 
 /// Waits for a change that lies still; names the files.
-async fn until_changed(watch: &mut Watch) -> String {
+async fn wait_for_change(watch: &mut FileWatcher) -> String {
     let mut changed: Vec<PathBuf> = loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let changed = watch.changes();
@@ -210,7 +211,7 @@ async fn until_changed(watch: &mut Watch) -> String {
 }
 
 /// Says what clients meet from now on.
-fn tell(files: &str, differences: &[&str], face: &Face) {
+fn log_profile_change(files: &str, differences: &[&str], face: &ServerProfile) {
     let mut line =
         format!("{files} changed: {} counts now, and clients connect again", differences.join(", "));
     if differences.contains(&"webhookAuthorizationLevel") {
@@ -225,16 +226,16 @@ fn tell(files: &str, differences: &[&str], face: &Face) {
 /// Why a change is not served.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
-struct Failed {
+struct ReloadError {
     /// What is served instead.
     what: &'static str,
     error: HostError,
 }
 
 /// Steps are for the log.
-struct Quiet;
+struct ProgressLogger;
 
-impl Progress for Quiet {
+impl SetupProgress for ProgressLogger {
     fn started(&self, step: &str) {
         tracing::info!(target: "host", "{step}");
     }

@@ -7,24 +7,26 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app::{LogLevel, LogLevels};
-use crate::worker::{ConsoleLine, ConsoleSource, Events, Level, Log, LogOrigin, WorkerAbout, WorkerNumber};
+use crate::worker::{
+    ConsoleLine, ConsoleSource, LogOrigin, LogRecord, LogSeverity, WorkerDetails, WorkerEvents, WorkerNumber,
+};
 
 /// Passes on what workers tell, and remembers the last thing they do.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct EventLogger {
     failed: watch::Sender<Option<String>>,
     levels: LogLevels,
 }
 
-impl Told {
-    pub(crate) fn new(failed: watch::Sender<Option<String>>, levels: LogLevels) -> Told {
-        Told { failed, levels }
+impl EventLogger {
+    pub(crate) fn new(failed: watch::Sender<Option<String>>, levels: LogLevels) -> EventLogger {
+        EventLogger { failed, levels }
     }
 }
 
 /// Writes what a function says, or, outside of any, its worker.
-pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &Log) {
-    let Log { level, origin, category, message, exception } = log;
+pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &LogRecord) {
+    let LogRecord { level, origin, category, message, exception } = log;
     let least = match function {
         Some(function) => levels.level(&format!("Function.{function}.User")),
         None => levels.level(category),
@@ -34,7 +36,7 @@ pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &Log) {
     }
     // Public workers tell of every request they get, at the level of what users read.
     let level = match (origin, level) {
-        (LogOrigin::System | LogOrigin::Metric, Level::Information) => &Level::Debug,
+        (LogOrigin::System | LogOrigin::Metric, LogSeverity::Information) => &LogSeverity::Debug,
         _ => level,
     };
     let name = function.unwrap_or_default();
@@ -48,28 +50,30 @@ pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &Log) {
         };
     }
     match level {
-        Level::Trace => say!(tracing::Level::TRACE, name, "{message}{exception}"),
-        Level::Debug => say!(tracing::Level::DEBUG, name, "{message}{exception}"),
-        Level::Information => say!(tracing::Level::INFO, name, "{message}{exception}"),
-        Level::Warning => say!(tracing::Level::WARN, name, "{message}{exception}"),
-        Level::Error | Level::Critical => say!(tracing::Level::ERROR, name, "{message}{exception}"),
+        LogSeverity::Trace => say!(tracing::Level::TRACE, name, "{message}{exception}"),
+        LogSeverity::Debug => say!(tracing::Level::DEBUG, name, "{message}{exception}"),
+        LogSeverity::Information => say!(tracing::Level::INFO, name, "{message}{exception}"),
+        LogSeverity::Warning => say!(tracing::Level::WARN, name, "{message}{exception}"),
+        LogSeverity::Error | LogSeverity::Critical => {
+            say!(tracing::Level::ERROR, name, "{message}{exception}")
+        }
     }
 }
 
-fn severity(level: Level) -> LogLevel {
+fn severity(level: LogSeverity) -> LogLevel {
     match level {
-        Level::Trace => LogLevel::Trace,
-        Level::Debug => LogLevel::Debug,
-        Level::Information => LogLevel::Information,
-        Level::Warning => LogLevel::Warning,
-        Level::Error => LogLevel::Error,
-        Level::Critical => LogLevel::Critical,
+        LogSeverity::Trace => LogLevel::Trace,
+        LogSeverity::Debug => LogLevel::Debug,
+        LogSeverity::Information => LogLevel::Information,
+        LogSeverity::Warning => LogLevel::Warning,
+        LogSeverity::Error => LogLevel::Error,
+        LogSeverity::Critical => LogLevel::Critical,
     }
 }
 
-impl Events for Told {
-    fn worker_started(&self, worker: WorkerNumber, about: &WorkerAbout) {
-        let WorkerAbout { pid, runtime, runtime_version, .. } = about;
+impl WorkerEvents for EventLogger {
+    fn worker_started(&self, worker: WorkerNumber, about: &WorkerDetails) {
+        let WorkerDetails { pid, runtime, runtime_version, .. } = about;
         tracing::debug!(target: "worker", %worker, pid, "started: {runtime} {runtime_version}");
     }
 
@@ -99,7 +103,7 @@ impl Events for Told {
         }
     }
 
-    fn log(&self, _worker: WorkerNumber, log: Log) {
+    fn log(&self, _worker: WorkerNumber, log: LogRecord) {
         write(&self.levels, None, &log);
     }
 

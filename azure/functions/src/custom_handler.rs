@@ -14,9 +14,10 @@ use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 use tokio::process::Command;
 use tokio::sync::watch;
 
-use crate::invocation::{Invocation, Outcome};
+use crate::invocation::{Invocation, InvocationOutcome};
 use crate::worker::{
-    Console, Events, Exit, InvocationError, Limits, Log, Process, Signal, StartError, Step, WorkerNumber,
+    ChildProcess, InvocationError, LogRecord, ProcessConsole, ProcessExit, StartStep, StopSignal,
+    WorkerEvents, WorkerLimits, WorkerNumber, WorkerStartError,
 };
 
 /// How often a handler that starts is asked whether it listens.
@@ -41,23 +42,23 @@ pub(crate) struct HandlerLaunch {
 /// A custom handler at work. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CustomHandler {
-    shared: Arc<Shared>,
+    shared: Arc<HandlerState>,
 }
 
-struct Shared {
+struct HandlerState {
     launch: HandlerLaunch,
-    limits: Limits,
-    events: Arc<dyn Events>,
+    limits: WorkerLimits,
+    events: Arc<dyn WorkerEvents>,
     client: reqwest::Client,
     /// The process that serves; nothing between two of them.
-    serving: watch::Sender<Option<Serving>>,
+    serving: watch::Sender<Option<HandlerProcess>>,
     stopping: watch::Sender<bool>,
 }
 
 /// One process of the handler.
 #[derive(Clone)]
-struct Serving {
-    process: Arc<Process>,
+struct HandlerProcess {
+    process: Arc<ChildProcess>,
     base: Arc<str>,
     /// Set when it is to be replaced.
     retired: watch::Sender<bool>,
@@ -73,15 +74,16 @@ impl CustomHandler {
     /// Starts the handler and waits until it listens.
     pub(crate) async fn start(
         launch: HandlerLaunch,
-        limits: Limits,
-        events: Arc<dyn Events>,
-    ) -> Result<CustomHandler, StartError> {
+        limits: WorkerLimits,
+        events: Arc<dyn WorkerEvents>,
+    ) -> Result<CustomHandler, WorkerStartError> {
         // Loopback only: a proxy of the environment has no business here.
         let client = reqwest::Client::builder().no_proxy().http1_only().tcp_nodelay(true);
         // What was for the handler is for nobody else.
         let client = client.redirect(reqwest::redirect::Policy::none());
-        let client = client.build().map_err(|error| StartError::Listen(std::io::Error::other(error)))?;
-        let shared = Arc::new(Shared {
+        let client =
+            client.build().map_err(|error| WorkerStartError::Listen(std::io::Error::other(error)))?;
+        let shared = Arc::new(HandlerState {
             launch,
             limits,
             events,
@@ -91,7 +93,7 @@ impl CustomHandler {
         });
         let serving = shared.start_process(1).await?;
         shared.serving.send_replace(Some(serving));
-        tokio::spawn(keep(Arc::clone(&shared)));
+        tokio::spawn(supervise_process(Arc::clone(&shared)));
         Ok(CustomHandler { shared })
     }
 
@@ -100,11 +102,11 @@ impl CustomHandler {
         &self,
         invocation: Invocation,
         timeout: Option<Duration>,
-        logs: impl FnMut(Log),
-    ) -> Result<Outcome, InvocationError> {
-        let serving = self.shared.serving().await?;
+        logs: impl FnMut(LogRecord),
+    ) -> Result<InvocationOutcome, InvocationError> {
+        let serving = self.shared.running_process().await?;
         let (shared, retired) = (Arc::clone(&self.shared), serving.retired.clone());
-        let mut asked = Box::pin(async move { shared.ask(&serving, &invocation).await });
+        let mut asked = Box::pin(async move { shared.send_invocation(&serving, &invocation).await });
         let answered = match timeout {
             None => asked.await,
             Some(after) => match tokio::time::timeout(after, &mut asked).await {
@@ -120,7 +122,7 @@ impl CustomHandler {
                 }
             },
         };
-        let wire::Answer { outcome, logs: said } = answered?;
+        let wire::HandlerResponse { outcome, logs: said } = answered?;
         said.into_iter().for_each(logs);
         Ok(outcome)
     }
@@ -143,22 +145,22 @@ impl CustomHandler {
     pub(crate) fn kill(&self) {
         self.shared.stopping.send_replace(true);
         if let Some(serving) = self.shared.serving.send_replace(None) {
-            serving.process.signal(Signal::Kill);
+            serving.process.signal(StopSignal::Kill);
         }
     }
 }
 
-impl Serving {
-    async fn end(&self, limits: &Limits) {
-        self.process.signal(Signal::Terminate);
+impl HandlerProcess {
+    async fn end(&self, limits: &WorkerLimits) {
+        self.process.signal(StopSignal::Terminate);
         if !self.process.ends_within(limits.sigterm).await {
-            self.process.signal(Signal::Kill);
-            self.process.exited().await;
+            self.process.signal(StopSignal::Kill);
+            self.process.wait_for_exit().await;
         }
     }
 
     /// Lets its invocations end, each of which holds the process, and then ends it.
-    async fn finish(self, limits: Limits) {
+    async fn finish(self, limits: WorkerLimits) {
         let deadline = Instant::now() + limits.drain;
         while Arc::strong_count(&self.process) > 1 && Instant::now() < deadline {
             tokio::time::sleep(ASK_EVERY).await;
@@ -167,12 +169,12 @@ impl Serving {
     }
 }
 
-impl Shared {
-    async fn start_process(&self, number: u64) -> Result<Serving, StartError> {
+impl HandlerState {
+    async fn start_process(&self, number: u64) -> Result<HandlerProcess, WorkerStartError> {
         let launch = &self.launch;
         let port = match launch.port {
             Some(port) => port,
-            None => free_port().map_err(StartError::Listen)?,
+            None => free_port().map_err(WorkerStartError::Listen)?,
         };
         let mut line = launch.launcher.clone();
         line.push(launch.program.clone());
@@ -192,9 +194,10 @@ impl Shared {
         command.env("FUNCTIONS_APP_ROOT_PATH", &launch.app);
 
         let worker = WorkerNumber(number);
-        let console = Arc::new(Console::new(worker, Arc::clone(&self.events), self.limits.lines_per_second));
-        let process = Process::start(command, Arc::clone(&console)).await;
-        let process = process.map_err(|source| StartError::Spawn { command: shown.clone(), source })?;
+        let console =
+            Arc::new(ProcessConsole::new(worker, Arc::clone(&self.events), self.limits.lines_per_second));
+        let process = ChildProcess::start(command, Arc::clone(&console)).await;
+        let process = process.map_err(|source| WorkerStartError::Spawn { command: shown.clone(), source })?;
         let base = format!("http://{}", SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let listening = async {
             // Any answer will do; a 404 is one.
@@ -204,19 +207,23 @@ impl Shared {
         };
         tokio::select! {
             () = listening => {}
-            exit = process.exited() => {
-                return Err(StartError::Exited { command: shown, status: exit.to_string(), console: console.tail() });
+            exit = process.wait_for_exit() => {
+                return Err(WorkerStartError::Exited { command: shown, status: exit.to_string(), console: console.tail() });
             }
             () = tokio::time::sleep(START) => {
-                let (step, after) = (Step::Connect, START);
-                return Err(StartError::TimedOut { command: shown, step, after, console: console.tail() });
+                let (step, after) = (StartStep::Connect, START);
+                return Err(WorkerStartError::TimedOut { command: shown, step, after, console: console.tail() });
             }
         }
-        Ok(Serving { process: Arc::new(process), base: base.into(), retired: watch::Sender::new(false) })
+        Ok(HandlerProcess {
+            process: Arc::new(process),
+            base: base.into(),
+            retired: watch::Sender::new(false),
+        })
     }
 
     /// The process that serves; waits a while for one that is being started.
-    async fn serving(&self) -> Result<Serving, InvocationError> {
+    async fn running_process(&self) -> Result<HandlerProcess, InvocationError> {
         let mut serving = self.serving.subscribe();
         let found = serving.wait_for(Option::is_some);
         let found = tokio::time::timeout(self.limits.wait_for_worker, found).await;
@@ -226,7 +233,11 @@ impl Shared {
         }
     }
 
-    async fn ask(&self, serving: &Serving, invocation: &Invocation) -> Result<wire::Answer, InvocationError> {
+    async fn send_invocation(
+        &self,
+        serving: &HandlerProcess,
+        invocation: &Invocation,
+    ) -> Result<wire::HandlerResponse, InvocationError> {
         let version = env!("CARGO_PKG_VERSION");
         let request = self
             .client
@@ -235,7 +246,7 @@ impl Shared {
             .header(USER_AGENT, format!("Azure-Functions-Host/{version}"))
             .header("X-Azure-Functions-InvocationId", invocation.id.as_ref())
             .header("X-Azure-Functions-HostVersion", version)
-            .body(wire::request(invocation));
+            .body(wire::encode_request(invocation));
         let answered = async {
             let mut response = request.send().await?;
             let status = response.status();
@@ -249,8 +260,8 @@ impl Shared {
             Ok::<_, reqwest::Error>((status, Some(body)))
         };
         let (status, body) = tokio::select! {
-            answered = answered => answered.map_err(|error| exited(&serving.process, &error.to_string()))?,
-            exit = serving.process.exited() => {
+            answered = answered => answered.map_err(|error| exit_error(&serving.process, &error.to_string()))?,
+            exit = serving.process.wait_for_exit() => {
                 return Err(InvocationError::WorkerExited { reason: exit.to_string() });
             }
         };
@@ -264,12 +275,12 @@ impl Shared {
             let message = format!("the custom handler answered {status}: {text}");
             return Err(InvocationError::Failed { message, stack: String::new() });
         }
-        wire::answer(&body, &invocation.function)
+        wire::parse_response(&body, &invocation.function)
     }
 }
 
-fn exited(process: &Process, otherwise: &str) -> InvocationError {
-    let reason = process.exit().map_or_else(|| otherwise.to_owned(), |exit: Exit| exit.to_string());
+fn exit_error(process: &ChildProcess, otherwise: &str) -> InvocationError {
+    let reason = process.exit().map_or_else(|| otherwise.to_owned(), |exit: ProcessExit| exit.to_string());
     InvocationError::WorkerExited { reason }
 }
 
@@ -283,7 +294,7 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// Starts the handler again when it ends: at once the first time, then later and later, and not for ever.
-async fn keep(shared: Arc<Shared>) {
+async fn supervise_process(shared: Arc<HandlerState>) {
     let mut restarts: Vec<Instant> = Vec::new();
     let mut number = 1;
     let mut stopping = shared.stopping.subscribe();
@@ -291,7 +302,7 @@ async fn keep(shared: Arc<Shared>) {
         let Some(serving) = shared.serving.borrow().clone() else { return };
         let mut retired = serving.retired.subscribe();
         let exit = tokio::select! {
-            exit = serving.process.exited() => Some(exit),
+            exit = serving.process.wait_for_exit() => Some(exit),
             _ = retired.wait_for(|retired| *retired) => None,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };

@@ -1,4 +1,4 @@
-//! [`Door`]: who may come in. [`Face`]: what clients meet of an app before any of its functions.
+//! [`AccessPolicy`]: who may come in. [`ServerProfile`]: what clients meet of an app before any of its functions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,9 +19,9 @@ const PING: Duration = Duration::from_secs(25);
 
 /// Who may come in.
 #[derive(Clone, Debug, Default)]
-pub struct Door {
+pub struct AccessPolicy {
     /// Whether callers need a key.
-    pub keys: KeyDemand,
+    pub keys: KeyRequirement,
     /// Host names that are served besides those of the loopback.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call, besides those that `local.settings.json` names.
@@ -32,7 +32,7 @@ pub struct Door {
 
 /// Whether callers need a key. Without one, all who reach the address may call everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeyDemand {
+pub enum KeyRequirement {
     /// They do not, whatever `host.json` says.
     #[default]
     Never,
@@ -42,13 +42,13 @@ pub enum KeyDemand {
     Always,
 }
 
-impl Door {
+impl AccessPolicy {
     /// Whether callers of this app need a key.
     pub fn requires_key(&self, app: &App) -> bool {
         match self.keys {
-            KeyDemand::Never => false,
-            KeyDemand::AsTheLevelSays => !app.host.mcp.is_anonymous(),
-            KeyDemand::Always => true,
+            KeyRequirement::Never => false,
+            KeyRequirement::AsTheLevelSays => !app.host.mcp.is_anonymous(),
+            KeyRequirement::Always => true,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Door {
 /// What clients meet of an app before any of its functions, as its files say: the server's name, and who may
 /// come in. Two that are equal can be served by one endpoint; a client that met another one connects again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Face {
+pub(crate) struct ServerProfile {
     server_name: String,
     server_version: String,
     instructions: Option<String>,
@@ -67,10 +67,10 @@ pub(crate) struct Face {
     origins: Vec<String>,
 }
 
-impl Face {
-    pub(crate) fn new(app: &App, door: &Door) -> Face {
+impl ServerProfile {
+    pub(crate) fn new(app: &App, door: &AccessPolicy) -> ServerProfile {
         let mcp = &app.host.mcp;
-        Face {
+        ServerProfile {
             server_name: mcp.server_name.clone(),
             server_version: mcp.server_version.clone(),
             instructions: mcp.instructions.clone(),
@@ -83,9 +83,9 @@ impl Face {
 
     /// The members of `host.json` and `local.settings.json` in which the other one differs. With
     /// `over_http` false, only those that count without HTTP too.
-    pub(crate) fn differences(&self, other: &Face, over_http: bool) -> Vec<&'static str> {
-        let Face { server_name, server_version, instructions, .. } = other;
-        let Face { requires_key, uses_absolute_uri, max_body, origins, .. } = other;
+    pub(crate) fn differences(&self, other: &ServerProfile, over_http: bool) -> Vec<&'static str> {
+        let ServerProfile { server_name, server_version, instructions, .. } = other;
+        let ServerProfile { requires_key, uses_absolute_uri, max_body, origins, .. } = other;
         let always = [
             ("serverName", self.server_name != *server_name),
             ("serverVersion", self.server_version != *server_version),
@@ -118,7 +118,7 @@ impl Face {
     pub(crate) fn server(&self, entries: Vec<Entry>) -> Result<Server, HostError> {
         let mut builder = Server::builder(&self.server_name, &self.server_version)
             .ignore_case()
-            .map_not_found(entries::word_unknown)
+            .map_not_found(entries::unknown_entry_error)
             .offer_all()
             .limits(self.limits())
             .add(entries);
@@ -138,7 +138,7 @@ impl Face {
     }
 
     /// How such a server is served through this door. `drain` is how long calls may go on at the end.
-    pub(crate) fn settings(&self, door: &Door, auth: Option<Auth>, drain: Duration) -> Settings {
+    pub(crate) fn settings(&self, door: &AccessPolicy, auth: Option<Auth>, drain: Duration) -> Settings {
         let mut allowed_hosts = door.allowed_hosts.clone();
         if auth.is_some() && allowed_hosts.is_empty() {
             // A caller that knows the key may use any name of this host.

@@ -14,19 +14,19 @@ use serde_json::{Map, Value, json};
 
 use crate::app::LogLevels;
 use crate::bindings::arguments::Arguments;
-use crate::bindings::context::{Request, Subject};
-use crate::bindings::progress::{self, Progress};
-use crate::bindings::results::{self, ResultError, Returned};
+use crate::bindings::context::{McpRequest, RequestSubject};
+use crate::bindings::progress::{self, ProgressUpdate};
+use crate::bindings::results::{self, FunctionReply, ReturnValueError};
 use crate::console;
 use crate::datum::Datum;
 use crate::front_door::SSE_PATHS;
-use crate::function::{Address, Function, PromptTrigger, ResourceTrigger, ToolTrigger, Trigger};
-use crate::invocation::{Failure, Listener, Runner, Trace};
-use crate::worker::{Level, Log, LogOrigin};
+use crate::function::{Function, PromptTrigger, ResourceAddress, ResourceTrigger, ToolTrigger, Trigger};
+use crate::invocation::{FunctionFailure, FunctionRunner, LogSink, TraceContext};
+use crate::worker::{LogOrigin, LogRecord, LogSeverity};
 
 /// How functions are served.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct ServingOptions {
     /// Arguments are checked against their types and values, not only for being there.
     pub(crate) validates: bool,
     /// A prompt that returns the JSON of a `GetPromptResult` means it.
@@ -39,8 +39,8 @@ pub(crate) struct Manner {
 const MOST_ROUNDS: usize = 32;
 
 /// The entry of a function.
-pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Manner) -> Entry {
-    let served = Served { runner: runner.clone(), function: function.clone(), manner };
+pub(crate) fn entry(runner: &Arc<FunctionRunner>, function: &Arc<Function>, manner: ServingOptions) -> Entry {
+    let served = ServedFunction { runner: runner.clone(), function: function.clone(), manner };
     let nothing = Signature::new;
     match &function.trigger {
         Trigger::Tool(trigger) => {
@@ -64,13 +64,13 @@ pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Mann
                 async move { served.read_resource(&parts.context).await }
             };
             match &trigger.address {
-                Address::One(resource) => {
+                ResourceAddress::One(resource) => {
                     ResourceEntry::with_signature(&resource.uri, &resource.name, nothing(), run)
                         .definition(resource.clone())
                         .timeout(None)
                         .into()
                 }
-                Address::Family(pattern, template) => {
+                ResourceAddress::Family(pattern, template) => {
                     let pattern = pattern.clone();
                     TemplateEntry::with_signature(&template.uri_template, &template.name, nothing(), run)
                         .definition(template.clone())
@@ -95,7 +95,7 @@ pub(crate) fn entry(runner: &Arc<Runner>, function: &Arc<Function>, manner: Mann
 }
 
 /// What a client is told about what is not there, in the platform's words.
-pub(crate) fn word_unknown(error: &ProtocolError) -> Option<ErrorObject> {
+pub(crate) fn unknown_entry_error(error: &ProtocolError) -> Option<ErrorObject> {
     let text = match error {
         ProtocolError::UnknownTool(name) => format!("Unknown tool: '{name}'"),
         ProtocolError::UnknownPrompt(name) => format!("Unknown prompt: '{name}'"),
@@ -116,26 +116,26 @@ fn without_required(schema: &Value) -> Value {
 
 /// One function as clients meet it.
 #[derive(Clone)]
-struct Served {
-    runner: Arc<Runner>,
+struct ServedFunction {
+    runner: Arc<FunctionRunner>,
     function: Arc<Function>,
-    manner: Manner,
+    manner: ServingOptions,
 }
 
 /// Where a call stands that has asked its client.
 #[derive(Default)]
-struct Round {
+struct InputRound {
     responses: Option<Map<String, Value>>,
     state: Option<Value>,
 }
 
-impl Served {
+impl ServedFunction {
     async fn call_tool(&self, context: &Context) -> Result<CallToolResult, ToolError> {
         let Trigger::Tool(ToolTrigger { required, uses_result_schema, .. }) = &self.function.trigger else {
             return Err(ToolError::new("this function is no tool"));
         };
         let name = context.requested_name();
-        let subject = Subject::Tool { name: &name, arguments: arguments(context) };
+        let subject = RequestSubject::Tool { name: &name, arguments: arguments(context) };
         let is_node = self.function.source.language == "node";
         let shape = |returned| {
             let is_envelope = *uses_result_schema || (is_node && results::is_envelope(&returned));
@@ -144,7 +144,7 @@ impl Served {
         match self.run(context, subject, required, shape).await? {
             Ok(result) => Ok(result),
             Err(failure) => {
-                let text = self.told(&failure, format!("An error occurred invoking '{name}'."));
+                let text = self.failure_text(&failure, format!("An error occurred invoking '{name}'."));
                 Ok(CallToolResult::error(text))
             }
         }
@@ -157,9 +157,9 @@ impl Served {
         let uri = context.uri().unwrap_or_default();
         let variables: Vec<(String, String)> =
             context.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let subject = Subject::Resource { uri, variables: &variables };
+        let subject = RequestSubject::Resource { uri, variables: &variables };
         let shape = |returned| results::resource_result(returned, uri, mime_type.as_deref());
-        self.run(context, subject, &[], shape).await?.map_err(|failure| self.internal(&failure))
+        self.run(context, subject, &[], shape).await?.map_err(|failure| self.internal_error(&failure))
     }
 
     async fn get_prompt(&self, context: &Context) -> Result<GetPromptResult, ToolError> {
@@ -168,10 +168,10 @@ impl Served {
             return Err(ToolError::new("this function is no prompt"));
         };
         let name = context.requested_name();
-        let subject = Subject::Prompt { name: &name, arguments: arguments(context) };
+        let subject = RequestSubject::Prompt { name: &name, arguments: arguments(context) };
         let shape =
             |returned| results::prompt_result(returned, *uses_result_schema, self.manner.detects_prompts);
-        self.run(context, subject, required, shape).await?.map_err(|failure| self.internal(&failure))
+        self.run(context, subject, required, shape).await?.map_err(|failure| self.internal_error(&failure))
     }
 
     /// Runs the function until it is done, asking the client as often as the function wants. A failure of the
@@ -179,13 +179,13 @@ impl Served {
     async fn run<T>(
         &self,
         context: &Context,
-        subject: Subject<'_>,
+        subject: RequestSubject<'_>,
         required: &[String],
-        shape: impl Fn(Datum) -> Result<Returned<T>, ResultError>,
-    ) -> Result<Result<T, Failure>, ToolError> {
+        shape: impl Fn(Datum) -> Result<FunctionReply<T>, ReturnValueError>,
+    ) -> Result<Result<T, FunctionFailure>, ToolError> {
         let client_info = context.client_info_json();
         let http = context.http();
-        let request = Request {
+        let request = McpRequest {
             subject,
             session_id: context.session_id(),
             client_info: client_info.as_deref(),
@@ -201,13 +201,13 @@ impl Served {
         if let Some(text) = request.missing_required(required) {
             return Err(ProtocolError::Other(ErrorObject::new(INVALID_PARAMS, text)).into());
         }
-        let (mut round, rounds) = taken_up(context).await?;
+        let (mut round, rounds) = resume_round(context).await?;
         for number in rounds..MOST_ROUNDS {
             let again;
             let request = match &round {
-                Round { responses: None, state: None } => &request,
-                Round { responses, state } => {
-                    again = Request {
+                InputRound { responses: None, state: None } => &request,
+                InputRound { responses, state } => {
+                    again = McpRequest {
                         input_responses: responses.as_ref(),
                         state: state.as_ref(),
                         ..request.clone()
@@ -215,24 +215,25 @@ impl Served {
                     &again
                 }
             };
-            let listener = Client { context, served: self };
-            let returned = match self.runner.run(&self.function, request, trace(context), &listener).await {
-                Ok(returned) => returned,
-                Err(failure) => return Ok(Err(self.noted(failure))),
-            };
+            let listener = ClientLogSink { context, served: self };
+            let returned =
+                match self.runner.run(&self.function, request, trace_context(context), &listener).await {
+                    Ok(returned) => returned,
+                    Err(failure) => return Ok(Err(self.log_failure(failure))),
+                };
             match shape(returned) {
-                Ok(Returned::Done(result)) => return Ok(Ok(result)),
-                Err(error) => return Ok(Err(self.noted(error.into()))),
-                Ok(Returned::InputRequired { requests, state }) => {
+                Ok(FunctionReply::Done(result)) => return Ok(Ok(result)),
+                Err(error) => return Ok(Err(self.log_failure(error.into()))),
+                Ok(FunctionReply::InputRequired { requests, state }) => {
                     context.remember(json!({"requests": requests, "state": state, "rounds": number + 1}));
                     let responses = match context.ask_all(&requests).await {
                         // The function's mistake, and for its author to read.
                         Err(AskError::Unclear(reason)) => {
-                            return Ok(Err(self.noted(Failure::Question(reason))));
+                            return Ok(Err(self.log_failure(FunctionFailure::Question(reason))));
                         }
                         asked => asked?,
                     };
-                    round = Round { responses: Some(responses), state };
+                    round = InputRound { responses: Some(responses), state };
                 }
             }
         }
@@ -240,7 +241,7 @@ impl Served {
     }
 
     /// The failure, after the log has it.
-    fn noted(&self, failure: Failure) -> Failure {
+    fn log_failure(&self, failure: FunctionFailure) -> FunctionFailure {
         let function = self.function.name.as_str();
         match failure.stack() {
             Some(stack) => tracing::error!(target: "function", function, "failed: {failure}\n{stack}"),
@@ -249,16 +250,16 @@ impl Served {
         failure
     }
 
-    fn told(&self, failure: &Failure, text: String) -> String {
-        match failure.shown() {
+    fn failure_text(&self, failure: &FunctionFailure, text: String) -> String {
+        match failure.client_message() {
             Some(shown) => format!("{text} {shown}"),
             None if self.manner.detailed_errors => format!("{text} {failure}"),
             None => text,
         }
     }
 
-    fn internal(&self, failure: &Failure) -> ToolError {
-        let text = self.told(failure, "An error occurred.".to_owned());
+    fn internal_error(&self, failure: &FunctionFailure) -> ToolError {
+        let text = self.failure_text(failure, "An error occurred.".to_owned());
         ProtocolError::Other(ErrorObject::new(INTERNAL_ERROR, text)).into()
     }
 }
@@ -269,24 +270,24 @@ fn arguments(context: &Context) -> Arguments<'_> {
 }
 
 /// Where the call goes on, if the client has come back with answers, and after how many rounds.
-async fn taken_up(context: &Context) -> Result<(Round, usize), ToolError> {
+async fn resume_round(context: &Context) -> Result<(InputRound, usize), ToolError> {
     let memory = context.remembered().unwrap_or_default();
     let Some(requests) = memory.get("requests").and_then(Value::as_object) else {
-        return Ok((Round::default(), 0));
+        return Ok((InputRound::default(), 0));
     };
     let responses = context.ask_all(requests).await?;
     let state = memory.get("state").filter(|state| !state.is_null()).cloned();
     let rounds = memory.get("rounds").and_then(Value::as_u64).and_then(|rounds| usize::try_from(rounds).ok());
-    Ok((Round { responses: Some(responses), state }, rounds.unwrap_or(MOST_ROUNDS)))
+    Ok((InputRound { responses: Some(responses), state }, rounds.unwrap_or(MOST_ROUNDS)))
 }
 
 /// Headers of W3C trace context. A name as text would have to be read each time.
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-fn trace(context: &Context) -> Trace {
+fn trace_context(context: &Context) -> TraceContext {
     let header = |name| context.http()?.headers().get(name)?.to_str().ok().map(str::to_owned);
-    Trace {
+    TraceContext {
         parent: context.traceparent().map(Into::into).or_else(|| header(&TRACEPARENT)),
         state: context.tracestate().map(Into::into).or_else(|| header(&TRACESTATE)),
     }
@@ -294,35 +295,35 @@ fn trace(context: &Context) -> Trace {
 
 /// Passes on what a function says: progress to the client, everything else to the console and, if the client
 /// asked for it, to the client.
-struct Client<'a> {
+struct ClientLogSink<'a> {
     context: &'a Context,
-    served: &'a Served,
+    served: &'a ServedFunction,
 }
 
-impl Listener for Client<'_> {
-    async fn hear(&self, log: Log) {
-        let Served { runner, function, .. } = self.served;
-        tell(self.context, &runner.log_levels, &function.name, log).await;
+impl LogSink for ClientLogSink<'_> {
+    async fn receive_log(&self, log: LogRecord) {
+        let ServedFunction { runner, function, .. } = self.served;
+        forward_log(self.context, &runner.log_levels, &function.name, log).await;
     }
 }
 
-async fn tell(context: &Context, levels: &LogLevels, function: &str, log: Log) {
-    if let Some(Progress { progress, total, message }) = progress::parse(&log.message) {
+async fn forward_log(context: &Context, levels: &LogLevels, function: &str, log: LogRecord) {
+    if let Some(ProgressUpdate { progress, total, message }) = progress::parse(&log.message) {
         return context.progress(progress, total, message).await;
     }
     console::write(levels, Some(function), &log);
-    let Log { level, origin, category, message, .. } = log;
+    let LogRecord { level, origin, category, message, .. } = log;
     // Java's worker says this of every call, as if the function had.
     let is_workers_own = message.starts_with("Function \"") && message.ends_with("invoked by Java Worker");
     if origin != LogOrigin::User || is_workers_own || !context.asked_for_logs() {
         return;
     }
     let level = match level {
-        Level::Trace | Level::Debug => LogLevel::Debug,
-        Level::Information => LogLevel::Info,
-        Level::Warning => LogLevel::Warning,
-        Level::Error => LogLevel::Error,
-        Level::Critical => LogLevel::Critical,
+        LogSeverity::Trace | LogSeverity::Debug => LogLevel::Debug,
+        LogSeverity::Information => LogLevel::Info,
+        LogSeverity::Warning => LogLevel::Warning,
+        LogSeverity::Error => LogLevel::Error,
+        LogSeverity::Critical => LogLevel::Critical,
     };
     context.log(level, Some(category.as_str()).filter(|it| !it.is_empty()), message).await;
 }

@@ -5,7 +5,7 @@ use std::io;
 use crate::keys::KeysError;
 use crate::problem::AppError;
 use crate::setup::SetupError;
-use crate::worker::StartError;
+use crate::worker::WorkerStartError;
 
 /// Why an app does not run.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum HostError {
     Setup(#[from] SetupError),
     /// Its worker did not start.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] WorkerStartError),
     /// There is no worker for its language.
     #[error(
         "there is no built-in worker for {language}\n  fix: name a folder of workers that has one, with --workers DIR \
@@ -36,7 +36,7 @@ pub enum HostError {
     )]
     NoHandler,
     /// Nothing was found, and the worker may have said why.
-    #[error("no functions were found{}", said(console))]
+    #[error("no functions were found{}", console_excerpt(console))]
     NoFunctions {
         /// The last lines of the worker's console.
         console: Vec<String>,
@@ -64,7 +64,7 @@ pub enum HostError {
     Server(String),
 }
 
-fn said(console: &[String]) -> String {
+fn console_excerpt(console: &[String]) -> String {
     match console {
         [] => "\n  fix: give the folder that has function_app.py, or whose package.json names the functions in `main`"
             .to_owned(),

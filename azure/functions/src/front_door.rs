@@ -21,7 +21,7 @@ pub(crate) const SHORT_PATH: &str = "/mcp";
 pub(crate) type Reply = Response<ReplyBody>;
 
 /// What the front door asks about the host behind it.
-pub(crate) trait Condition: Send + Sync + 'static {
+pub(crate) trait HealthProbes: Send + Sync + 'static {
     /// Whether new calls are served, and if not, why.
     fn readiness(&self) -> Result<(), String>;
     /// Whether the host is beyond help, and why.
@@ -29,7 +29,7 @@ pub(crate) trait Condition: Send + Sync + 'static {
 }
 
 /// Where every request comes in.
-pub(crate) struct FrontDoor<C> {
+pub(crate) struct RequestRouter<C> {
     /// What serves MCP now: another one after who may come in, or what clients are told, has changed.
     endpoint: RwLock<Arc<Endpoint>>,
     condition: Arc<C>,
@@ -37,7 +37,7 @@ pub(crate) struct FrontDoor<C> {
 
 /// Where a path leads.
 #[derive(Debug, PartialEq, Eq)]
-enum Way {
+enum RouteTarget {
     /// To the endpoint, under this path.
     Mcp(&'static str),
     Home,
@@ -47,32 +47,32 @@ enum Way {
 }
 
 /// The platform does not look at case, and takes anything below its path for MCP.
-fn way(path: &str) -> Way {
+fn route(path: &str) -> RouteTarget {
     let path = path.trim_end_matches('/');
     match path {
-        "" => return Way::Home,
-        "/_/healthz" | "/admin/host/ping" => return Way::Alive,
-        "/_/readyz" => return Way::Ready,
+        "" => return RouteTarget::Home,
+        "/_/healthz" | "/admin/host/ping" => return RouteTarget::Alive,
+        "/_/readyz" => return RouteTarget::Ready,
         _ => {}
     }
     let below = [MCP_PATH, SHORT_PATH].into_iter().find_map(|start| {
         let (head, rest) = path.split_at_checked(start.len())?;
         (head.eq_ignore_ascii_case(start) && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
     });
-    let Some(below) = below else { return Way::Nowhere };
+    let Some(below) = below else { return RouteTarget::Nowhere };
     let last = below.rsplit('/').next().unwrap_or_default();
     if last.eq_ignore_ascii_case("sse") {
-        Way::Mcp(SSE_PATHS.0)
+        RouteTarget::Mcp(SSE_PATHS.0)
     } else if last.eq_ignore_ascii_case("message") {
-        Way::Mcp(SSE_PATHS.1)
+        RouteTarget::Mcp(SSE_PATHS.1)
     } else {
-        Way::Mcp(MCP_PATH)
+        RouteTarget::Mcp(MCP_PATH)
     }
 }
 
-impl<C: Condition> FrontDoor<C> {
-    pub(crate) fn new(endpoint: Arc<Endpoint>, condition: Arc<C>) -> FrontDoor<C> {
-        FrontDoor { endpoint: RwLock::new(endpoint), condition }
+impl<C: HealthProbes> RequestRouter<C> {
+    pub(crate) fn new(endpoint: Arc<Endpoint>, condition: Arc<C>) -> RequestRouter<C> {
+        RequestRouter { endpoint: RwLock::new(endpoint), condition }
     }
 
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
@@ -92,42 +92,42 @@ impl<C: Condition> FrontDoor<C> {
     }
 
     /// Answers a request; those for MCP by this endpoint.
-    pub(crate) async fn answer(
+    pub(crate) async fn handle(
         self: Arc<Self>,
         endpoint: Arc<Endpoint>,
         mut request: Request<Incoming>,
         client: ConnectedClient,
     ) -> Result<Reply, Infallible> {
-        let reply = match way(request.uri().path()) {
-            Way::Mcp(path) => {
-                if let Some(uri) = under(request.uri(), path) {
+        let reply = match route(request.uri().path()) {
+            RouteTarget::Mcp(path) => {
+                if let Some(uri) = with_path(request.uri(), path) {
                     *request.uri_mut() = uri;
                 }
                 return endpoint.handle_from(request, client).await;
             }
-            Way::Nowhere => {
+            RouteTarget::Nowhere => {
                 let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");
-                say(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
+                text_reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
             }
             _ if !matches!(*request.method(), Method::GET | Method::HEAD) => {
                 let mut reply =
-                    say(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", String::new());
+                    text_reply(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", String::new());
                 reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
                 reply
             }
-            Way::Home => {
+            RouteTarget::Home => {
                 let text =
                     format!("A function app, served as an MCP server by bindpost.\nMCP is at {MCP_PATH}\n");
-                say(StatusCode::OK, "text/plain; charset=utf-8", text)
+                text_reply(StatusCode::OK, "text/plain; charset=utf-8", text)
             }
-            Way::Alive => tell(self.condition.liveness()),
-            Way::Ready => tell(self.condition.readiness()),
+            RouteTarget::Alive => health_reply(self.condition.liveness()),
+            RouteTarget::Ready => health_reply(self.condition.readiness()),
         };
         Ok(reply)
     }
 }
 
-fn under(uri: &Uri, path: &'static str) -> Option<Uri> {
+fn with_path(uri: &Uri, path: &'static str) -> Option<Uri> {
     if uri.path() == path {
         return None;
     }
@@ -139,15 +139,15 @@ fn under(uri: &Uri, path: &'static str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-fn tell(condition: Result<(), String>) -> Reply {
+fn health_reply(condition: Result<(), String>) -> Reply {
     let (status, body): (StatusCode, Value) = match condition {
         Ok(()) => (StatusCode::OK, json!({"status": "ok"})),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
     };
-    say(status, "application/json", body.to_string())
+    text_reply(status, "application/json", body.to_string())
 }
 
-fn say(status: StatusCode, content_type: &'static str, text: String) -> Reply {
+fn text_reply(status: StatusCode, content_type: &'static str, text: String) -> Reply {
     let mut reply = Response::new(ReplyBody::from(Bytes::from(text)));
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -161,30 +161,30 @@ mod tests {
     #[test]
     fn finds_the_way_as_the_platform_does() {
         for (path, expected) in [
-            ("/runtime/webhooks/mcp", Way::Mcp(MCP_PATH)),
-            ("/runtime/webhooks/mcp/", Way::Mcp(MCP_PATH)),
-            ("/Runtime/WebHooks/MCP", Way::Mcp(MCP_PATH)),
-            ("/runtime/webhooks/mcp/anything", Way::Mcp(MCP_PATH)),
-            ("/runtime/webhooks/mcp/sse", Way::Mcp(SSE_PATHS.0)),
-            ("/runtime/webhooks/mcp/SSE/", Way::Mcp(SSE_PATHS.0)),
-            ("/runtime/webhooks/mcp/message", Way::Mcp(SSE_PATHS.1)),
-            ("/mcp", Way::Mcp(MCP_PATH)),
-            ("/mcp/sse", Way::Mcp(SSE_PATHS.0)),
-            ("/mcp/message", Way::Mcp(SSE_PATHS.1)),
-            ("/mcpx", Way::Nowhere),
-            ("/runtime/webhooks/other", Way::Nowhere),
-            ("/", Way::Home),
-            ("/_/healthz", Way::Alive),
-            ("/admin/host/ping", Way::Alive),
-            ("/_/readyz", Way::Ready),
+            ("/runtime/webhooks/mcp", RouteTarget::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/", RouteTarget::Mcp(MCP_PATH)),
+            ("/Runtime/WebHooks/MCP", RouteTarget::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/anything", RouteTarget::Mcp(MCP_PATH)),
+            ("/runtime/webhooks/mcp/sse", RouteTarget::Mcp(SSE_PATHS.0)),
+            ("/runtime/webhooks/mcp/SSE/", RouteTarget::Mcp(SSE_PATHS.0)),
+            ("/runtime/webhooks/mcp/message", RouteTarget::Mcp(SSE_PATHS.1)),
+            ("/mcp", RouteTarget::Mcp(MCP_PATH)),
+            ("/mcp/sse", RouteTarget::Mcp(SSE_PATHS.0)),
+            ("/mcp/message", RouteTarget::Mcp(SSE_PATHS.1)),
+            ("/mcpx", RouteTarget::Nowhere),
+            ("/runtime/webhooks/other", RouteTarget::Nowhere),
+            ("/", RouteTarget::Home),
+            ("/_/healthz", RouteTarget::Alive),
+            ("/admin/host/ping", RouteTarget::Alive),
+            ("/_/readyz", RouteTarget::Ready),
         ] {
-            assert_eq!(way(path), expected, "{path}");
+            assert_eq!(route(path), expected, "{path}");
         }
     }
 
     #[test]
     fn keeps_the_query() {
         let uri: Uri = "/mcp/message?sessionId=a&code=b".parse().unwrap();
-        assert_eq!(under(&uri, SSE_PATHS.1).unwrap(), "/runtime/webhooks/mcp/message?sessionId=a&code=b");
+        assert_eq!(with_path(&uri, SSE_PATHS.1).unwrap(), "/runtime/webhooks/mcp/message?sessionId=a&code=b");
     }
 }

@@ -17,14 +17,14 @@ pub struct Function {
     pub name: String,
     pub id: String,
     pub trigger: Trigger,
-    pub inputs: Vec<Input>,
-    pub outputs: Vec<Output>,
-    pub source: Source,
+    pub inputs: Vec<InputBinding>,
+    pub outputs: Vec<OutputBinding>,
+    pub source: FunctionSource,
 }
 
 /// What a worker is told when it loads the function.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct FunctionSource {
     pub directory: String,
     pub script_file: String,
     pub entry_point: String,
@@ -39,13 +39,13 @@ pub struct BindingInfo {
     pub name: String,
     /// The JSON member `type`.
     pub kind: String,
-    pub direction: Direction,
+    pub direction: BindingDirection,
     pub data_type: DataType,
 }
 
 /// Which way data flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
+pub enum BindingDirection {
     #[default]
     In,
     Out,
@@ -84,13 +84,13 @@ pub struct ToolTrigger {
 #[derive(Debug)]
 pub struct ResourceTrigger {
     pub parameter: String,
-    pub address: Address,
+    pub address: ResourceAddress,
     pub mime_type: Option<String>,
 }
 
 /// Which URIs a resource trigger answers.
 #[derive(Debug)]
-pub enum Address {
+pub enum ResourceAddress {
     One(Resource),
     Family(UriPattern, ResourceTemplate),
 }
@@ -107,7 +107,7 @@ pub struct PromptTrigger {
 
 /// What a function is given besides its trigger.
 #[derive(Debug)]
-pub enum Input {
+pub enum InputBinding {
     Blob(BlobBinding),
     ToolProperty { name: String, property: String },
     PromptArgument { name: String, argument: String, required: bool },
@@ -115,7 +115,7 @@ pub enum Input {
 
 /// Where a function writes; the name may be `$return`.
 #[derive(Debug)]
-pub enum Output {
+pub enum OutputBinding {
     Blob(BlobBinding),
 }
 
@@ -131,16 +131,16 @@ pub struct BlobBinding {
 
 /// A function that bindpost leaves out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFunction {
     pub name: String,
     pub reason: String,
 }
 
 /// Why bindings do not make a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum FunctionRejection {
     /// It is none of ours.
-    Skipped(Skipped),
+    Skipped(SkippedFunction),
     /// It has mistakes.
     Problems(Vec<Problem>),
 }
@@ -151,21 +151,21 @@ impl Function {
     pub fn from_bindings(
         name: &str,
         id: &str,
-        source: Source,
+        source: FunctionSource,
         bindings: &[Value],
         setting: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Function, Refused> {
-        bindings::read(name, id, source, bindings, setting)
+    ) -> Result<Function, FunctionRejection> {
+        bindings::build_function(name, id, source, bindings, setting)
     }
 
     /// The same of raw bindings, each the text of such an object, as workers send them.
     pub fn from_raw_bindings(
         name: &str,
         id: &str,
-        source: Source,
+        source: FunctionSource,
         bindings: &[impl AsRef<str>],
         setting: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Function, Refused> {
+    ) -> Result<Function, FunctionRejection> {
         let parsed: Result<Vec<Value>, Problem> = bindings
             .iter()
             .enumerate()
@@ -177,7 +177,13 @@ impl Function {
                 })
             })
             .collect();
-        Function::from_bindings(name, id, source, &parsed.map_err(|p| Refused::Problems(vec![p]))?, setting)
+        Function::from_bindings(
+            name,
+            id,
+            source,
+            &parsed.map_err(|p| FunctionRejection::Problems(vec![p]))?,
+            setting,
+        )
     }
 
     /// The name of the parameter that gets the trigger's value.
@@ -207,11 +213,14 @@ pub fn check_unique<'a>(functions: impl IntoIterator<Item = &'a Function>) -> Ve
                 let message = format!("Prompt with name '{}' is already registered.", prompt.name);
                 ("mcpPromptTrigger.promptName", prompts.insert(prompt.name.to_lowercase()), message)
             }
-            Trigger::Resource(ResourceTrigger { address: Address::One(resource), .. }) => {
+            Trigger::Resource(ResourceTrigger { address: ResourceAddress::One(resource), .. }) => {
                 let message = format!("Resource with URI '{}' is already registered.", resource.uri);
                 ("mcpResourceTrigger.uri", resources.insert(resource.uri.to_lowercase()), message)
             }
-            Trigger::Resource(ResourceTrigger { address: Address::Family(pattern, template), .. }) => {
+            Trigger::Resource(ResourceTrigger {
+                address: ResourceAddress::Family(pattern, template),
+                ..
+            }) => {
                 let new = &template.uri_template;
                 let existing = *templates.entry(pattern.normalized()).or_insert(new);
                 let message = format!(

@@ -8,19 +8,24 @@ use std::time::{Duration, Instant};
 
 use bindpost_mcp_server::Entry;
 
-use crate::app::{App, CustomHandler as HandlerConfig, Runtime, WorkerConfig};
-use crate::blobs::{BlobSettings, BlobStore, Chosen, Connection, Place};
+use crate::app::{App, CustomHandlerConfig as HandlerConfig, WorkerConfig, WorkerRuntime};
+use crate::blobs::{BlobSettings, BlobStore, OpenedStore, StorageConnection, StoreKind};
 use crate::custom_handler::{CustomHandler, HandlerLaunch};
-use crate::entries::{self, Manner};
+use crate::entries::{self, ServingOptions};
 use crate::error::HostError;
-use crate::function::{Function, Input, Output, Refused, Skipped, Source, check_unique};
+use crate::function::{
+    Function, FunctionRejection, FunctionSource, InputBinding, OutputBinding, SkippedFunction, check_unique,
+};
 use crate::host::HostOptions;
-use crate::invocation::{Engine, Runner};
+use crate::invocation::{FunctionRunner, InvocationBackend};
 use crate::problem::Problem;
-use crate::report::{Report, Warning};
-use crate::setup::{self, Prepared, Progress};
-use crate::watch::Watch;
-use crate::worker::{Events, Framing, IndexedFunction, Indexing, Launch, Limits, OwnWorker, Workers};
+use crate::report::{AppReport, AppWarning};
+use crate::setup::{self, PreparedApp, SetupProgress};
+use crate::watch::FileWatcher;
+use crate::worker::{
+    BundledWorker, Framing, IndexedFunction, IndexingResult, WorkerEvents, WorkerLaunch, WorkerLimits,
+    WorkerPool,
+};
 
 /// What the Functions host calls itself; public workers look at it.
 const HOST_VERSION: &str = "4.1037.0";
@@ -29,76 +34,81 @@ const PROCESS_COUNT: &str = "FUNCTIONS_WORKER_PROCESS_COUNT";
 
 /// One start of an app.
 #[derive(Debug)]
-pub(crate) struct Generation {
-    pub(crate) runner: Arc<Runner>,
+pub(crate) struct AppGeneration {
+    pub(crate) runner: Arc<FunctionRunner>,
     pub(crate) functions: Vec<Arc<Function>>,
-    manner: Manner,
-    pub(crate) report: Report,
+    manner: ServingOptions,
+    pub(crate) report: AppReport,
     /// The files as they were before the workers read them, if somebody wants to know of changes.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<FileWatcher>,
 }
 
 /// The functions of an app, and why others are not served.
 #[derive(Debug, Default)]
-struct Functions {
+struct DiscoveredFunctions {
     found: Vec<Function>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedFunction>,
     problems: Vec<Problem>,
 }
 
-impl Generation {
+impl AppGeneration {
     /// Makes the app ready, starts its workers, and finds out what it has.
     pub(crate) async fn start(
         app: &App,
         options: &HostOptions,
-        events: Arc<dyn Events>,
-        progress: &dyn Progress,
-    ) -> Result<Generation, HostError> {
+        events: Arc<dyn WorkerEvents>,
+        progress: &dyn SetupProgress,
+    ) -> Result<AppGeneration, HostError> {
         let worker_config = worker_config(app, options)?;
         let prepared = prepare(app, options, progress).await?;
         // What a build has made is no change; what comes from here on may have been read too early.
-        let watch = options.watch.then(|| Watch::new(&app.folder, &app.read_first));
-        let mut report = Report {
+        let watch = options.watch.then(|| FileWatcher::new(&app.folder, &app.read_first));
+        let mut report = AppReport {
             app: app.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             runtime: match &prepared.interpreter {
                 Some(interpreter) => format!("{} {}", app.runtime.as_str(), interpreter.version),
                 None => app.runtime.as_str().to_owned(),
             },
-            ..Report::default()
+            ..AppReport::default()
         };
         for notice in &prepared.notices {
-            let warning = Warning::new(&notice.message);
-            report.warnings.push(Warning { fix: notice.fix.clone(), ..warning });
+            let warning = AppWarning::new(&notice.message);
+            report.warnings.push(AppWarning { fix: notice.fix.clone(), ..warning });
         }
 
         let limits = limits(worker_config.as_ref());
         let (engine, mut functions) = match (&app.runtime, &app.host.custom_handler) {
-            (Runtime::Custom, Some(handler)) => {
-                let functions = Functions::on_disk(app);
+            (WorkerRuntime::Custom, Some(handler)) => {
+                let functions = DiscoveredFunctions::from_function_json(app);
                 let launch = handler_launch(app, handler, options);
-                (Engine::CustomHandler(CustomHandler::start(launch, limits, events).await?), functions)
+                (
+                    InvocationBackend::CustomHandler(CustomHandler::start(launch, limits, events).await?),
+                    functions,
+                )
             }
-            (Runtime::Custom, None) => return Err(HostError::NoHandler),
+            (WorkerRuntime::Custom, None) => return Err(HostError::NoHandler),
             _ => {
                 let launch = launch(app, options, &prepared, worker_config.as_ref())?;
-                let (workers, indexing) = Workers::start(launch, limits, events).await?;
+                let (workers, indexing) = WorkerPool::start(launch, limits, events).await?;
                 let functions = match indexing {
-                    Indexing::Functions(indexed) => Functions::indexed(app, indexed),
-                    Indexing::UseFunctionJson { console } => {
-                        let functions = Functions::on_disk(app);
+                    IndexingResult::Functions(indexed) => {
+                        DiscoveredFunctions::from_worker_index(app, indexed)
+                    }
+                    IndexingResult::UseFunctionJson { console } => {
+                        let functions = DiscoveredFunctions::from_function_json(app);
                         if functions.is_empty() {
                             return Err(HostError::NoFunctions { console });
                         }
                         functions
                     }
                 };
-                (Engine::Workers { workers, own: worker_config.is_none() }, functions)
+                (InvocationBackend::Workers { workers, own: worker_config.is_none() }, functions)
             }
         };
         functions.keep_unique();
         let stores = open_stores(app, &mut functions, &mut report).await;
         let mut served: Vec<Arc<Function>> = functions.found.drain(..).map(Arc::new).collect();
-        if let Engine::Workers { workers, .. } = &engine {
+        if let InvocationBackend::Workers { workers, .. } = &engine {
             let loaded = workers.load(served.clone()).await?;
             let mut loaded = loaded.into_iter();
             served.retain(|function| match loaded.next() {
@@ -110,10 +120,10 @@ impl Generation {
                 _ => true,
             });
         }
-        functions.explain(&mut report);
+        functions.add_warnings_to(&mut report);
         if served.is_empty() {
             engine.kill();
-            let reasons = report.warnings.iter().map(|Warning { message, fix }| match fix {
+            let reasons = report.warnings.iter().map(|AppWarning { message, fix }| match fix {
                 Some(fix) => format!("{message}\n    fix: {fix}"),
                 None => message.clone(),
             });
@@ -121,13 +131,13 @@ impl Generation {
         }
         served.iter().for_each(|function| report.add(function));
         let log_levels = app.host.log_levels.clone();
-        let runner = Runner { engine, stores, timeout: app.host.function_timeout, log_levels };
-        let manner = Manner {
+        let runner = FunctionRunner { engine, stores, timeout: app.host.function_timeout, log_levels };
+        let manner = ServingOptions {
             validates: app.host.mcp.validate_arguments,
             detects_prompts: app.host.mcp.detect_prompt_json,
             detailed_errors: options.detailed_errors,
         };
-        Ok(Generation { runner: Arc::new(runner), functions: served, manner, report, watch })
+        Ok(AppGeneration { runner: Arc::new(runner), functions: served, manner, report, watch })
     }
 
     /// Its functions, as a server offers them.
@@ -138,7 +148,7 @@ impl Generation {
 
     /// Waits until no call needs it any more, for so long. What a call runs holds the runner, even while the
     /// call waits for its turn, for a blob or for its client's answer.
-    pub(crate) async fn released(&self, limit: Duration) {
+    pub(crate) async fn wait_until_released(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         while Arc::strong_count(&self.runner) > 1 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -153,16 +163,16 @@ impl Generation {
     /// Lets running invocations end, then ends the workers.
     pub(crate) async fn stop(&self, limit: Duration) {
         match &self.runner.engine {
-            Engine::Workers { workers, .. } => drop(workers.drain(limit).await),
-            Engine::CustomHandler(handler) => handler.stop().await,
+            InvocationBackend::Workers { workers, .. } => drop(workers.drain(limit).await),
+            InvocationBackend::CustomHandler(handler) => handler.stop().await,
         }
     }
 }
 
-impl Functions {
+impl DiscoveredFunctions {
     /// As the worker describes them.
-    fn indexed(app: &App, indexed: Vec<IndexedFunction>) -> Functions {
-        let mut functions = Functions::default();
+    fn from_worker_index(app: &App, indexed: Vec<IndexedFunction>) -> DiscoveredFunctions {
+        let mut functions = DiscoveredFunctions::default();
         for function in indexed {
             let IndexedFunction { name, id, directory, script_file, entry_point, language, .. } = function;
             if let Some(error) = function.error {
@@ -171,14 +181,20 @@ impl Functions {
             }
             if app.is_disabled(&name) {
                 let reason = "a setting switches it off".to_owned();
-                functions.skipped.push(Skipped { name, reason });
+                functions.skipped.push(SkippedFunction { name, reason });
                 continue;
             }
             let properties = function.properties;
             // Node's public worker leaves it out.
             let language = if language.is_empty() { app.runtime.as_str().to_owned() } else { language };
-            let source =
-                Source { directory, script_file, entry_point, language, properties, ..Source::default() };
+            let source = FunctionSource {
+                directory,
+                script_file,
+                entry_point,
+                language,
+                properties,
+                ..FunctionSource::default()
+            };
             match Function::from_raw_bindings(
                 &name,
                 &id,
@@ -187,17 +203,17 @@ impl Functions {
                 &app.settings.lookup(),
             ) {
                 Ok(function) => functions.found.push(function),
-                Err(Refused::Skipped(skipped)) => functions.skipped.push(skipped),
-                Err(Refused::Problems(problems)) => functions.problems.extend(problems),
+                Err(FunctionRejection::Skipped(skipped)) => functions.skipped.push(skipped),
+                Err(FunctionRejection::Problems(problems)) => functions.problems.extend(problems),
             }
         }
         functions
     }
 
     /// As their `function.json` files describe them.
-    fn on_disk(app: &App) -> Functions {
+    fn from_function_json(app: &App) -> DiscoveredFunctions {
         let folders = app.function_folders();
-        Functions { found: folders.functions, skipped: folders.skipped, problems: folders.problems }
+        DiscoveredFunctions { found: folders.functions, skipped: folders.skipped, problems: folders.problems }
     }
 
     fn is_empty(&self) -> bool {
@@ -213,22 +229,20 @@ impl Functions {
         self.problems.extend(problems);
     }
 
-    fn explain(&self, report: &mut Report) {
-        report.warnings.extend(self.problems.iter().map(Warning::from));
+    fn add_warnings_to(&self, report: &mut AppReport) {
+        report.warnings.extend(self.problems.iter().map(AppWarning::from));
         let skipped = self.skipped.iter();
-        report.warnings.extend(
-            skipped.map(|Skipped { name, reason }| {
-                Warning::new(format!("function {name} is skipped: {reason}"))
-            }),
-        );
+        report.warnings.extend(skipped.map(|SkippedFunction { name, reason }| {
+            AppWarning::new(format!("function {name} is skipped: {reason}"))
+        }));
     }
 }
 
 /// Finds the store of every connection; a function whose store cannot be opened is not served.
 async fn open_stores(
     app: &App,
-    functions: &mut Functions,
-    report: &mut Report,
+    functions: &mut DiscoveredFunctions,
+    report: &mut AppReport,
 ) -> HashMap<String, BlobStore> {
     let folder = app.folder.join(".bindpost").join("blobs");
     let mut stores = HashMap::new();
@@ -238,7 +252,7 @@ async fn open_stores(
             if stores.contains_key(connection) || broken.contains_key(connection) {
                 continue;
             }
-            let opened = match Connection::resolve(connection, &app.settings.lookup()) {
+            let opened = match StorageConnection::resolve(connection, &app.settings.lookup()) {
                 Ok(resolved) => {
                     let opened = BlobStore::open(resolved, &folder, &BlobSettings::default()).await;
                     opened.map_err(|error| error.to_string())
@@ -246,8 +260,8 @@ async fn open_stores(
                 Err(error) => Err(error.to_string()),
             };
             match opened {
-                Ok(Chosen { store, place, notice }) => {
-                    if place != Place::Account && !report.notices.contains(&notice) {
+                Ok(OpenedStore { store, place, notice }) => {
+                    if place != StoreKind::Account && !report.notices.contains(&notice) {
                         report.notices.push(notice);
                     }
                     stores.insert(connection.to_owned(), store);
@@ -268,10 +282,10 @@ async fn open_stores(
 
 fn connections(function: &Function) -> impl Iterator<Item = &str> {
     let inputs = function.inputs.iter().filter_map(|input| match input {
-        Input::Blob(binding) => Some(binding),
-        Input::ToolProperty { .. } | Input::PromptArgument { .. } => None,
+        InputBinding::Blob(binding) => Some(binding),
+        InputBinding::ToolProperty { .. } | InputBinding::PromptArgument { .. } => None,
     });
-    let outputs = function.outputs.iter().map(|Output::Blob(binding)| binding);
+    let outputs = function.outputs.iter().map(|OutputBinding::Blob(binding)| binding);
     inputs.chain(outputs).map(|binding| binding.connection.as_str())
 }
 
@@ -283,21 +297,25 @@ fn worker_config(app: &App, options: &HostOptions) -> Result<Option<WorkerConfig
     })
 }
 
-async fn prepare(app: &App, options: &HostOptions, progress: &dyn Progress) -> Result<Prepared, HostError> {
-    let overridden = app.host.language_workers.of(app.runtime.as_str());
+async fn prepare(
+    app: &App,
+    options: &HostOptions,
+    progress: &dyn SetupProgress,
+) -> Result<PreparedApp, HostError> {
+    let overridden = app.host.language_workers.override_for(app.runtime.as_str());
     let environment = |name: &str| app.settings.get(name).map(OsString::from);
-    let options = setup::Options {
+    let options = setup::SetupOptions {
         install: options.install,
         executable: overridden
             .and_then(|settings| settings.default_executable_path.as_ref())
             .map(PathBuf::from),
-        ..setup::Options::new(&environment)
+        ..setup::SetupOptions::new(&environment)
     };
     Ok(setup::prepare(app.runtime.clone(), &app.folder, &options, progress).await?)
 }
 
-fn limits(worker_config: Option<&WorkerConfig>) -> Limits {
-    let mut limits = Limits::default();
+fn limits(worker_config: Option<&WorkerConfig>) -> WorkerLimits {
+    let mut limits = WorkerLimits::default();
     if let Some(config) = worker_config {
         limits.connect = config.process.process_startup_timeout;
         limits.init = config.process.initialization_timeout;
@@ -308,16 +326,16 @@ fn limits(worker_config: Option<&WorkerConfig>) -> Limits {
 fn launch(
     app: &App,
     options: &HostOptions,
-    prepared: &Prepared,
+    prepared: &PreparedApp,
     worker_config: Option<&WorkerConfig>,
-) -> Result<Launch, HostError> {
+) -> Result<WorkerLaunch, HostError> {
     let mut environment: Vec<(OsString, OsString)> =
         app.settings.iter().map(|(name, value)| (name.into(), value.into())).collect();
     environment.extend(prepared.environment.iter().map(|(name, value)| (name.into(), value.clone())));
     let from_settings = app.settings.get(PROCESS_COUNT).and_then(|count| count.trim().parse().ok());
     let processes = options.processes.or(from_settings).unwrap_or(1);
     let interpreter = prepared.interpreter.as_ref();
-    let common = Launch {
+    let common = WorkerLaunch {
         launcher: options.launcher.clone(),
         program: interpreter.map(|found| found.path.clone().into()).unwrap_or_default(),
         arguments: Vec::new(),
@@ -334,10 +352,10 @@ fn launch(
         folder: None,
     };
     if let Some(config) = worker_config {
-        return Ok(Launch {
+        return Ok(WorkerLaunch {
             program: match interpreter {
                 // The app's own environment has the app's packages.
-                Some(found) if app.runtime != Runtime::Java => found.path.clone().into(),
+                Some(found) if app.runtime != WorkerRuntime::Java => found.path.clone().into(),
                 _ => config.executable.clone().into(),
             },
             arguments: config.arguments.iter().map(OsString::from).collect(),
@@ -348,12 +366,12 @@ fn launch(
         });
     }
     let own = match &app.runtime {
-        Runtime::Python => OwnWorker::Python,
-        Runtime::Node => OwnWorker::Node,
+        WorkerRuntime::Python => BundledWorker::Python,
+        WorkerRuntime::Node => BundledWorker::Node,
         other => return Err(HostError::NoWorker { language: other.as_str().to_owned() }),
     };
     let unpacked = own.unpack().map_err(HostError::Unpack)?;
-    Ok(Launch {
+    Ok(WorkerLaunch {
         worker_path: Some(unpacked.entry),
         framing: Framing::Frames,
         worker_directory: unpacked.folder.path().to_owned(),

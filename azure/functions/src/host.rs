@@ -16,17 +16,17 @@ use hyper::service::service_fn;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::changes::{Changes, Served};
-use crate::console::Told;
-use crate::door::{Door, Face};
+use crate::changes::{AppReloader, ServingMode};
+use crate::console::EventLogger;
+use crate::door::{AccessPolicy, ServerProfile};
 use crate::error::HostError;
-use crate::front_door::{Condition, FrontDoor};
-use crate::generation::Generation;
-use crate::invocation::Engine;
-use crate::report::Report;
-use crate::setup::Progress;
-use crate::watch::Watch;
-use crate::worker::Health;
+use crate::front_door::{HealthProbes, RequestRouter};
+use crate::generation::AppGeneration;
+use crate::invocation::InvocationBackend;
+use crate::report::AppReport;
+use crate::setup::SetupProgress;
+use crate::watch::FileWatcher;
+use crate::worker::PoolHealth;
 
 /// How long invocations of the old workers may go on when there are new ones, or when the host stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(25);
@@ -65,17 +65,17 @@ impl Default for HostOptions {
 
 /// An app that runs.
 pub struct Host {
-    shared: Arc<Shared>,
-    watch: Option<Watch>,
+    shared: Arc<HostState>,
+    watch: Option<FileWatcher>,
 }
 
 /// What those share who serve an app and who keep it up to date.
-pub(crate) struct Shared {
+pub(crate) struct HostState {
     /// As it was when the host was started.
     pub(crate) app: App,
     pub(crate) options: HostOptions,
     server: RwLock<Server>,
-    current: RwLock<Arc<Generation>>,
+    current: RwLock<Arc<AppGeneration>>,
     /// Why the host must end, once workers have ended too often.
     pub(crate) failed: watch::Sender<Option<String>>,
     pub(crate) draining: AtomicBool,
@@ -89,20 +89,25 @@ impl std::fmt::Debug for Host {
 
 impl Host {
     /// Makes the app ready, starts its workers and finds out what it offers.
-    pub async fn start(app: App, options: HostOptions, progress: &dyn Progress) -> Result<Host, HostError> {
+    pub async fn start(
+        app: App,
+        options: HostOptions,
+        progress: &dyn SetupProgress,
+    ) -> Result<Host, HostError> {
         let failed = watch::Sender::new(None);
-        let events = Arc::new(Told::new(failed.clone(), app.host.log_levels.clone()));
-        let mut generation = Generation::start(&app, &options, events, progress).await?;
+        let events = Arc::new(EventLogger::new(failed.clone(), app.host.log_levels.clone()));
+        let mut generation = AppGeneration::start(&app, &options, events, progress).await?;
         let watch = generation.watch.take();
-        let server = RwLock::new(Face::new(&app, &Door::default()).server(generation.entries())?);
+        let server =
+            RwLock::new(ServerProfile::new(&app, &AccessPolicy::default()).server(generation.entries())?);
         let current = RwLock::new(Arc::new(generation));
         let draining = AtomicBool::new(false);
-        let shared = Shared { app, options, server, current, failed, draining };
+        let shared = HostState { app, options, server, current, failed, draining };
         Ok(Host { shared: Arc::new(shared), watch })
     }
 
     /// What the app offers, and what is wrong with it.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> AppReport {
         self.shared.generation().report.clone()
     }
 
@@ -117,7 +122,7 @@ impl Host {
     pub async fn serve(
         self,
         bound: BoundListener,
-        door: Door,
+        door: AccessPolicy,
         ready: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), HostError> {
         let endpoint = self.endpoint(&door)?;
@@ -138,7 +143,7 @@ impl Host {
     pub async fn serve_until(
         self,
         bound: BoundListener,
-        door: Door,
+        door: AccessPolicy,
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {
@@ -146,9 +151,9 @@ impl Host {
         self.serve_endpoint(bound, door, endpoint, trigger, drain).await
     }
 
-    fn endpoint(&self, door: &Door) -> Result<Arc<Endpoint>, HostError> {
+    fn endpoint(&self, door: &AccessPolicy) -> Result<Arc<Endpoint>, HostError> {
         let app = &self.shared.app;
-        let face = Face::new(app, door);
+        let face = ServerProfile::new(app, door);
         let settings = face.settings(door, face.auth(&app.folder)?, DRAIN);
         Ok(Endpoint::new(self.shared.server(), settings))
     }
@@ -156,12 +161,12 @@ impl Host {
     async fn serve_endpoint(
         self,
         bound: BoundListener,
-        door: Door,
+        door: AccessPolicy,
         endpoint: Arc<Endpoint>,
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {
-        let front_door = Arc::new(FrontDoor::new(endpoint.clone(), self.shared.clone()));
+        let front_door = Arc::new(RequestRouter::new(endpoint.clone(), self.shared.clone()));
         let draining = {
             let (shared, front_door, begun) = (self.shared.clone(), front_door.clone(), drain.begun());
             tokio::spawn(async move {
@@ -174,8 +179,8 @@ impl Host {
             })
         };
         let watching = self.watch.map(|watch| {
-            let served = Served::Http { front_door: front_door.clone(), door };
-            tokio::spawn(Changes::new(self.shared.clone(), served).keep_up(watch))
+            let served = ServingMode::Http { front_door: front_door.clone(), door };
+            tokio::spawn(AppReloader::new(self.shared.clone(), served).follow_changes(watch))
         });
         let failing = {
             let failed = self.shared.clone().until_failed();
@@ -187,7 +192,7 @@ impl Host {
         let make = |client: ConnectedClient| {
             let (front_door, known) = (front_door.clone(), front_door.endpoint());
             service_fn(move |request| {
-                front_door.clone().answer(front_door.endpoint_after(&known), request, client.clone())
+                front_door.clone().handle(front_door.endpoint_after(&known), request, client.clone())
             })
         };
         let ended = drain.ended();
@@ -209,8 +214,8 @@ impl Host {
 
     /// Serves stdin and stdout until the client is gone, or the workers have failed for good.
     pub async fn serve_stdio(self) -> Result<(), HostError> {
-        let changes = Changes::new(self.shared.clone(), Served::Stdio);
-        let watching = self.watch.map(|watch| tokio::spawn(changes.keep_up(watch)));
+        let changes = AppReloader::new(self.shared.clone(), ServingMode::Stdio);
+        let watching = self.watch.map(|watch| tokio::spawn(changes.follow_changes(watch)));
         let server = self.shared.server();
         let served = tokio::select! {
             served = stdio::serve_stdio(&server) => served,
@@ -230,13 +235,13 @@ impl Host {
     }
 }
 
-impl Shared {
-    pub(crate) fn generation(&self) -> Arc<Generation> {
+impl HostState {
+    pub(crate) fn generation(&self) -> Arc<AppGeneration> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets a newer generation run what is called; gives back the one before.
-    pub(crate) fn replace_generation(&self, generation: Generation) -> Arc<Generation> {
+    pub(crate) fn replace_generation(&self, generation: AppGeneration) -> Arc<AppGeneration> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, Arc::new(generation))
     }
@@ -266,20 +271,22 @@ impl Shared {
     }
 }
 
-impl Condition for Shared {
+impl HealthProbes for HostState {
     fn readiness(&self) -> Result<(), String> {
         if self.draining.load(Ordering::SeqCst) {
             return Err("the host is stopping".to_owned());
         }
         match &self.generation().runner.engine {
-            Engine::Workers { workers, .. } => match workers.health() {
-                Health::Serving(_) => Ok(()),
-                Health::Restarting(_) => Err("no worker is up at the moment".to_owned()),
-                Health::Failed(_) => Err("workers ended too often".to_owned()),
-                Health::Stopping => Err("the host is stopping".to_owned()),
+            InvocationBackend::Workers { workers, .. } => match workers.health() {
+                PoolHealth::Serving(_) => Ok(()),
+                PoolHealth::Restarting(_) => Err("no worker is up at the moment".to_owned()),
+                PoolHealth::Failed(_) => Err("workers ended too often".to_owned()),
+                PoolHealth::Stopping => Err("the host is stopping".to_owned()),
             },
-            Engine::CustomHandler(handler) if handler.is_serving() => Ok(()),
-            Engine::CustomHandler(_) => Err("the custom handler is not up at the moment".to_owned()),
+            InvocationBackend::CustomHandler(handler) if handler.is_serving() => Ok(()),
+            InvocationBackend::CustomHandler(_) => {
+                Err("the custom handler is not up at the moment".to_owned())
+            }
         }
     }
 

@@ -13,14 +13,14 @@ use futures_util::future::try_join_all;
 
 use crate::app::LogLevels;
 use crate::bindings::binding_data::BindingData;
-use crate::bindings::context::Request;
-use crate::bindings::results::ResultError;
+use crate::bindings::context::McpRequest;
+use crate::bindings::results::ReturnValueError;
 use crate::bindings::template::TemplateError;
 use crate::blobs::{BlobError, BlobPath, BlobPathError, BlobStore};
 use crate::custom_handler::CustomHandler;
 use crate::datum::Datum;
-use crate::function::{BlobBinding, DataType, Function, Input, Output};
-use crate::worker::{InvocationError, Log, Workers};
+use crate::function::{BlobBinding, DataType, Function, InputBinding, OutputBinding};
+use crate::worker::{InvocationError, LogRecord, WorkerPool};
 
 /// One run of one function, as a worker gets it.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Invocation {
 
 /// What a function gave back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct InvocationOutcome {
     /// Values of `out` bindings, by their names.
     pub outputs: Vec<(String, Datum)>,
     /// What it returned.
@@ -50,7 +50,7 @@ pub struct Outcome {
 
 /// Why a run of a function failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum FunctionFailure {
     /// In the function or in its worker.
     #[error(transparent)]
     Worker(#[from] InvocationError),
@@ -77,39 +77,42 @@ pub(crate) enum Failure {
     Question(String),
     /// What the function returned is not what it promised.
     #[error(transparent)]
-    Result(#[from] ResultError),
+    Result(#[from] ReturnValueError),
 }
 
-impl Failure {
+impl FunctionFailure {
     /// What a client may know: where it went wrong in the host, never what a function or a store said.
-    pub(crate) fn shown(&self) -> Option<String> {
+    pub(crate) fn client_message(&self) -> Option<String> {
         Some(match self {
-            Failure::Worker(InvocationError::WorkerExited { .. }) => {
+            FunctionFailure::Worker(InvocationError::WorkerExited { .. }) => {
                 "The worker exited while the function ran.".to_owned()
             }
-            Failure::Worker(InvocationError::NoWorker { .. }) => "No worker is running.".to_owned(),
-            Failure::Worker(InvocationError::Message { .. }) => {
+            FunctionFailure::Worker(InvocationError::NoWorker { .. }) => "No worker is running.".to_owned(),
+            FunctionFailure::Worker(InvocationError::Message { .. }) => {
                 "What the function gets or returns is too large, or cannot be read.".to_owned()
             }
-            Failure::Worker(_) | Failure::Result(_) | Failure::Question(_) | Failure::NoStore { .. } => {
+            FunctionFailure::Worker(_)
+            | FunctionFailure::Result(_)
+            | FunctionFailure::Question(_)
+            | FunctionFailure::NoStore { .. } => {
                 return None;
             }
-            Failure::Path { binding, source } => format!("Binding {binding:?}: {source}"),
-            Failure::Place { binding, source } => format!("Binding {binding:?}: {source}."),
-            Failure::Read { binding, source } => {
-                format!("Binding {binding:?}: {}", source.shown())
+            FunctionFailure::Path { binding, source } => format!("Binding {binding:?}: {source}"),
+            FunctionFailure::Place { binding, source } => format!("Binding {binding:?}: {source}."),
+            FunctionFailure::Read { binding, source } => {
+                format!("Binding {binding:?}: {}", source.client_message())
             }
-            Failure::Write { binding, source } => {
-                format!("The function ran, but its output {binding:?} is lost. {}", source.shown())
+            FunctionFailure::Write { binding, source } => {
+                format!("The function ran, but its output {binding:?} is lost. {}", source.client_message())
             }
-            Failure::NotProvided(text) => text.clone(),
+            FunctionFailure::NotProvided(text) => text.clone(),
         })
     }
 
     /// Where in the function it happened, for the log.
     pub(crate) fn stack(&self) -> Option<&str> {
         match self {
-            Failure::Worker(InvocationError::Failed { stack, .. }) => {
+            FunctionFailure::Worker(InvocationError::Failed { stack, .. }) => {
                 Some(stack).filter(|stack| !stack.is_empty()).map(String::as_str)
             }
             _ => None,
@@ -119,34 +122,36 @@ impl Failure {
 
 /// What runs functions.
 #[derive(Debug)]
-pub(crate) enum Engine {
+pub(crate) enum InvocationBackend {
     /// Processes that speak the worker protocol: our own, or public ones.
-    Workers { workers: Workers, own: bool },
+    Workers { workers: WorkerPool, own: bool },
     /// A program that speaks HTTP.
     CustomHandler(CustomHandler),
 }
 
-impl Engine {
+impl InvocationBackend {
     async fn invoke(
         &self,
         invocation: Invocation,
         timeout: Option<Duration>,
-        logs: impl FnMut(Log) + Send,
-    ) -> Result<Outcome, InvocationError> {
+        logs: impl FnMut(LogRecord) + Send,
+    ) -> Result<InvocationOutcome, InvocationError> {
         match self {
-            Engine::Workers { workers, .. } => {
+            InvocationBackend::Workers { workers, .. } => {
                 workers.invoke(invocation, timeout.unwrap_or(FOREVER), logs).await
             }
             // Workers run most functions; their future need not have room for this one.
-            Engine::CustomHandler(handler) => Box::pin(handler.invoke(invocation, timeout, logs)).await,
+            InvocationBackend::CustomHandler(handler) => {
+                Box::pin(handler.invoke(invocation, timeout, logs)).await
+            }
         }
     }
 
     /// Ends all processes at once.
     pub(crate) fn kill(&self) {
         match self {
-            Engine::Workers { workers, .. } => workers.kill(),
-            Engine::CustomHandler(handler) => handler.kill(),
+            InvocationBackend::Workers { workers, .. } => workers.kill(),
+            InvocationBackend::CustomHandler(handler) => handler.kill(),
         }
     }
 }
@@ -156,8 +161,8 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Runs functions, with their bindings.
 #[derive(Debug)]
-pub(crate) struct Runner {
-    pub(crate) engine: Engine,
+pub(crate) struct FunctionRunner {
+    pub(crate) engine: InvocationBackend,
     /// The stores that connections lead to.
     pub(crate) stores: HashMap<String, BlobStore>,
     /// How long a function may run.
@@ -166,17 +171,17 @@ pub(crate) struct Runner {
     pub(crate) log_levels: LogLevels,
 }
 
-impl Runner {
+impl FunctionRunner {
     /// Runs a function once. Its logs come as they are said; all of them before it ends.
     ///
     /// Dropping the future cancels the run: its answer is not waited for, its outputs are not written.
     pub(crate) async fn run(
         &self,
         function: &Arc<Function>,
-        request: &Request<'_>,
-        trace: Trace,
-        listener: &impl Listener,
-    ) -> Result<Datum, Failure> {
+        request: &McpRequest<'_>,
+        trace: TraceContext,
+        listener: &impl LogSink,
+    ) -> Result<Datum, FunctionFailure> {
         let parameter = function.parameter();
         let context = request.context();
         let (mut inputs, metadata, reads, writes) = {
@@ -185,28 +190,29 @@ impl Runner {
             let mut reads = Vec::new();
             for input in &function.inputs {
                 match input {
-                    Input::Blob(binding) => reads.push((binding, place(binding, &data)?)),
-                    Input::ToolProperty { name, property } => {
+                    InputBinding::Blob(binding) => reads.push((binding, resolve_blob_path(binding, &data)?)),
+                    InputBinding::ToolProperty { name, property } => {
                         let value =
                             request.arguments().map_or(Datum::Nothing, |given| given.tool_property(property));
                         inputs.push((name.clone(), value));
                     }
-                    Input::PromptArgument { name, argument, required } => {
+                    InputBinding::PromptArgument { name, argument, required } => {
                         let given =
                             request.arguments().map(|given| given.prompt_argument(argument, *required));
-                        let value =
-                            given.transpose().map_err(|missing| Failure::NotProvided(missing.to_string()))?;
+                        let value = given
+                            .transpose()
+                            .map_err(|missing| FunctionFailure::NotProvided(missing.to_string()))?;
                         inputs.push((name.clone(), value.unwrap_or_default()));
                     }
                 }
             }
             // Where outputs go is decided before the function runs: a path without its argument costs no run.
             let mut writes = Vec::with_capacity(function.outputs.len());
-            for Output::Blob(binding) in &function.outputs {
-                writes.push((binding, place(binding, &data)?));
+            for OutputBinding::Blob(binding) in &function.outputs {
+                writes.push((binding, resolve_blob_path(binding, &data)?));
             }
             let metadata = match self.engine {
-                Engine::Workers { own: true, .. } => data.lean_metadata(),
+                InvocationBackend::Workers { own: true, .. } => data.lean_metadata(),
                 _ => data.metadata(),
             };
             (inputs, metadata, reads, writes)
@@ -225,7 +231,7 @@ impl Runner {
             trace_state: trace.state,
         };
         // Filled and emptied by this very task, so that a run without logs costs no allocation and no wake-up.
-        let said = Said::default();
+        let said = PendingLogs::default();
         let mut invoking =
             pin!(self.engine.invoke(invocation, self.timeout, |log| said.logs().push_back(log)));
         // While a log is on its way to a slow client nothing more is taken from the worker: its own queue is
@@ -239,14 +245,14 @@ impl Runner {
             let outcome = outcome.await;
             while let Some(log) = said.next() {
                 // Most runs say nothing; their future need not have room for it.
-                Box::pin(listener.hear(log)).await;
+                Box::pin(listener.receive_log(log)).await;
             }
             if let Some(outcome) = outcome {
                 break outcome;
             }
         };
 
-        let Outcome { mut outputs, returned } = outcome?;
+        let InvocationOutcome { mut outputs, returned } = outcome?;
         let mut written = Vec::with_capacity(writes.len());
         for (binding, path) in &writes {
             let value = match outputs.iter().position(|(name, _)| *name == binding.name) {
@@ -254,7 +260,7 @@ impl Runner {
                 None if binding.name == RETURN => returned.clone(),
                 None => continue,
             };
-            if let Some(content) = content(value) {
+            if let Some(content) = blob_content(value) {
                 written.push(self.write(binding, path, content));
             }
         }
@@ -262,13 +268,23 @@ impl Runner {
         Ok(returned)
     }
 
-    async fn write(&self, binding: &BlobBinding, path: &BlobPath, content: Bytes) -> Result<(), Failure> {
+    async fn write(
+        &self,
+        binding: &BlobBinding,
+        path: &BlobPath,
+        content: Bytes,
+    ) -> Result<(), FunctionFailure> {
         let written = self.store(binding)?.write(path, content).await;
-        written.map_err(|source| Failure::Write { binding: binding.name.clone(), source: Box::new(source) })
+        written.map_err(|source| FunctionFailure::Write {
+            binding: binding.name.clone(),
+            source: Box::new(source),
+        })
     }
 
-    fn store(&self, binding: &BlobBinding) -> Result<&BlobStore, Failure> {
-        self.stores.get(&binding.connection).ok_or_else(|| Failure::NoStore { binding: binding.name.clone() })
+    fn store(&self, binding: &BlobBinding) -> Result<&BlobStore, FunctionFailure> {
+        self.stores
+            .get(&binding.connection)
+            .ok_or_else(|| FunctionFailure::NoStore { binding: binding.name.clone() })
     }
 
     async fn read(
@@ -276,10 +292,12 @@ impl Runner {
         binding: &BlobBinding,
         path: &BlobPath,
         language: &str,
-    ) -> Result<(String, Datum), Failure> {
+    ) -> Result<(String, Datum), FunctionFailure> {
         let read = self.store(binding)?.read(path).await;
-        let blob =
-            read.map_err(|source| Failure::Read { binding: binding.name.clone(), source: Box::new(source) })?;
+        let blob = read.map_err(|source| FunctionFailure::Read {
+            binding: binding.name.clone(),
+            source: Box::new(source),
+        })?;
         let value = match blob {
             None => Datum::Nothing,
             Some(bytes) if binding.data_type == DataType::Binary => Datum::Bytes(bytes),
@@ -287,7 +305,7 @@ impl Runner {
             Some(bytes) if language == "python" && std::str::from_utf8(&bytes).is_err() => {
                 Datum::Bytes(bytes)
             }
-            Some(bytes) => Datum::Text(text(bytes)),
+            Some(bytes) => Datum::Text(decode_text(bytes)),
         };
         Ok((binding.name.clone(), value))
     }
@@ -296,15 +314,15 @@ impl Runner {
 /// The name of an output that is what the function returns.
 const RETURN: &str = "$return";
 
-fn place(binding: &BlobBinding, data: &BindingData<'_>) -> Result<BlobPath, Failure> {
+fn resolve_blob_path(binding: &BlobBinding, data: &BindingData<'_>) -> Result<BlobPath, FunctionFailure> {
     let name = || binding.name.clone();
     let (container, blob) =
-        binding.path.resolve(data).map_err(|source| Failure::Path { binding: name(), source })?;
-    BlobPath::new(&container, &blob).map_err(|source| Failure::Place { binding: name(), source })
+        binding.path.resolve(data).map_err(|source| FunctionFailure::Path { binding: name(), source })?;
+    BlobPath::new(&container, &blob).map_err(|source| FunctionFailure::Place { binding: name(), source })
 }
 
 /// As the platform reads texts: without a byte order mark, whatever is no UTF-8 replaced.
-fn text(bytes: Bytes) -> String {
+fn decode_text(bytes: Bytes) -> String {
     let bytes =
         bytes.strip_prefix(b"\xef\xbb\xbf").map_or_else(|| bytes.clone(), |rest| bytes.slice_ref(rest));
     match String::from_utf8(bytes.into()) {
@@ -314,7 +332,7 @@ fn text(bytes: Bytes) -> String {
 }
 
 /// What is written for a value; nothing for none.
-fn content(value: Datum) -> Option<Bytes> {
+fn blob_content(value: Datum) -> Option<Bytes> {
     match value {
         Datum::Nothing => None,
         // What a null of the language becomes in some workers.
@@ -328,26 +346,26 @@ fn content(value: Datum) -> Option<Bytes> {
 
 /// Logs between the worker's side of a run and the client's.
 #[derive(Default)]
-struct Said(Mutex<VecDeque<Log>>);
+struct PendingLogs(Mutex<VecDeque<LogRecord>>);
 
-impl Said {
-    fn logs(&self) -> MutexGuard<'_, VecDeque<Log>> {
+impl PendingLogs {
+    fn logs(&self) -> MutexGuard<'_, VecDeque<LogRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<Log> {
+    fn next(&self) -> Option<LogRecord> {
         self.logs().pop_front()
     }
 }
 
 /// Hears what a function says while it runs.
-pub(crate) trait Listener: Sync {
-    fn hear(&self, log: Log) -> impl Future<Output = ()> + Send;
+pub(crate) trait LogSink: Sync {
+    fn receive_log(&self, log: LogRecord) -> impl Future<Output = ()> + Send;
 }
 
 /// W3C trace context of a call.
 #[derive(Debug, Default)]
-pub(crate) struct Trace {
+pub(crate) struct TraceContext {
     pub(crate) parent: Option<String>,
     pub(crate) state: Option<String>,
 }
@@ -392,19 +410,22 @@ mod tests {
 
     #[test]
     fn writes_what_a_function_gives_and_nothing_for_null() {
-        assert_eq!(content(Datum::Nothing), None);
-        assert_eq!(content(Datum::Json("null".to_owned())), None);
-        assert_eq!(content(Datum::Text(String::new())), Some(Bytes::new()));
-        assert_eq!(content(Datum::Json("{\"a\":1}".to_owned())), Some("{\"a\":1}".into()));
-        assert_eq!(content(Datum::Bytes(Bytes::from_static(b"\0\xff"))), Some(Bytes::from_static(b"\0\xff")));
-        assert_eq!(content(Datum::Int(-7)), Some("-7".into()));
-        assert_eq!(content(Datum::Double(0.5)), Some("0.5".into()));
+        assert_eq!(blob_content(Datum::Nothing), None);
+        assert_eq!(blob_content(Datum::Json("null".to_owned())), None);
+        assert_eq!(blob_content(Datum::Text(String::new())), Some(Bytes::new()));
+        assert_eq!(blob_content(Datum::Json("{\"a\":1}".to_owned())), Some("{\"a\":1}".into()));
+        assert_eq!(
+            blob_content(Datum::Bytes(Bytes::from_static(b"\0\xff"))),
+            Some(Bytes::from_static(b"\0\xff"))
+        );
+        assert_eq!(blob_content(Datum::Int(-7)), Some("-7".into()));
+        assert_eq!(blob_content(Datum::Double(0.5)), Some("0.5".into()));
     }
 
     #[test]
     fn reads_texts_as_the_platform_does() {
-        assert_eq!(text(Bytes::from_static(b"\xef\xbb\xbfhello")), "hello");
-        assert_eq!(text(Bytes::from_static(b"a\xffb")), "a\u{fffd}b");
+        assert_eq!(decode_text(Bytes::from_static(b"\xef\xbb\xbfhello")), "hello");
+        assert_eq!(decode_text(Bytes::from_static(b"a\xffb")), "a\u{fffd}b");
     }
 
     #[test]

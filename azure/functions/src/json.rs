@@ -8,31 +8,31 @@ mod timespan;
 
 use serde_json::{Map, Value};
 
-pub(crate) use members::{Members, Notes, scalar_text};
+pub(crate) use members::{ObjectReader, ProblemCollector, scalar_text};
 
 /// A text that is no JSON, and where it stops being it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
-pub(crate) struct SyntaxError {
+pub(crate) struct JsonSyntaxError {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) message: String,
 }
 
 /// Parses a JSON text that may have a byte order mark, comments and trailing commas.
-pub(crate) fn parse(text: &str) -> Result<Value, SyntaxError> {
-    parse_strictly(&without_additions(text.strip_prefix('\u{feff}').unwrap_or(text)))
+pub(crate) fn parse(text: &str) -> Result<Value, JsonSyntaxError> {
+    parse_strictly(&blank_comments(text.strip_prefix('\u{feff}').unwrap_or(text)))
 }
 
 /// Parses a JSON text without any additions.
-pub(crate) fn parse_strictly(text: &str) -> Result<Value, SyntaxError> {
+pub(crate) fn parse_strictly(text: &str) -> Result<Value, JsonSyntaxError> {
     serde_json::from_str(text).map_err(|error| {
         // serde_json counts bytes; editors count characters.
         let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
         let column = line.char_indices().filter(|(at, _)| *at < error.column()).count();
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
-        SyntaxError {
+        JsonSyntaxError {
             line: error.line(),
             column,
             message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
@@ -53,7 +53,7 @@ pub(crate) fn member_or_null<'a>(object: &'a Map<String, Value>, name: &str) -> 
 }
 
 /// What .NET calls the kind of a JSON value.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub(crate) fn dotnet_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "Null",
         Value::Bool(true) => "True",
@@ -66,7 +66,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
 }
 
 /// Comments and trailing commas become blanks, so that everything else keeps its line and column.
-fn without_additions(text: &str) -> String {
+fn blank_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     // Where a comma stands that only blanks have followed so far.
     let mut comma = None;

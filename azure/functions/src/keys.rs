@@ -28,13 +28,13 @@ pub(crate) fn open(folder: &Path) -> Result<(ApiKeys, PathBuf), KeysError> {
     let path = folder.join("keys");
     let wrong = |source| KeysError { path: path.clone(), source };
     if !path.exists() {
-        make(folder, &path).map_err(wrong)?;
+        create_key_file(folder, &path).map_err(wrong)?;
     }
     let keys = ApiKeys::from_file(&path).map_err(wrong)?;
     Ok((keys.header(HEADER).in_query(PARAMETER), path))
 }
 
-fn make(folder: &Path, path: &Path) -> io::Result<()> {
+fn create_key_file(folder: &Path, path: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut text = String::from(
         "# The keys of this function app, as Azure Functions names them. A client sends one in the header\n\

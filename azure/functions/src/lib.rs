@@ -1,6 +1,6 @@
 //! Runs Azure Functions apps as MCP servers: their tools, resources and prompts, in any language.
 //!
-//! [`Host::start`] makes an app ready, starts its workers and finds out what it offers; [`Host::serve`] serves
+//! [`Host::start`] makes an app ready, starts its workers and finds out what it offers; [`Host::add_worker`] serves
 //! it. `host.rs` is where to start reading.
 #![allow(
     missing_docs,
@@ -30,7 +30,7 @@ pub mod setup;
 mod watch;
 pub mod worker;
 
-pub use door::{Door, KeyDemand};
+pub use door::{AccessPolicy, KeyRequirement};
 pub use error::HostError;
 pub use host::{Host, HostOptions};
-pub use report::{ArgumentRow, PromptRow, Report, ResourceRow, ToolRow, Warning};
+pub use report::{AppReport, AppWarning, ArgumentRow, PromptRow, ResourceRow, ToolRow};

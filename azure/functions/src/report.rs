@@ -4,13 +4,13 @@ use bindpost_mcp_protocol::{Tool, ToolAnnotations};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::function::{Address, BlobBinding, Function, Input, Output, Trigger};
+use crate::function::{BlobBinding, Function, InputBinding, OutputBinding, ResourceAddress, Trigger};
 use crate::problem::Problem;
 
 /// What an app offers, and what is wrong with it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct AppReport {
     /// The name of the app: its folder.
     pub app: String,
     /// The language and its version.
@@ -24,7 +24,7 @@ pub struct Report {
     /// What was found out on the way and is good to know.
     pub notices: Vec<String>,
     /// What is wrong, and what to do about it.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AppWarning>,
 }
 
 /// A tool.
@@ -83,7 +83,7 @@ pub struct PromptRow {
 
 /// Something that is wrong but does not keep the rest from being served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Warning {
+pub struct AppWarning {
     /// What.
     pub message: String,
     /// What to do about it.
@@ -91,25 +91,25 @@ pub struct Warning {
     pub fix: Option<String>,
 }
 
-impl Warning {
-    pub(crate) fn new(message: impl Into<String>) -> Warning {
-        Warning { message: message.into(), fix: None }
+impl AppWarning {
+    pub(crate) fn new(message: impl Into<String>) -> AppWarning {
+        AppWarning { message: message.into(), fix: None }
     }
 
-    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Warning {
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> AppWarning {
         self.fix = Some(fix.into());
         self
     }
 }
 
-impl From<&Problem> for Warning {
-    fn from(problem: &Problem) -> Warning {
+impl From<&Problem> for AppWarning {
+    fn from(problem: &Problem) -> AppWarning {
         let message = Problem { fix: None, ..problem.clone() }.to_string();
-        Warning { message, fix: problem.fix.clone() }
+        AppWarning { message, fix: problem.fix.clone() }
     }
 }
 
-impl Report {
+impl AppReport {
     pub(crate) fn add(&mut self, function: &Function) {
         let name = function.name.clone();
         let bindings = bindings_of(function);
@@ -127,8 +127,8 @@ impl Report {
             }
             Trigger::Resource(trigger) => {
                 let (uri, resource) = match &trigger.address {
-                    Address::One(resource) => (&resource.uri, &resource.name),
-                    Address::Family(_, template) => (&template.uri_template, &template.name),
+                    ResourceAddress::One(resource) => (&resource.uri, &resource.name),
+                    ResourceAddress::Family(_, template) => (&template.uri_template, &template.name),
                 };
                 self.resources.push(ResourceRow {
                     uri: uri.clone(),
@@ -157,7 +157,7 @@ impl Report {
     fn warn_of_missing_words(&mut self, tool: &Tool) {
         if tool.description.as_deref().unwrap_or_default().trim().is_empty() {
             let warning =
-                Warning::new(format!("tool {} has no description: models choose tools by it", tool.name));
+                AppWarning::new(format!("tool {} has no description: models choose tools by it", tool.name));
             self.warnings
                 .push(warning.fix("give the trigger a description that says what the tool does, and when"));
         }
@@ -176,7 +176,7 @@ impl Report {
             let names = bare.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
             let warning =
                 format!("tool {} has no description for {names}: models choose arguments badly", tool.name);
-            self.warnings.push(Warning::new(warning).fix("describe each property of the tool"));
+            self.warnings.push(AppWarning::new(warning).fix("describe each property of the tool"));
         }
     }
 }
@@ -184,10 +184,10 @@ impl Report {
 fn bindings_of(function: &Function) -> Vec<String> {
     let blob = |arrow: &str, binding: &BlobBinding| format!("{arrow} blob {}", binding.path.as_str());
     let inputs = function.inputs.iter().filter_map(|input| match input {
-        Input::Blob(binding) => Some(blob("←", binding)),
-        Input::ToolProperty { .. } | Input::PromptArgument { .. } => None,
+        InputBinding::Blob(binding) => Some(blob("←", binding)),
+        InputBinding::ToolProperty { .. } | InputBinding::PromptArgument { .. } => None,
     });
-    let outputs = function.outputs.iter().map(|Output::Blob(binding)| blob("→", binding));
+    let outputs = function.outputs.iter().map(|OutputBinding::Blob(binding)| blob("→", binding));
     inputs.chain(outputs).collect()
 }
 

@@ -2,9 +2,9 @@
 //!
 //! [`prepare`] finds what the app's language needs, installs or builds what is missing when it may, and says
 //! what the worker's process needs to know. It starts no worker and prints nothing: what it does goes to a
-//! [`Progress`], what went wrong is a [`SetupError`] with a fix.
+//! [`SetupProgress`], what went wrong is a [`SetupError`] with a fix.
 //!
-//! The environment is read through [`Options::environment`] only. Files are read and written without leaving
+//! The environment is read through [`SetupOptions::environment`] only. Files are read and written without leaving
 //! the thread: an app is prepared before anything is served.
 
 mod command;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use self::error::SetupError;
-pub use crate::app::Runtime;
+pub use crate::app::WorkerRuntime;
 
 use self::command::CommandLine;
 
@@ -30,7 +30,7 @@ pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
 
 /// What [`prepare`] may do, and where it looks.
 #[derive(Clone)]
-pub struct Options<'a> {
+pub struct SetupOptions<'a> {
     /// Whether packages may be installed and the app built.
     pub install: bool,
     /// The interpreter to use, as the setting `languageWorkers__<language>__defaultExecutablePath` gives it: a
@@ -42,7 +42,7 @@ pub struct Options<'a> {
     pub time_limit: Duration,
 }
 
-impl<'a> Options<'a> {
+impl<'a> SetupOptions<'a> {
     /// Options that install what is missing and let the environment choose the interpreter.
     pub fn new(environment: Lookup<'a>) -> Self {
         Self { install: true, executable: None, environment, time_limit: Duration::from_secs(15 * 60) }
@@ -52,7 +52,7 @@ impl<'a> Options<'a> {
 /// Who watches the steps of [`prepare`], each of which may take minutes.
 ///
 /// A step that fails is not done: the error of `prepare` ends it.
-pub trait Progress: Send + Sync {
+pub trait SetupProgress: Send + Sync {
     /// A step began; `step` is a sentence such as "Installing requirements.txt into .venv".
     fn started(&self, step: &str);
     /// The step's program wrote this line: no control characters, at most 4 KiB.
@@ -63,13 +63,13 @@ pub trait Progress: Send + Sync {
 
 /// An app that can be started.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared {
+pub struct PreparedApp {
     /// What runs the worker; nothing for a custom handler.
     pub interpreter: Option<Interpreter>,
     /// Variables to set for the worker's process, above those it inherits.
     pub environment: Vec<(String, OsString)>,
     /// What the user should know, though the app starts.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<SetupNotice>,
 }
 
 /// A language's program, found and asked for its version.
@@ -83,7 +83,7 @@ pub struct Interpreter {
 
 /// Something the user should know, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct SetupNotice {
     /// What is the case, in one line.
     pub message: String,
     /// What to do or to run, in one line.
@@ -96,20 +96,20 @@ pub struct Notice {
 /// their own, which Ctrl-C in a terminal does not reach. An interrupted or failed install is made again the
 /// next time.
 pub async fn prepare(
-    runtime: Runtime,
+    runtime: WorkerRuntime,
     app: &Path,
-    options: &Options<'_>,
-    progress: &dyn Progress,
-) -> Result<Prepared, SetupError> {
+    options: &SetupOptions<'_>,
+    progress: &dyn SetupProgress,
+) -> Result<PreparedApp, SetupError> {
     // Children run in the app folder, so every path handed to them has to hold from there.
     let app = std::path::absolute(app).map_err(SetupError::file(app, "found"))?;
-    let mut setup = Setup { app, options, progress, prepared: Prepared::default() };
+    let mut setup = Setup { app, options, progress, prepared: PreparedApp::default() };
     match runtime {
-        Runtime::Python => python::prepare(&mut setup).await?,
-        Runtime::Node => node::prepare(&mut setup).await?,
-        Runtime::Java => java::prepare(&mut setup).await?,
+        WorkerRuntime::Python => python::prepare(&mut setup).await?,
+        WorkerRuntime::Node => node::prepare(&mut setup).await?,
+        WorkerRuntime::Java => java::prepare(&mut setup).await?,
         // A custom handler is a program of the app's own; other workers bring what they need.
-        Runtime::Custom | Runtime::Other(_) => {}
+        WorkerRuntime::Custom | WorkerRuntime::Other(_) => {}
     }
     Ok(setup.prepared)
 }
@@ -117,9 +117,9 @@ pub async fn prepare(
 /// One run of [`prepare`].
 struct Setup<'a> {
     app: PathBuf,
-    options: &'a Options<'a>,
-    progress: &'a dyn Progress,
-    prepared: Prepared,
+    options: &'a SetupOptions<'a>,
+    progress: &'a dyn SetupProgress,
+    prepared: PreparedApp,
 }
 
 impl Setup<'_> {
@@ -133,10 +133,10 @@ impl Setup<'_> {
     }
 
     fn notice(&mut self, message: impl Into<String>, fix: impl Into<Option<String>>) {
-        self.prepared.notices.push(Notice { message: message.into(), fix: fix.into() });
+        self.prepared.notices.push(SetupNotice { message: message.into(), fix: fix.into() });
     }
 
-    fn found(&mut self, path: PathBuf, version: String) {
+    fn set_interpreter(&mut self, path: PathBuf, version: String) {
         self.prepared.interpreter = Some(Interpreter { path, version });
     }
 
@@ -150,7 +150,7 @@ impl Setup<'_> {
     }
 
     /// A path as messages show it: below the app folder without the folder's name.
-    fn shown(&self, path: &Path) -> String {
+    fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.app).unwrap_or(path).display().to_string()
     }
 

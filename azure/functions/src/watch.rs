@@ -30,43 +30,43 @@ const SETTINGS: [&str; 7] = [
 /// What the host reads first, before anything is installed or built.
 const READ_FIRST: [&str; 2] = ["host.json", "local.settings.json"];
 
-type State = (Option<SystemTime>, u64);
-type Seen = HashMap<PathBuf, State>;
+type FileState = (Option<SystemTime>, u64);
+type SeenFiles = HashMap<PathBuf, FileState>;
 
 /// How the files that are read first were when they were read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ReadFirst([Option<State>; 2]);
+pub(crate) struct ConfigSnapshot([Option<FileState>; 2]);
 
-impl ReadFirst {
+impl ConfigSnapshot {
     /// To be called before they are read.
-    pub(crate) fn look(root: &Path) -> ReadFirst {
-        ReadFirst(READ_FIRST.map(|name| root.join(name).metadata().ok().as_ref().map(state)))
+    pub(crate) fn capture(root: &Path) -> ConfigSnapshot {
+        ConfigSnapshot(READ_FIRST.map(|name| root.join(name).metadata().ok().as_ref().map(state)))
     }
 }
 
 /// The files of an app as they were when somebody last looked.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FileWatcher {
     root: PathBuf,
-    seen: Seen,
+    seen: SeenFiles,
 }
 
-impl Watch {
+impl FileWatcher {
     /// The files as they are now. For those that were read before, a change since then is still to be told.
-    pub(crate) fn new(root: &Path, read: &ReadFirst) -> Watch {
-        let mut seen = look(root);
+    pub(crate) fn new(root: &Path, read: &ConfigSnapshot) -> FileWatcher {
+        let mut seen = scan_files(root);
         for (name, state) in READ_FIRST.iter().zip(&read.0) {
             match state {
                 Some(state) => seen.insert(root.join(name), *state),
                 None => seen.remove(&root.join(name)),
             };
         }
-        Watch { root: root.to_owned(), seen }
+        FileWatcher { root: root.to_owned(), seen }
     }
 
     /// What has come, gone or changed since the last look, relative to the app's folder.
     pub(crate) fn changes(&mut self) -> Vec<PathBuf> {
-        let now = look(&self.root);
+        let now = scan_files(&self.root);
         let came_or_changed = now.iter().filter(|(path, state)| self.seen.get(*path) != Some(state));
         let gone = self.seen.iter().filter(|(path, _)| !now.contains_key(*path));
         let changed = came_or_changed.chain(gone).map(|(path, _)| path);
@@ -78,8 +78,8 @@ impl Watch {
     }
 }
 
-fn look(root: &Path) -> Seen {
-    let mut seen = Seen::new();
+fn scan_files(root: &Path) -> SeenFiles {
+    let mut seen = SeenFiles::new();
     let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
@@ -99,7 +99,7 @@ fn look(root: &Path) -> Seen {
     seen
 }
 
-fn state(metadata: &Metadata) -> State {
+fn state(metadata: &Metadata) -> FileState {
     (metadata.modified().ok(), metadata.len())
 }
 
@@ -121,12 +121,12 @@ mod tests {
         let folder = PrivateFolder::create().unwrap();
         let root = folder.path();
         fs::write(root.join("host.json"), "{}").unwrap();
-        let read = ReadFirst::look(root);
-        assert!(Watch::new(root, &read).changes().is_empty());
+        let read = ConfigSnapshot::capture(root);
+        assert!(FileWatcher::new(root, &read).changes().is_empty());
         fs::write(root.join("host.json"), "{ }").unwrap();
         fs::write(root.join("local.settings.json"), "{}").unwrap();
         fs::write(root.join("built.js"), "").unwrap();
-        let mut watch = Watch::new(root, &read);
+        let mut watch = FileWatcher::new(root, &read);
         assert_eq!(watch.changes(), ["host.json", "local.settings.json"].map(PathBuf::from));
         assert!(watch.changes().is_empty());
     }

@@ -33,18 +33,19 @@ mod start;
 mod supervise;
 mod typed_data;
 
-pub(crate) use console::Console;
-pub use error::{InvocationError, StartError, Step, Tail};
+pub(crate) use console::ProcessConsole;
+pub use error::{ConsoleTail, InvocationError, StartStep, WorkerStartError};
 pub use events::{
-    ConsoleLine, ConsoleSource, Events, Level, Log, LogOrigin, NoEvents, WorkerAbout, WorkerNumber,
+    ConsoleLine, ConsoleSource, LogOrigin, LogRecord, LogSeverity, NoEvents, WorkerDetails, WorkerEvents,
+    WorkerNumber,
 };
 pub use framing::Framing;
 #[doc(hidden)]
 pub use framing::cut_frames;
-pub use indexing::{IndexedFunction, Indexing};
-pub use launch::Launch;
-pub use limits::Limits;
-pub use own::{OwnWorker, Unpacked};
-pub use pool::{Fresh, Health, LoadResults, Workers};
+pub use indexing::{IndexedFunction, IndexingResult};
+pub use launch::WorkerLaunch;
+pub use limits::WorkerLimits;
+pub use own::{BundledWorker, UnpackedWorker};
+pub use pool::{LoadResults, PoolHealth, PreparedWorker, WorkerPool};
 pub use private_folder::PrivateFolder;
-pub(crate) use process::{Exit, Process, Signal};
+pub(crate) use process::{ChildProcess, ProcessExit, StopSignal};

@@ -30,14 +30,14 @@ use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, TokenAuthorizer, TokenA
 /// ```
 #[derive(Clone, Debug)]
 pub struct Entra {
-    tenants: Tenants,
+    tenants: AcceptedTenants,
     audiences: Vec<String>,
-    cloud: Cloud,
+    cloud: AzureCloud,
     metadata_base: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Tenants {
+enum AcceptedTenants {
     One(String),
     Some(Vec<String>),
     Any,
@@ -45,53 +45,54 @@ enum Tenants {
 
 /// One of the clouds Entra ID runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cloud {
+pub struct AzureCloud {
     login: Cow<'static, str>,
     sts: Cow<'static, str>,
 }
 
-impl Cloud {
+impl AzureCloud {
     /// The one most tenants are in.
-    pub const PUBLIC: Cloud = Cloud::known("https://login.microsoftonline.com", "https://sts.windows.net");
+    pub const PUBLIC: AzureCloud =
+        AzureCloud::known("https://login.microsoftonline.com", "https://sts.windows.net");
     /// Azure Government in the United States.
-    pub const US_GOVERNMENT: Cloud =
-        Cloud::known("https://login.microsoftonline.us", "https://sts.windows.net");
+    pub const US_GOVERNMENT: AzureCloud =
+        AzureCloud::known("https://login.microsoftonline.us", "https://sts.windows.net");
     /// Azure operated by 21Vianet in China.
-    pub const CHINA: Cloud =
-        Cloud::known("https://login.partner.microsoftonline.cn", "https://sts.chinacloudapi.cn");
+    pub const CHINA: AzureCloud =
+        AzureCloud::known("https://login.partner.microsoftonline.cn", "https://sts.chinacloudapi.cn");
 
     /// A cloud that has people log in here and names its version 1.0 issuers there. Neither address ends
     /// with a slash.
-    pub fn new(login: impl Into<String>, sts: impl Into<String>) -> Cloud {
+    pub fn new(login: impl Into<String>, sts: impl Into<String>) -> AzureCloud {
         let [login, sts] =
             [login.into(), sts.into()].map(|url| Cow::Owned(url.trim_end_matches('/').to_owned()));
-        Cloud { login, sts }
+        AzureCloud { login, sts }
     }
 
-    const fn known(login: &'static str, sts: &'static str) -> Cloud {
-        Cloud { login: Cow::Borrowed(login), sts: Cow::Borrowed(sts) }
+    const fn known(login: &'static str, sts: &'static str) -> AzureCloud {
+        AzureCloud { login: Cow::Borrowed(login), sts: Cow::Borrowed(sts) }
     }
 }
 
 impl Entra {
     /// Tokens of one tenant: its id, a GUID.
     pub fn tenant(tenant: impl Into<String>) -> Entra {
-        Entra::of(Tenants::One(tenant.into().to_ascii_lowercase()))
+        Entra::for_tenants(AcceptedTenants::One(tenant.into().to_ascii_lowercase()))
     }
 
     /// Tokens of these tenants, for an API that is registered for several.
     pub fn tenants(tenants: impl IntoIterator<Item = impl Into<String>>) -> Entra {
         let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
-        Entra::of(Tenants::Some(tenants.collect()))
+        Entra::for_tenants(AcceptedTenants::Some(tenants.collect()))
     }
 
     /// Tokens of any tenant: everybody with an account gets in, so entries have to look at `tid` themselves.
     pub fn any_tenant() -> Entra {
-        Entra::of(Tenants::Any)
+        Entra::for_tenants(AcceptedTenants::Any)
     }
 
-    fn of(tenants: Tenants) -> Entra {
-        Entra { tenants, audiences: Vec::new(), cloud: Cloud::PUBLIC, metadata_base: None }
+    fn for_tenants(tenants: AcceptedTenants) -> Entra {
+        Entra { tenants, audiences: Vec::new(), cloud: AzureCloud::PUBLIC, metadata_base: None }
     }
 
     /// One more name of the API: its client id, or its App ID URI.
@@ -100,8 +101,8 @@ impl Entra {
         self
     }
 
-    /// The cloud the tenants are in, if it is not [`Cloud::PUBLIC`].
-    pub fn cloud(mut self, cloud: Cloud) -> Entra {
+    /// The cloud the tenants are in, if it is not [`AzureCloud::PUBLIC`].
+    pub fn cloud(mut self, cloud: AzureCloud) -> Entra {
         self.cloud = cloud;
         self
     }
@@ -115,12 +116,12 @@ impl Entra {
 
     /// All of this as a builder, to which more can be added: limits, a leeway, other issuers.
     pub fn tokens(self) -> TokenAuthorizerBuilder {
-        let Cloud { login, sts } = &self.cloud;
+        let AzureCloud { login, sts } = &self.cloud;
         let base = self.metadata_base.as_deref().unwrap_or(login);
         // The literal word that metadata for all tenants has where the others have their tenant.
         let (place, tenant) = match &self.tenants {
-            Tenants::One(tenant) => (tenant.as_str(), tenant.as_str()),
-            Tenants::Some(_) | Tenants::Any => ("common", "{tenantid}"),
+            AcceptedTenants::One(tenant) => (tenant.as_str(), tenant.as_str()),
+            AcceptedTenants::Some(_) | AcceptedTenants::Any => ("common", "{tenantid}"),
         };
         let first = Issuer::new(format!("{base}/{place}")).accepts_issuer(format!("{sts}/{tenant}/"));
         let second =
@@ -129,15 +130,15 @@ impl Entra {
         for issuer in [second, first] {
             let issuer = issuer.algorithms([Algorithm::RS256]).keyed_by(["tid", "oid"]);
             builder = builder.issuer(match &self.tenants {
-                Tenants::One(tenant) => issuer.tenants([tenant]),
-                Tenants::Some(tenants) => issuer.tenants(tenants),
-                Tenants::Any => issuer.any_tenant(),
+                AcceptedTenants::One(tenant) => issuer.tenants([tenant]),
+                AcceptedTenants::Some(tenants) => issuer.tenants(tenants),
+                AcceptedTenants::Any => issuer.any_tenant(),
             });
         }
         let servers = match &self.tenants {
-            Tenants::One(tenant) => vec![tenant.as_str()],
-            Tenants::Some(tenants) => tenants.iter().map(String::as_str).collect(),
-            Tenants::Any => vec!["common"],
+            AcceptedTenants::One(tenant) => vec![tenant.as_str()],
+            AcceptedTenants::Some(tenants) => tenants.iter().map(String::as_str).collect(),
+            AcceptedTenants::Any => vec!["common"],
         };
         let builder =
             builder.authorization_servers(servers.iter().map(|tenant| format!("{login}/{tenant}/v2.0")));
@@ -181,8 +182,8 @@ mod tests {
         let upper = A.to_uppercase();
         assert_eq!(servers(Entra::tenant(upper)), [format!("https://login.microsoftonline.com/{A}/v2.0")]);
         let of = |tenant: &str| format!("https://login.microsoftonline.us/{tenant}/v2.0");
-        assert_eq!(servers(Entra::tenants([A, B]).cloud(Cloud::US_GOVERNMENT)), [of(A), of(B)]);
-        let own = Cloud::new("https://login.example/", "https://sts.example/");
+        assert_eq!(servers(Entra::tenants([A, B]).cloud(AzureCloud::US_GOVERNMENT)), [of(A), of(B)]);
+        let own = AzureCloud::new("https://login.example/", "https://sts.example/");
         assert_eq!(servers(Entra::any_tenant().cloud(own)), ["https://login.example/common/v2.0"]);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::Mutex;
 
-pub use offered::{SettingError, address, authority, offered_sources};
+pub use offered::{SettingError, authority, offered_sources, parse_address};
 pub use secret::Secret;
 pub use token_source::TokenSource;
 
@@ -19,23 +19,23 @@ const MARGIN: Duration = Duration::from_secs(5 * 60);
 
 /// Access tokens for one resource, from the first source that has one.
 #[derive(Debug)]
-pub struct Identity {
+pub struct AzureIdentity {
     resource: String,
     sources: Vec<TokenSource>,
     client: Client,
     near: Client,
-    state: Mutex<State>,
+    state: Mutex<TokenCache>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    token: Option<Token>,
+struct TokenCache {
+    token: Option<AccessToken>,
     failed: Option<(Instant, IdentityError)>,
 }
 
 /// A token and how long it lasts.
 #[derive(Debug, Clone)]
-pub(crate) struct Token {
+pub(crate) struct AccessToken {
     secret: Secret,
     fetched: Instant,
     lasts: Duration,
@@ -71,7 +71,7 @@ pub enum IdentityError {
 
 impl IdentityError {
     /// Whether asking again may help.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             IdentityError::Unreachable(..) => true,
             IdentityError::Refused { status, .. } => status.is_server_error() || status.as_u16() == 429,
@@ -80,9 +80,9 @@ impl IdentityError {
     }
 }
 
-impl Token {
-    pub(crate) fn new(secret: Secret, lasts: Duration) -> Token {
-        Token { secret, fetched: Instant::now(), lasts }
+impl AccessToken {
+    pub(crate) fn new(secret: Secret, lasts: Duration) -> AccessToken {
+        AccessToken { secret, fetched: Instant::now(), lasts }
     }
 
     fn is_fresh(&self) -> bool {
@@ -94,9 +94,12 @@ impl Token {
     }
 }
 
-impl Identity {
+impl AzureIdentity {
     /// Tokens for a resource such as `https://storage.azure.com/`, from these sources, in this order.
-    pub fn new(resource: impl Into<String>, sources: Vec<TokenSource>) -> Result<Identity, IdentityError> {
+    pub fn new(
+        resource: impl Into<String>,
+        sources: Vec<TokenSource>,
+    ) -> Result<AzureIdentity, IdentityError> {
         let builder = || {
             Client::builder()
                 .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
@@ -105,9 +108,9 @@ impl Identity {
                 .connect_timeout(Duration::from_secs(5))
         };
         let started = |built: Result<Client, reqwest::Error>| {
-            built.map_err(|error| IdentityError::Client(causes(error)))
+            built.map_err(|error| IdentityError::Client(error_chain(error)))
         };
-        Ok(Identity {
+        Ok(AzureIdentity {
             resource: resource.into(),
             sources,
             client: started(builder().build())?,
@@ -132,7 +135,7 @@ impl Identity {
         match self.fetch().await {
             Ok(token) => {
                 let secret = token.secret.clone();
-                *state = State { token: Some(token), failed: None };
+                *state = TokenCache { token: Some(token), failed: None };
                 Ok(secret)
             }
             Err(error) => {
@@ -155,7 +158,7 @@ impl Identity {
         }
     }
 
-    async fn fetch(&self) -> Result<Token, IdentityError> {
+    async fn fetch(&self) -> Result<AccessToken, IdentityError> {
         let mut errors = Vec::new();
         for source in &self.sources {
             match source.fetch(&self.resource, &self.client, &self.near).await {
@@ -175,11 +178,12 @@ impl Identity {
 pub fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// An error and what caused it, in one line, without the address: it may hold a secret.
-pub fn causes(error: reqwest::Error) -> String {
+pub fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

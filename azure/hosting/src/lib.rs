@@ -14,5 +14,5 @@ pub mod functions;
 pub mod identity;
 pub mod principal;
 
-pub use entra::{Cloud, Entra};
-pub use principal::{ClientPrincipal, Network};
+pub use entra::{AzureCloud, Entra};
+pub use principal::{ClientPrincipal, IpNetwork};

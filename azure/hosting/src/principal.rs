@@ -49,7 +49,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ClientPrincipal {
-    trusted: Vec<Network>,
+    trusted: Vec<IpNetwork>,
 }
 
 impl ClientPrincipal {
@@ -69,7 +69,7 @@ impl ClientPrincipal {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn trusting(mut self, peers: Network) -> ClientPrincipal {
+    pub fn trusting(mut self, peers: IpNetwork) -> ClientPrincipal {
         self.trusted.push(peers);
         self
     }
@@ -103,27 +103,27 @@ impl Authorizer for ClientPrincipal {
 
 /// What the header holds.
 #[derive(Debug, Deserialize)]
-struct Principal {
+struct PrincipalPayload {
     /// The identity provider: `aad`, `google`, `github`.
     auth_typ: String,
     #[serde(default)]
     name_typ: Option<String>,
     #[serde(default)]
     role_typ: Option<String>,
-    claims: Vec<Claim>,
+    claims: Vec<PrincipalClaim>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Claim {
+struct PrincipalClaim {
     typ: String,
     val: Value,
 }
 
-fn decode(header: &[u8]) -> Option<Principal> {
+fn decode(header: &[u8]) -> Option<PrincipalPayload> {
     serde_json::from_slice(&BASE64.decode(header.trim_ascii()).ok()?).ok()
 }
 
-impl Principal {
+impl PrincipalPayload {
     fn identity(self) -> Option<Identity> {
         let mut identity = Identity::new(self.id()?);
         if let Some(name) = self.name_typ.as_deref().and_then(|typ| self.texts(&[typ]).next()) {
@@ -160,11 +160,12 @@ impl Principal {
     /// calls it.
     fn id(&self) -> Option<String> {
         // Only Entra ID's own tenants and objects: others may call anything so.
-        let object = if self.is_entra() { self.only(&TENANT)?.zip(self.only(&OBJECT)?) } else { None };
+        let object =
+            if self.is_entra() { self.single_text(&TENANT)?.zip(self.single_text(&OBJECT)?) } else { None };
         let (first, second) = match object {
             Some((tenant, object)) if object.contains('|') || tenant.contains('|') => return None,
             Some(both) => both,
-            None => (self.auth_typ.as_str(), self.only(&SUBJECT)??),
+            None => (self.auth_typ.as_str(), self.single_text(&SUBJECT)??),
         };
         (!first.is_empty() && !first.contains('|')).then(|| format!("{first}|{second}"))
     }
@@ -178,7 +179,7 @@ impl Principal {
             Some(claim) => claim.val == "app",
             None if has_scopes() => false,
             // The subject of a user is another one for each application, that of an application is its object.
-            None => match (self.only(&OBJECT), self.only(&SUBJECT)) {
+            None => match (self.single_text(&OBJECT), self.single_text(&SUBJECT)) {
                 (Some(Some(object)), Some(Some(subject))) => object == subject,
                 _ => false,
             },
@@ -197,7 +198,7 @@ impl Principal {
 
     /// The one text that all claims of these types have, if there are any. `None` if they contradict each
     /// other.
-    fn only(&self, types: &[&str]) -> Option<Option<&str>> {
+    fn single_text(&self, types: &[&str]) -> Option<Option<&str>> {
         let mut texts = self.texts(types);
         let first = texts.next();
         texts.all(|text| Some(text) == first).then_some(first)
@@ -206,7 +207,7 @@ impl Principal {
     /// All claims; those that are there several times as lists.
     fn claims(self) -> Map<String, Value> {
         let mut claims = Map::new();
-        for Claim { typ, val } in self.claims {
+        for PrincipalClaim { typ, val } in self.claims {
             match claims.get_mut(&typ) {
                 None => drop(claims.insert(typ, val)),
                 Some(Value::Array(values)) => values.push(val),
@@ -219,7 +220,7 @@ impl Principal {
 
 /// Addresses that begin alike: `10.0.0.0/8`, or one, `10.1.2.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     address: IpAddr,
     bits: u32,
 }
@@ -227,9 +228,9 @@ pub struct Network {
 /// A text that is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no network: write an address, or one with the number of bits that count, like 10.0.0.0/8")]
-pub struct NetworkError(String);
+pub struct IpNetworkError(String);
 
-impl Network {
+impl IpNetwork {
     /// Whether this address is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
@@ -246,19 +247,19 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
-    type Err = NetworkError;
+impl FromStr for IpNetwork {
+    type Err = IpNetworkError;
 
-    fn from_str(text: &str) -> Result<Network, NetworkError> {
+    fn from_str(text: &str) -> Result<IpNetwork, IpNetworkError> {
         let parse = || {
             let (address, bits) =
                 text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
             let address: IpAddr = address.parse().ok()?;
             let all = if address.is_ipv4() { 32 } else { 128 };
             let bits = bits.map_or(Some(all), |bits| bits.parse().ok().filter(|bits| *bits <= all))?;
-            Some(Network { address, bits })
+            Some(IpNetwork { address, bits })
         };
-        parse().ok_or_else(|| NetworkError(text.to_owned()))
+        parse().ok_or_else(|| IpNetworkError(text.to_owned()))
     }
 }
 
@@ -368,13 +369,13 @@ mod tests {
             ("::/0", "2001:db8::1", "1.2.3.4"),
             ("169.254.128.0/17", "169.254.129.1", "169.254.127.1"),
         ] {
-            let network: Network = network.parse().unwrap();
+            let network: IpNetwork = network.parse().unwrap();
             let [inside, outside]: [IpAddr; 2] = [inside, outside].map(|address| address.parse().unwrap());
             assert!(network.contains(inside) && !network.contains(outside), "{network:?}");
         }
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "localhost", "a/8"]
         {
-            assert_eq!(text.parse::<Network>(), Err(NetworkError(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<IpNetwork>(), Err(IpNetworkError(text.to_owned())), "{text}");
         }
     }
 

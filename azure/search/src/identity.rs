@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use bindpost_azure_hosting::identity::{self, Identity, IdentityError, SettingError, offered_sources};
+use bindpost_azure_hosting::identity::{self, AzureIdentity, IdentityError, SettingError, offered_sources};
 use bindpost_mcp_openapi::{CredentialSource, Secret};
 
 /// What access tokens are asked for; the scope is `https://search.azure.com/.default`.
@@ -12,7 +12,7 @@ const RESOURCE: &str = "https://search.azure.com";
 /// Access tokens for Azure AI Search, kept until shortly before they expire.
 #[derive(Debug)]
 pub struct EntraCredential {
-    identity: Identity,
+    identity: AzureIdentity,
     /// What the service did not take, to be forgotten before the next token is given.
     refused: Mutex<Option<identity::Secret>>,
 }
@@ -37,7 +37,7 @@ impl EntraCredential {
         resource: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<EntraCredential, CredentialError> {
-        let identity = Identity::new(resource, offered_sources(variable)?)?;
+        let identity = AzureIdentity::new(resource, offered_sources(variable)?)?;
         Ok(EntraCredential { identity, refused: Mutex::default() })
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, BoundListener};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
-use bindpost_azure_functions::{Door, Host, HostError, HostOptions, KeyDemand, Report};
+use bindpost_azure_functions::{AccessPolicy, AppReport, Host, HostError, HostOptions, KeyRequirement};
 use serde_json::json;
 
 use super::{first_public_name, is_loopback, say, until_interrupted};
@@ -69,12 +69,12 @@ async fn bind(flags: &Run, app: &App) -> anyhow::Result<BoundListener> {
 
 /// Who is served: this machine without a key, others with one, by the address or by a name of `--allow-host`, unless
 /// the app or `--without-auth` says otherwise.
-fn door(flags: &Run) -> anyhow::Result<Door> {
+fn door(flags: &Run) -> anyhow::Result<AccessPolicy> {
     let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
     let keys = match flags.require_key {
-        true => KeyDemand::Always,
-        false if is_private || flags.without_auth => KeyDemand::Never,
-        false => KeyDemand::AsTheLevelSays,
+        true => KeyRequirement::Always,
+        false if is_private || flags.without_auth => KeyRequirement::Never,
+        false => KeyRequirement::AsTheLevelSays,
     };
     for origin in &flags.allow_origin {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -84,7 +84,7 @@ fn door(flags: &Run) -> anyhow::Result<Door> {
             );
         }
     }
-    Ok(Door {
+    Ok(AccessPolicy {
         keys,
         trusts_platform: flags.platform_identity,
         allowed_hosts: flags.allow_host.clone(),
@@ -104,7 +104,7 @@ fn launcher() -> Vec<OsString> {
 
 fn greet(
     flags: &Run,
-    report: &Report,
+    report: &AppReport,
     address: SocketAddr,
     requires_key: bool,
     begin: Instant,

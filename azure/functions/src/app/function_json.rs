@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::runtime::Runtime;
+use super::runtime::WorkerRuntime;
 use super::settings::Settings;
 use super::{App, read_object};
-use crate::function::{Function, Refused, Skipped, Source};
-use crate::json::{Members, Notes};
+use crate::function::{Function, FunctionRejection, FunctionSource, SkippedFunction};
+use crate::json::{ObjectReader, ProblemCollector};
 use crate::problem::Problem;
 
 const FILE: &str = "function.json";
@@ -18,15 +18,15 @@ const FILE: &str = "function.json";
 #[derive(Debug, Default)]
 pub struct FunctionFolders {
     pub functions: Vec<Function>,
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFunction>,
     pub problems: Vec<Problem>,
 }
 
 /// Reads the function folders of an app, in the order of their names.
 pub(super) fn read(app: &App) -> FunctionFolders {
     let mut found = FunctionFolders::default();
-    let folders = folders(&app.folder);
-    if folders.is_empty() && app.runtime == Runtime::Java && app.folder.join("pom.xml").is_file() {
+    let folders = find_function_folders(&app.folder);
+    if folders.is_empty() && app.runtime == WorkerRuntime::Java && app.folder.join("pom.xml").is_file() {
         let problem = Problem::new("the folder holds the sources of a Java app, and no functions");
         found
             .problems
@@ -35,8 +35,8 @@ pub(super) fn read(app: &App) -> FunctionFolders {
     for (name, folder) in folders {
         match read_function(app, &name, &folder) {
             Ok(function) => found.functions.push(function),
-            Err(Refused::Skipped(skipped)) => found.skipped.push(skipped),
-            Err(Refused::Problems(problems)) => {
+            Err(FunctionRejection::Skipped(skipped)) => found.skipped.push(skipped),
+            Err(FunctionRejection::Problems(problems)) => {
                 let in_file = |problem: Problem| problem.of_function(&name).in_file(format!("{name}/{FILE}"));
                 found.problems.extend(problems.into_iter().map(in_file));
             }
@@ -46,7 +46,7 @@ pub(super) fn read(app: &App) -> FunctionFolders {
 }
 
 /// The folders with a `function.json`, by name.
-pub(super) fn folders(app: &Path) -> Vec<(String, PathBuf)> {
+pub(super) fn find_function_folders(app: &Path) -> Vec<(String, PathBuf)> {
     let named = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
     let paths = fs::read_dir(app).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut folders: Vec<_> = paths.filter(|path| path.join(FILE).is_file()).filter_map(named).collect();
@@ -60,44 +60,44 @@ pub(super) fn disabling_setting(function: &str, settings: &Settings) -> Option<S
     names.into_iter().find(|name| settings.is_on(name))
 }
 
-fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, Refused> {
-    let refuse = |problem: Problem| Refused::Problems(vec![problem]);
+fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, FunctionRejection> {
+    let refuse = |problem: Problem| FunctionRejection::Problems(vec![problem]);
     let object = read_object(&folder.join(FILE), FILE).map_err(refuse)?.unwrap_or_default();
-    let notes = Notes::default();
-    let members = Members::new(&object, "", &notes);
+    let notes = ProblemCollector::default();
+    let members = ObjectReader::new(&object, "", &notes);
     if let Some(reason) = reason_to_skip(name, &members, &app.settings) {
-        return Err(Refused::Skipped(Skipped { name: name.to_owned(), reason }));
+        return Err(FunctionRejection::Skipped(SkippedFunction { name: name.to_owned(), reason }));
     }
     check_name(name).map_err(refuse)?;
     let Some(Value::Array(bindings)) = members.value("bindings") else {
         let fix = r#"write "bindings": [{"type": "mcpToolTrigger", …}]"#;
-        members.problem("bindings", "must be an array of objects", Some(fix));
-        return Err(Refused::Problems(notes.into_problems()));
+        members.report_problem("bindings", "must be an array of objects", Some(fix));
+        return Err(FunctionRejection::Problems(notes.into_problems()));
     };
-    let source = Source {
+    let source = FunctionSource {
         directory: folder.display().to_string(),
         script_file: script_file(app, folder, &members).unwrap_or_default(),
         entry_point: members.text("entryPoint").unwrap_or_default(),
         language: app.runtime.as_str().to_owned(),
-        ..Source::default()
+        ..FunctionSource::default()
     };
-    if app.runtime == Runtime::Java && source.entry_point.is_empty() {
-        members.problem("entryPoint", "is required", Some("write it as package.Class.method"));
+    if app.runtime == WorkerRuntime::Java && source.entry_point.is_empty() {
+        members.report_problem("entryPoint", "is required", Some("write it as package.Class.method"));
     }
     let function = Function::from_bindings(name, name, source, bindings, &app.settings.lookup());
     match (notes.into_problems(), function) {
         // Of a function that is none of ours, nobody wants to know the mistakes.
-        (_, Err(Refused::Skipped(skipped))) => Err(Refused::Skipped(skipped)),
+        (_, Err(FunctionRejection::Skipped(skipped))) => Err(FunctionRejection::Skipped(skipped)),
         (problems, function) if problems.is_empty() => function,
-        (mut problems, Err(Refused::Problems(more))) => {
+        (mut problems, Err(FunctionRejection::Problems(more))) => {
             problems.extend(more);
-            Err(Refused::Problems(problems))
+            Err(FunctionRejection::Problems(problems))
         }
-        (problems, _) => Err(Refused::Problems(problems)),
+        (problems, _) => Err(FunctionRejection::Problems(problems)),
     }
 }
 
-fn reason_to_skip(name: &str, members: &Members<'_>, settings: &Settings) -> Option<String> {
+fn reason_to_skip(name: &str, members: &ObjectReader<'_>, settings: &Settings) -> Option<String> {
     if let Some(setting) = disabling_setting(name, settings) {
         return Some(format!("it is disabled by the setting {setting}"));
     }
@@ -127,39 +127,39 @@ fn check_name(name: &str) -> Result<(), Problem> {
 }
 
 /// The script file, absolute. `scriptFile` is seen from the function's folder: Java has `../app.jar`.
-fn script_file(app: &App, folder: &Path, members: &Members<'_>) -> Option<String> {
-    if app.runtime == Runtime::Custom {
+fn script_file(app: &App, folder: &Path, members: &ObjectReader<'_>) -> Option<String> {
+    if app.runtime == WorkerRuntime::Custom {
         return None;
     }
     if let Some(text) = members.text("scriptFile").filter(|text| !text.trim().is_empty()) {
-        let path = tidy(&folder.join(&text));
+        let path = normalize_path(&folder.join(&text));
         if path.is_file() {
             return Some(path.display().to_string());
         }
         let fix = match app.runtime {
-            Runtime::Java => {
+            WorkerRuntime::Java => {
                 "run `mvn package`; the path is seen from the function's folder, like ../app.jar"
             }
             _ => "the path is seen from the function's folder",
         };
-        members.problem("scriptFile", format!("there is no file {}", path.display()), Some(fix));
+        members.report_problem("scriptFile", format!("there is no file {}", path.display()), Some(fix));
         return None;
     }
     let usual: &[&str] = match app.runtime {
-        Runtime::Python => &["__init__.py", "main.py"],
-        Runtime::Node => &["index.js", "index.mjs", "index.cjs", "run.js"],
+        WorkerRuntime::Python => &["__init__.py", "main.py"],
+        WorkerRuntime::Node => &["index.js", "index.mjs", "index.cjs", "run.js"],
         _ => &[],
     };
     let path = usual.iter().map(|name| folder.join(name)).find(|path| path.is_file());
     // A worker that we do not know may need none.
-    if path.is_none() && !matches!(app.runtime, Runtime::Other(_)) {
-        members.problem("scriptFile", "is required", Some("name the file with the function's code"));
+    if path.is_none() && !matches!(app.runtime, WorkerRuntime::Other(_)) {
+        members.report_problem("scriptFile", "is required", Some("name the file with the function's code"));
     }
     path.map(|path| path.display().to_string())
 }
 
 /// The path without `.` and `..`.
-fn tidy(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
         match component {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::language_workers::LanguageWorkers;
 use super::log_level::LogLevels;
 use super::settings::Settings;
-use super::{checked, overrides, read_object};
-use crate::json::{Members, Notes};
+use super::{overrides, read_object, unless_problems};
+use crate::json::{ObjectReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "host.json";
@@ -21,7 +21,7 @@ pub struct HostConfig {
     /// How long a function may run; nothing means for ever.
     pub function_timeout: Option<Duration>,
     pub log_levels: LogLevels,
-    pub custom_handler: Option<CustomHandler>,
+    pub custom_handler: Option<CustomHandlerConfig>,
     pub language_workers: LanguageWorkers,
     /// `configurationProfile`, which says of a custom handler that it is an MCP server by itself.
     pub configuration_profile: Option<String>,
@@ -79,7 +79,7 @@ pub enum WebhookAuthorization {
 
 /// `customHandler`: a program that answers invocations over HTTP.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CustomHandler {
+pub struct CustomHandlerConfig {
     pub default_executable_path: String,
     pub working_directory: Option<String>,
     pub arguments: Vec<String>,
@@ -92,7 +92,7 @@ pub struct CustomHandler {
     pub port: Option<u16>,
 }
 
-impl CustomHandler {
+impl CustomHandlerConfig {
     /// The program: a file in the app's folder if there is one, else a name to look up.
     pub fn program(&self, app: &Path) -> PathBuf {
         let in_app = app.join(&self.default_executable_path);
@@ -113,8 +113,8 @@ impl HostConfig {
             return Err(problem.fix(fix).into());
         };
         overrides::apply(&mut object, settings);
-        let notes = Notes::on_file(FILE);
-        let root = Members::new(&object, "", &notes);
+        let notes = ProblemCollector::on_file(FILE);
+        let root = ObjectReader::new(&object, "", &notes);
         check_version(&root);
         let host = HostConfig {
             mcp: mcp(&root.object("extensions").object("mcp")),
@@ -124,25 +124,25 @@ impl HostConfig {
             language_workers: LanguageWorkers::read(&root.object("languageWorkers")),
             configuration_profile: root.text("configurationProfile"),
         };
-        checked(notes, host)
+        unless_problems(notes, host)
     }
 }
 
-fn check_version(root: &Members<'_>) {
+fn check_version(root: &ObjectReader<'_>) {
     let fix = Some(r#"write "version": "2.0""#);
     match root.value("version") {
-        None => root.problem("version", "is required", fix),
+        None => root.report_problem("version", "is required", fix),
         Some(Value::String(version)) if version == "2.0" => {}
         Some(other) => {
-            root.problem("version", format!("{other} is no version of host.json that runs here"), fix)
+            root.report_problem("version", format!("{other} is no version of host.json that runs here"), fix)
         }
     }
 }
 
-fn mcp(members: &Members<'_>) -> McpConfig {
+fn mcp(members: &ObjectReader<'_>) -> McpConfig {
     let default = McpConfig::default();
     if members.is_null("messageOptions") {
-        members.problem(
+        members.report_problem(
             "messageOptions",
             "Message options cannot be null.",
             Some("write {}, or leave it out"),
@@ -160,18 +160,18 @@ fn mcp(members: &Members<'_>) -> McpConfig {
         validate_arguments: flag("validateArguments", default.validate_arguments),
         detect_prompt_json: flag("detectPromptJson", default.detect_prompt_json),
         max_request_body_bytes: members
-            .whole("maxRequestBodyBytes")
+            .whole_number("maxRequestBodyBytes")
             .unwrap_or(default.max_request_body_bytes),
     }
 }
 
-fn webhook_authorization(system: &Members<'_>) -> WebhookAuthorization {
+fn webhook_authorization(system: &ObjectReader<'_>) -> WebhookAuthorization {
     let name = "webhookAuthorizationLevel";
     let Some(text) = system.text(name) else { return WebhookAuthorization::System };
     match text.trim().to_ascii_lowercase().as_str() {
         "system" => {}
         "anonymous" => return WebhookAuthorization::Anonymous,
-        _ => system.problem(
+        _ => system.report_problem(
             name,
             format!("{text:?} is no authorization level"),
             Some("write System or Anonymous"),
@@ -180,7 +180,7 @@ fn webhook_authorization(system: &Members<'_>) -> WebhookAuthorization {
     WebhookAuthorization::System
 }
 
-fn function_timeout(root: &Members<'_>) -> Option<Duration> {
+fn function_timeout(root: &ObjectReader<'_>) -> Option<Duration> {
     let name = "functionTimeout";
     match root.text(name).as_deref().map(str::trim) {
         Some("-1") => None,
@@ -189,14 +189,14 @@ fn function_timeout(root: &Members<'_>) -> Option<Duration> {
     }
 }
 
-fn custom_handler(members: &Members<'_>) -> Option<CustomHandler> {
+fn custom_handler(members: &ObjectReader<'_>) -> Option<CustomHandlerConfig> {
     if !members.exists() {
         return None;
     }
     let description = members.object("description");
     let http = members.object("http");
     let proxying = members.flag("enableProxyingHttpRequest").or_else(|| http.flag("enableProxying"));
-    Some(CustomHandler {
+    Some(CustomHandlerConfig {
         // If it is missing, that is noted, and what is noted stops the app.
         default_executable_path: description.required_text("defaultExecutablePath").unwrap_or_default(),
         working_directory: description.text("workingDirectory").filter(|path| !path.trim().is_empty()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::json::Members;
+use crate::json::ObjectReader;
 
 /// What `languageWorkers` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,18 +28,20 @@ pub struct WorkerOverride {
 impl LanguageWorkers {
     /// The folder with the `worker.config.json` of a language, if one is named. A relative one is in the app's.
     pub fn directory(&self, language: &str, app: &Path) -> Option<PathBuf> {
-        let own =
-            self.of(language).and_then(|language| language.worker_directory.as_ref()).map(PathBuf::from);
+        let own = self
+            .override_for(language)
+            .and_then(|language| language.worker_directory.as_ref())
+            .map(PathBuf::from);
         let shared = || Some(Path::new(self.workers_directory.as_ref()?).join(language));
         own.or_else(shared).map(|directory| app.join(directory))
     }
 
     /// What differs for a language.
-    pub fn of(&self, language: &str) -> Option<&WorkerOverride> {
+    pub fn override_for(&self, language: &str) -> Option<&WorkerOverride> {
         self.languages.get(&language.to_lowercase())
     }
 
-    pub(super) fn read(members: &Members<'_>) -> LanguageWorkers {
+    pub(super) fn read(members: &ObjectReader<'_>) -> LanguageWorkers {
         let objects = members.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
         let languages = objects.map(|(language, _)| {
             let members = members.object(language);

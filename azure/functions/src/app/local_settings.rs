@@ -5,15 +5,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{checked, read_object};
-use crate::json::{Members, Notes, scalar_text};
+use super::{read_object, unless_problems};
+use crate::json::{ObjectReader, ProblemCollector, scalar_text};
 use crate::problem::AppError;
 
 const FILE: &str = "local.settings.json";
 
 /// How the host listens on a developer's machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LocalHost {
+pub struct LocalHostConfig {
     /// `LocalHttpPort`.
     pub port: Option<u16>,
     /// `CORS`: the origins that may call from a browser.
@@ -23,44 +23,48 @@ pub struct LocalHost {
 }
 
 /// Reads the file of an app; all is empty if there is none.
-pub(super) fn read(folder: &Path) -> Result<(BTreeMap<String, String>, LocalHost), AppError> {
+pub(super) fn read(folder: &Path) -> Result<(BTreeMap<String, String>, LocalHostConfig), AppError> {
     let Some(object) = read_object(&folder.join(FILE), FILE)? else { return Ok(Default::default()) };
-    let notes = Notes::on_file(FILE);
-    let root = Members::new(&object, "", &notes);
+    let notes = ProblemCollector::on_file(FILE);
+    let root = ObjectReader::new(&object, "", &notes);
     if root.flag("IsEncrypted").unwrap_or(false) {
         let message = "the settings are encrypted, and only the machine that did it can read them";
-        root.problem("IsEncrypted", message, Some("run `func settings decrypt` in the app's folder"));
-        return checked(notes, Default::default());
+        root.report_problem("IsEncrypted", message, Some("run `func settings decrypt` in the app's folder"));
+        return unless_problems(notes, Default::default());
     }
     let mut settings = values(&root.object("Values"));
     settings.extend(connection_strings(&root.object("ConnectionStrings")));
     let host = root.object("Host");
     let cors = host.text("CORS").unwrap_or_default();
-    let local = LocalHost {
+    let local = LocalHostConfig {
         port: host.port("LocalHttpPort"),
         cors: cors.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned).collect(),
         cors_credentials: host.flag("CORSCredentials").unwrap_or(false),
     };
-    checked(notes, (settings, local))
+    unless_problems(notes, (settings, local))
 }
 
-fn values(members: &Members<'_>) -> BTreeMap<String, String> {
+fn values(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let Some(text) = scalar_text(value) else {
             let message = "a setting is one text, and this is an object or an array";
-            members.problem(name, message, Some("write it flat, with __ between the names: \"A__B\": \"…\""));
+            members.report_problem(
+                name,
+                message,
+                Some("write it flat, with __ between the names: \"A__B\": \"…\""),
+            );
             continue;
         };
         // A worker gets settings as environment variables, and the system refuses others.
         if name.is_empty() || name.contains(['=', '\0']) {
-            members.problem(
+            members.report_problem(
                 name,
                 "is no name for an environment variable",
                 Some("use letters, digits and _"),
             );
         } else if text.contains('\0') {
-            members.problem(
+            members.report_problem(
                 name,
                 "has a character in it that no environment variable can have (U+0000)",
                 None,
@@ -73,7 +77,7 @@ fn values(members: &Members<'_>) -> BTreeMap<String, String> {
 }
 
 /// Connection strings as the settings `ConnectionStrings:<name>`, which is what the tools of Azure make of them.
-fn connection_strings(members: &Members<'_>) -> BTreeMap<String, String> {
+fn connection_strings(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
     let text = |(name, value): (&String, &Value)| {
         let text = match value {
             Value::Object(_) => members.object(name).text("ConnectionString")?,

@@ -1,6 +1,6 @@
 //! `logging.logLevel` of `host.json`.
 
-use crate::json::{Members, scalar_text};
+use crate::json::{ObjectReader, scalar_text};
 
 /// How much a category logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl LogLevels {
         matching.max_by_key(|(name, _)| name.len()).map_or(self.default, |(_, level)| *level)
     }
 
-    pub(super) fn read(members: &Members<'_>) -> LogLevels {
+    pub(super) fn read(members: &ObjectReader<'_>) -> LogLevels {
         let mut levels = LogLevels::default();
         for (category, value) in members.iter() {
             let text = scalar_text(value).unwrap_or_default();
@@ -49,7 +49,7 @@ impl LogLevels {
             match known {
                 None => {
                     let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-                    members.problem(
+                    members.report_problem(
                         category,
                         format!("{text:?} is no log level"),
                         Some(&format!("write {}", names.join(", "))),
@@ -68,14 +68,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::json::Notes;
+    use crate::json::ProblemCollector;
 
     #[test]
     fn the_longest_start_of_a_category_decides() {
         let value =
             json!({"default": "warning", "Function": "Error", "function.a": "Trace", "Host.Results": "none"});
-        let notes = Notes::default();
-        let levels = LogLevels::read(&Members::new(value.as_object().unwrap(), "", &notes));
+        let notes = ProblemCollector::default();
+        let levels = LogLevels::read(&ObjectReader::new(value.as_object().unwrap(), "", &notes));
         assert_eq!(levels.level("Function.a.User"), LogLevel::Trace);
         assert_eq!(levels.level("Function.b"), LogLevel::Error);
         assert_eq!(levels.level("Host.Results"), LogLevel::None);

@@ -14,7 +14,7 @@ const DEEPEST: usize = 16;
 /// Puts the settings that speak of `host.json` into it, then replaces `%NAME%` in its texts.
 pub(super) fn apply(host: &mut Map<String, Value>, settings: &Settings) {
     let mut overrides: Vec<(Vec<String>, &str)> =
-        settings.iter().filter_map(|(name, value)| Some((path(name)?, value))).collect();
+        settings.iter().filter_map(|(name, value)| Some((host_json_path(name)?, value))).collect();
     // Elements of arrays come in the order of their numbers: 2 before 10.
     let number_first = |part: &String| (part.parse::<usize>().unwrap_or(usize::MAX), part.to_lowercase());
     overrides.sort_by_cached_key(|(path, _)| path.iter().map(number_first).collect::<Vec<_>>());
@@ -28,7 +28,7 @@ pub(super) fn apply(host: &mut Map<String, Value>, settings: &Settings) {
 }
 
 /// The path into `host.json` that a setting names, if it does.
-fn path(name: &str) -> Option<Vec<String>> {
+fn host_json_path(name: &str) -> Option<Vec<String>> {
     let name = name.replace("__", ":");
     let mut parts: Vec<String> = name.split(':').map(str::to_owned).collect();
     match parts.first()? {

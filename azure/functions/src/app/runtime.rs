@@ -1,11 +1,11 @@
-//! [`Runtime`]: what runs the functions of an app.
+//! [`WorkerRuntime`]: what runs the functions of an app.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::function_json::folders;
+use super::function_json::find_function_folders;
 use super::host_json::HostConfig;
 use super::read_object;
 use super::settings::Settings;
@@ -22,7 +22,7 @@ const SET_IT: &str = "set FUNCTIONS_WORKER_RUNTIME to python, node, java or cust
 
 /// What runs the functions of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Runtime {
+pub enum WorkerRuntime {
     Python,
     Node,
     Java,
@@ -32,25 +32,29 @@ pub enum Runtime {
     Other(String),
 }
 
-impl Runtime {
+impl WorkerRuntime {
     /// As `FUNCTIONS_WORKER_RUNTIME` spells it.
     pub fn as_str(&self) -> &str {
         match self {
-            Runtime::Python => "python",
-            Runtime::Node => "node",
-            Runtime::Java => "java",
-            Runtime::Custom => "custom",
-            Runtime::Other(name) => name,
+            WorkerRuntime::Python => "python",
+            WorkerRuntime::Node => "node",
+            WorkerRuntime::Java => "java",
+            WorkerRuntime::Custom => "custom",
+            WorkerRuntime::Other(name) => name,
         }
     }
 
     /// What the settings say, or else what the files of the app suggest.
-    pub(super) fn of(folder: &Path, host: &HostConfig, settings: &Settings) -> Result<Runtime, Problem> {
+    pub(super) fn detect(
+        folder: &Path,
+        host: &HostConfig,
+        settings: &Settings,
+    ) -> Result<WorkerRuntime, Problem> {
         let runtime = match settings.get(SETTING).map(str::trim).filter(|name| !name.is_empty()) {
-            Some(name) => Runtime::named(name, folder, host)?,
-            None => Runtime::suggested(folder, host, settings)?,
+            Some(name) => WorkerRuntime::named(name, folder, host)?,
+            None => WorkerRuntime::detect_from_files(folder, host, settings)?,
         };
-        if runtime == Runtime::Custom && host.custom_handler.is_none() {
+        if runtime == WorkerRuntime::Custom && host.custom_handler.is_none() {
             let problem =
                 Problem::new("is required, as FUNCTIONS_WORKER_RUNTIME is custom").in_file("host.json");
             let fix = r#"write "customHandler": {"description": {"defaultExecutablePath": "my-handler"}}"#;
@@ -59,17 +63,17 @@ impl Runtime {
         Ok(runtime)
     }
 
-    fn named(name: &str, folder: &Path, host: &HostConfig) -> Result<Runtime, Problem> {
+    fn named(name: &str, folder: &Path, host: &HostConfig) -> Result<WorkerRuntime, Problem> {
         let lower = name.to_ascii_lowercase();
         match lower.as_str() {
-            "python" => return Ok(Runtime::Python),
-            "node" => return Ok(Runtime::Node),
-            "java" => return Ok(Runtime::Java),
-            "custom" => return Ok(Runtime::Custom),
+            "python" => return Ok(WorkerRuntime::Python),
+            "node" => return Ok(WorkerRuntime::Node),
+            "java" => return Ok(WorkerRuntime::Java),
+            "custom" => return Ok(WorkerRuntime::Custom),
             _ => {}
         }
         if host.language_workers.directory(&lower, folder).is_some() {
-            return Ok(Runtime::Other(lower));
+            return Ok(WorkerRuntime::Other(lower));
         }
         if lower == "dotnet" || lower == "dotnet-isolated" {
             return Err(dotnet(format!("{SETTING} is {name:?}")));
@@ -81,14 +85,18 @@ impl Runtime {
         )))
     }
 
-    fn suggested(folder: &Path, host: &HostConfig, settings: &Settings) -> Result<Runtime, Problem> {
+    fn detect_from_files(
+        folder: &Path,
+        host: &HostConfig,
+        settings: &Settings,
+    ) -> Result<WorkerRuntime, Problem> {
         // It names the program to run, so nothing else needs to be guessed.
         if host.custom_handler.is_some() {
-            return Ok(Runtime::Custom);
+            return Ok(WorkerRuntime::Custom);
         }
         let has = |name: &str| folder.join(name).is_file();
         if has(settings.get(PYTHON_FILE).unwrap_or("function_app.py")) {
-            return Ok(Runtime::Python);
+            return Ok(WorkerRuntime::Python);
         }
         match (has("requirements.txt"), has("package.json")) {
             (true, true) => {
@@ -97,22 +105,22 @@ impl Runtime {
                 );
                 return Err(problem.fix(SET_IT));
             }
-            (true, false) => return Ok(Runtime::Python),
-            (false, true) => return Ok(Runtime::Node),
+            (true, false) => return Ok(WorkerRuntime::Python),
+            (false, true) => return Ok(WorkerRuntime::Node),
             (false, false) => {}
         }
         if let Some(found) = dotnet_file(folder) {
             return Err(dotnet(format!("the app has a {found}")));
         }
         match script_extension(folder).as_deref() {
-            Some("jar") => return Ok(Runtime::Java),
-            Some("py") => return Ok(Runtime::Python),
-            Some("js" | "mjs" | "cjs") => return Ok(Runtime::Node),
+            Some("jar") => return Ok(WorkerRuntime::Java),
+            Some("py") => return Ok(WorkerRuntime::Python),
+            Some("js" | "mjs" | "cjs") => return Ok(WorkerRuntime::Node),
             Some("dll") => return Err(dotnet("a function.json of the app names a .dll".to_owned())),
             _ => {}
         }
         if has("pom.xml") {
-            return Ok(Runtime::Java);
+            return Ok(WorkerRuntime::Java);
         }
         Err(Problem::new(format!(
             "nothing says which language the app is written in: there is no setting {SETTING}, and no \
@@ -143,7 +151,7 @@ fn dotnet_file(folder: &Path) -> Option<String> {
 
 /// How the script files end that the app's `function.json` files name: that of the first one.
 fn script_extension(folder: &Path) -> Option<String> {
-    folders(folder).into_iter().find_map(|(name, path)| {
+    find_function_folders(folder).into_iter().find_map(|(name, path)| {
         let object = read_object(&path.join("function.json"), &name).ok()??;
         let script = member(&object, "scriptFile").and_then(Value::as_str)?;
         Some(Path::new(script).extension()?.to_str()?.to_ascii_lowercase())

@@ -18,13 +18,13 @@ pub fn process_environment() -> Vec<(String, String)> {
 /// names only.
 #[derive(Clone, Default)]
 pub struct Settings {
-    environment: Layer,
-    values: Layer,
+    environment: SettingsLayer,
+    values: SettingsLayer,
 }
 
 /// Settings from one place.
 #[derive(Clone, Default)]
-struct Layer {
+struct SettingsLayer {
     /// By name as written.
     settings: BTreeMap<String, String>,
     /// The name as written, by the name that all its spellings share.
@@ -38,7 +38,7 @@ impl Settings {
         values: impl IntoIterator<Item = (String, String)>,
     ) -> Settings {
         let environment = environment.into_iter().filter(|(_, value)| !value.is_empty());
-        Settings { environment: Layer::new(environment), values: Layer::new(values) }
+        Settings { environment: SettingsLayer::new(environment), values: SettingsLayer::new(values) }
     }
 
     /// The value of a setting.
@@ -81,12 +81,12 @@ impl fmt::Debug for Settings {
     }
 }
 
-impl Layer {
-    fn new(settings: impl IntoIterator<Item = (String, String)>) -> Layer {
+impl SettingsLayer {
+    fn new(settings: impl IntoIterator<Item = (String, String)>) -> SettingsLayer {
         let settings: BTreeMap<String, String> = settings.into_iter().collect();
         // Of two spellings the first one in order counts.
         let spellings = settings.keys().rev().map(|name| (shared_name(name), name.clone())).collect();
-        Layer { settings, spellings }
+        SettingsLayer { settings, spellings }
     }
 
     fn get(&self, name: &str) -> Option<&str> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::language_workers::WorkerOverride;
 use super::settings::{Settings, expand};
-use super::{checked, read_object, worker_profile};
-use crate::json::{Members, Notes};
+use super::{read_object, unless_problems, worker_profile};
+use crate::json::{ObjectReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "worker.config.json";
@@ -63,16 +63,16 @@ impl Default for ProcessOptions {
 
 /// The machine, in the words of `worker.config.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Platform {
+pub struct HostPlatform {
     /// `LINUX`, `OSX` or `WINDOWS`.
     pub os: String,
     /// `X64`, `X86`, `Arm64`.
     pub architecture: String,
 }
 
-impl Platform {
+impl HostPlatform {
     /// This machine.
-    pub fn current() -> Platform {
+    pub fn current() -> HostPlatform {
         let os = if cfg!(target_os = "macos") {
             "OSX"
         } else if cfg!(windows) {
@@ -87,7 +87,7 @@ impl Platform {
         } else {
             "X64"
         };
-        Platform { os: os.to_owned(), architecture: architecture.to_owned() }
+        HostPlatform { os: os.to_owned(), architecture: architecture.to_owned() }
     }
 }
 
@@ -97,7 +97,7 @@ impl WorkerConfig {
         directory: &Path,
         settings: &Settings,
         overrides: Option<&WorkerOverride>,
-        platform: &Platform,
+        platform: &HostPlatform,
     ) -> Result<WorkerConfig, AppError> {
         let file = directory.join(FILE).display().to_string();
         let Some(mut config) = read_object(&directory.join(FILE), &file)? else {
@@ -110,10 +110,10 @@ impl WorkerConfig {
                 .into());
         };
         worker_profile::apply(&mut config, settings, platform);
-        let notes = Notes::on_file(file);
-        let root = Members::new(&config, "", &notes);
+        let notes = ProblemCollector::on_file(file);
+        let root = ObjectReader::new(&config, "", &notes);
         let description = root.object("description");
-        let places = Places { directory, settings, platform, description: &description };
+        let places = WorkerDescription { directory, settings, platform, description: &description };
         let language = description.required_text("language").unwrap_or_default();
         places.check_supported(&language);
         let worker = WorkerConfig {
@@ -128,16 +128,16 @@ impl WorkerConfig {
             process: process_options(&root.object("processOptions")),
             language,
         };
-        checked(notes, worker)
+        unless_problems(notes, worker)
     }
 }
 
-fn process_options(members: &Members<'_>) -> ProcessOptions {
+fn process_options(members: &ObjectReader<'_>) -> ProcessOptions {
     let default = ProcessOptions::default();
     let time = |name: &str, default: Duration| members.time(name).unwrap_or(default);
     ProcessOptions {
-        process_count: members.whole("processCount").unwrap_or(default.process_count),
-        max_process_count: members.whole("maxProcessCount").unwrap_or(default.max_process_count),
+        process_count: members.whole_number("processCount").unwrap_or(default.process_count),
+        max_process_count: members.whole_number("maxProcessCount").unwrap_or(default.max_process_count),
         process_startup_interval: time("processStartupInterval", default.process_startup_interval),
         process_startup_timeout: time("processStartupTimeout", default.process_startup_timeout),
         initialization_timeout: time("initializationTimeout", default.initialization_timeout),
@@ -148,18 +148,18 @@ fn process_options(members: &Members<'_>) -> ProcessOptions {
 }
 
 /// The description of a worker, and what its placeholders stand for.
-struct Places<'a> {
+struct WorkerDescription<'a> {
     directory: &'a Path,
     settings: &'a Settings,
-    platform: &'a Platform,
-    description: &'a Members<'a>,
+    platform: &'a HostPlatform,
+    description: &'a ObjectReader<'a>,
 }
 
-impl Places<'_> {
+impl WorkerDescription<'_> {
     /// The worker's folder, which the description may move.
     fn directory(&self) -> PathBuf {
         let moved = self.description.text("workerDirectory").filter(|path| !path.trim().is_empty());
-        moved.map_or_else(|| self.directory.to_owned(), |path| self.directory.join(self.filled(&path)))
+        moved.map_or_else(|| self.directory.to_owned(), |path| self.directory.join(self.fill_braces(&path)))
     }
 
     fn runtime_version(&self) -> Option<String> {
@@ -174,7 +174,7 @@ impl Places<'_> {
             return String::new();
         };
         let mut unset = false;
-        let path = self.expanded(&text, &mut |_| unset = true);
+        let path = self.expand_placeholders(&text, &mut |_| unset = true);
         // `%JAVA_HOME%/bin/java` without JAVA_HOME: the program may still be on the path.
         let name = path.rsplit(['/', '\\']).next().unwrap_or(&path).to_owned();
         if unset { name } else { path }
@@ -185,13 +185,13 @@ impl Places<'_> {
     fn arguments(&self, overrides: Option<&WorkerOverride>) -> Vec<String> {
         let added = overrides.map(|overrides| overrides.arguments.clone()).unwrap_or_default();
         let all = self.description.texts("arguments").into_iter().chain(added);
-        all.flat_map(|text| split(&self.expanded(&text, &mut |_| {}))).collect()
+        all.flat_map(|text| split(&self.expand_placeholders(&text, &mut |_| {}))).collect()
     }
 
     fn worker_path(&self) -> Option<PathBuf> {
         let text = self.description.text("defaultWorkerPath").filter(|path| !path.trim().is_empty())?;
         let mut unset = Vec::new();
-        let filled = self.expanded(&text, &mut |name| unset.push(name.to_owned()));
+        let filled = self.expand_placeholders(&text, &mut |name| unset.push(name.to_owned()));
         let path = self.directory().join(&filled);
         if path.is_file() {
             return Some(path);
@@ -200,7 +200,11 @@ impl Places<'_> {
             Some(name) => format!("set {name}"),
             None => "check that the folder holds a whole worker, for this version of the language".to_owned(),
         };
-        self.description.problem("defaultWorkerPath", format!("{} is not there", path.display()), Some(&fix));
+        self.description.report_problem(
+            "defaultWorkerPath",
+            format!("{} is not there", path.display()),
+            Some(&fix),
+        );
         None
     }
 
@@ -218,13 +222,13 @@ impl Places<'_> {
             {
                 let fix = setting.map(|name| format!("set {name} to one of {}", supported.join(", ")));
                 let message = format!("{what} is not supported for language {language}");
-                self.description.problem(list, message, fix.as_deref());
+                self.description.report_problem(list, message, fix.as_deref());
             }
         }
     }
 
     /// `%NAME%` and braces replaced; a setting that is not there becomes nothing and is told to `unset`.
-    fn expanded(&self, text: &str, unset: &mut dyn FnMut(&str)) -> String {
+    fn expand_placeholders(&self, text: &str, unset: &mut dyn FnMut(&str)) -> String {
         let value = &mut |name: &str| {
             // Percent signs around blanks are no name.
             if name.contains(char::is_whitespace) {
@@ -238,10 +242,10 @@ impl Places<'_> {
                 String::new()
             }))
         };
-        self.filled(&expand(text, value))
+        self.fill_braces(&expand(text, value))
     }
 
-    fn filled(&self, text: &str) -> String {
+    fn fill_braces(&self, text: &str) -> String {
         let placeholders = [
             ("{os}", self.platform.os.clone()),
             ("{architecture}", self.platform.architecture.clone()),

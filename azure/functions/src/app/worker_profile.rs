@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::settings::Settings;
-use super::worker_config::Platform;
+use super::worker_config::HostPlatform;
 use crate::json::member;
 
 /// Applies the first profile all of whose conditions hold. A condition that we cannot judge does not hold:
 /// then the worker runs as its plain description says, which always works.
-pub(super) fn apply(config: &mut Map<String, Value>, settings: &Settings, platform: &Platform) {
+pub(super) fn apply(config: &mut Map<String, Value>, settings: &Settings, platform: &HostPlatform) {
     let profiles = member(config, "profiles").and_then(Value::as_array);
     let holds = |profile: &&Map<String, Value>| {
         let conditions = member(profile, "conditions").and_then(Value::as_array);
@@ -29,7 +29,7 @@ pub(super) fn apply(config: &mut Map<String, Value>, settings: &Settings, platfo
     }
 }
 
-fn condition_holds(condition: &Value, settings: &Settings, platform: &Platform) -> bool {
+fn condition_holds(condition: &Value, settings: &Settings, platform: &HostPlatform) -> bool {
     let Some(condition) = condition.as_object() else { return false };
     let text = |name: &str| member(condition, name).and_then(Value::as_str).unwrap_or_default();
     let value = match (text("conditionType").to_ascii_lowercase().as_str(), text("conditionName")) {
@@ -141,7 +141,7 @@ mod tests {
             ],
         });
         let settings = Settings::new([("ON".to_owned(), "1".to_owned())], []);
-        let platform = Platform { os: "LINUX".to_owned(), architecture: "X64".to_owned() };
+        let platform = HostPlatform { os: "LINUX".to_owned(), architecture: "X64".to_owned() };
         apply(config.as_object_mut().unwrap(), &settings, &platform);
         config["Description"].take()
     }

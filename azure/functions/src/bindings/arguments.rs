@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::raw_json::{Members, dotnet_text, members};
+use super::raw_json::{RawMembers, dotnet_text, members};
 use crate::datum::Datum;
 
 /// The arguments of one call, read once and asked often: the check for required ones, the
@@ -10,13 +10,13 @@ use crate::datum::Datum;
 #[derive(Clone, Debug, Default)]
 pub struct Arguments<'a> {
     json: Option<&'a str>,
-    members: Members<'a>,
+    members: RawMembers<'a>,
 }
 
 /// A binding asked for an argument that was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Required prompt argument '{0}' was not provided.")]
-pub struct NotProvided(pub String);
+pub struct MissingArgument(pub String);
 
 impl<'a> Arguments<'a> {
     /// Reads the JSON text the client sent, `None` if it sent none. It must be valid JSON, as every part of
@@ -35,7 +35,7 @@ impl<'a> Arguments<'a> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// Names and values in the string form bindings know: see [`text`](Arguments::text).
+    /// Names and values in the string form bindings know: see [`text`](Arguments::decode_text).
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, Cow<'a, str>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), dotnet_text(value)))
     }
@@ -52,10 +52,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// The value of an `mcpPromptArgument` binding: text, or nothing if the argument is missing.
-    pub fn prompt_argument(&self, name: &str, required: bool) -> Result<Datum, NotProvided> {
+    pub fn prompt_argument(&self, name: &str, required: bool) -> Result<Datum, MissingArgument> {
         match self.text(name) {
             Some(text) => Ok(Datum::Text(text.into_owned())),
-            None if required => Err(NotProvided(name.to_owned())),
+            None if required => Err(MissingArgument(name.to_owned())),
             None => Ok(Datum::Nothing),
         }
     }

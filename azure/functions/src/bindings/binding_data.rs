@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::context::{Context, Request, Subject};
+use super::context::{McpRequest, RequestSubject, TriggerContext};
 use super::raw_json::{dotnet_text, member_in_any_case, members, push_string, same_in_any_case};
 use crate::datum::Datum;
 
@@ -12,14 +12,14 @@ use crate::datum::Datum;
 /// before the names of the extension: `snippet://{Name}` must fill `{Name}` whatever else is there.
 #[derive(Clone, Copy, Debug)]
 pub struct BindingData<'a> {
-    request: &'a Request<'a>,
-    context: &'a Context,
+    request: &'a McpRequest<'a>,
+    context: &'a TriggerContext,
     parameter: &'a str,
     function: &'a str,
 }
 
 /// One value an expression can start from.
-enum Value<'a> {
+enum BindingValue<'a> {
     Text(&'a str),
     Json(&'a str),
     /// `mcptoolargs` or `mcppromptargs`.
@@ -35,8 +35,8 @@ pub(crate) struct NoSuchPart<'a>(pub(crate) &'a str);
 impl<'a> BindingData<'a> {
     /// The data of one request to a function whose trigger has this parameter. `context` is the request's.
     pub fn new(
-        request: &'a Request<'a>,
-        context: &'a Context,
+        request: &'a McpRequest<'a>,
+        context: &'a TriggerContext,
         parameter: &'a str,
         function: &'a str,
     ) -> BindingData<'a> {
@@ -60,7 +60,10 @@ impl<'a> BindingData<'a> {
         self.metadata_of(self.variable_values().chain(self.named_values()))
     }
 
-    fn metadata_of<'v>(&self, values: impl Iterator<Item = (&'v str, Value<'v>)>) -> Vec<(String, Datum)> {
+    fn metadata_of<'v>(
+        &self,
+        values: impl Iterator<Item = (&'v str, BindingValue<'v>)>,
+    ) -> Vec<(String, Datum)> {
         let mut metadata: Vec<(String, Datum)> = Vec::with_capacity(12);
         for (name, value) in values {
             // Few names, so comparing all is cheaper than a map.
@@ -68,15 +71,17 @@ impl<'a> BindingData<'a> {
                 continue;
             }
             let datum = match value {
-                Value::Text(text) => Datum::from(text),
-                Value::Json(json) if json.starts_with('[') => continue,
-                Value::Json(json) if json.starts_with('"') => Datum::Text(dotnet_text(json).into_owned()),
-                Value::Json(json) => Datum::Json(json.to_owned()),
-                Value::Arguments => {
+                BindingValue::Text(text) => Datum::from(text),
+                BindingValue::Json(json) if json.starts_with('[') => continue,
+                BindingValue::Json(json) if json.starts_with('"') => {
+                    Datum::Text(dotnet_text(json).into_owned())
+                }
+                BindingValue::Json(json) => Datum::Json(json.to_owned()),
+                BindingValue::Arguments => {
                     let texts = self.request.arguments().into_iter().flat_map(|all| all.texts());
                     string_map(texts)
                 }
-                Value::Variables => {
+                BindingValue::Variables => {
                     let variables = self.variables().iter();
                     string_map(variables.map(|(name, value)| (name.as_str(), value.into())))
                 }
@@ -98,12 +103,12 @@ impl<'a> BindingData<'a> {
             return Ok(None);
         };
         let found = match value {
-            Value::Text(text) => leaf(Some(text.into()), rest),
-            Value::Json(json) => json_part(json, rest),
-            Value::Arguments => {
+            BindingValue::Text(text) => leaf(Some(text.into()), rest),
+            BindingValue::Json(json) => json_part(json, rest),
+            BindingValue::Arguments => {
                 inside(rest, |name| self.request.arguments().and_then(|arguments| arguments.text(name)))
             }
-            Value::Variables => inside(rest, |name| {
+            BindingValue::Variables => inside(rest, |name| {
                 let same = |(known, _): &&(String, String)| same_in_any_case(known, name);
                 self.variables().iter().find(same).map(|(_, value)| Cow::from(value.as_str()))
             }),
@@ -113,44 +118,44 @@ impl<'a> BindingData<'a> {
 
     fn variables(&self) -> &'a [(String, String)] {
         match self.request.subject {
-            Subject::Resource { variables, .. } => variables,
-            Subject::Tool { .. } | Subject::Prompt { .. } => &[],
+            RequestSubject::Resource { variables, .. } => variables,
+            RequestSubject::Tool { .. } | RequestSubject::Prompt { .. } => &[],
         }
     }
 
     /// All names with their values; of equal names the first counts.
-    fn values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+    fn values(&self) -> impl Iterator<Item = (&'a str, BindingValue<'a>)> + use<'a> {
         let whole = self.context.as_str();
         let context = match self.request.subject {
-            Subject::Tool { .. } => "mcptoolcontext",
-            Subject::Resource { .. } => "mcpresourcecontext",
-            Subject::Prompt { .. } => "mcppromptcontext",
+            RequestSubject::Tool { .. } => "mcptoolcontext",
+            RequestSubject::Resource { .. } => "mcpresourcecontext",
+            RequestSubject::Prompt { .. } => "mcppromptcontext",
         };
         self.variable_values()
-            .chain(self.context.members().map(|(name, json)| (name, Value::Json(json))))
+            .chain(self.context.members().map(|(name, json)| (name, BindingValue::Json(json))))
             .chain(self.named_values())
-            .chain([(context, Value::Json(whole)), (self.parameter, Value::Text(whole))])
+            .chain([(context, BindingValue::Json(whole)), (self.parameter, BindingValue::Text(whole))])
     }
 
-    fn variable_values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
-        self.variables().iter().map(|(name, value)| (name.as_str(), Value::Text(value)))
+    fn variable_values(&self) -> impl Iterator<Item = (&'a str, BindingValue<'a>)> + use<'a> {
+        self.variables().iter().map(|(name, value)| (name.as_str(), BindingValue::Text(value)))
     }
 
     /// What the extension gives names of its own, but for the context.
-    fn named_values(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+    fn named_values(&self) -> impl Iterator<Item = (&'a str, BindingValue<'a>)> + use<'a> {
         let (uri, arguments) = match &self.request.subject {
-            Subject::Tool { arguments, .. } => {
-                (None, arguments.as_json().map(|_| ("mcptoolargs", Value::Arguments)))
+            RequestSubject::Tool { arguments, .. } => {
+                (None, arguments.as_json().map(|_| ("mcptoolargs", BindingValue::Arguments)))
             }
-            Subject::Prompt { arguments, .. } => {
-                (None, arguments.as_json().map(|_| ("mcppromptargs", Value::Arguments)))
+            RequestSubject::Prompt { arguments, .. } => {
+                (None, arguments.as_json().map(|_| ("mcppromptargs", BindingValue::Arguments)))
             }
-            Subject::Resource { uri, variables } => {
-                (Some(*uri), (!variables.is_empty()).then_some(("mcpresourceargs", Value::Variables)))
+            RequestSubject::Resource { uri, variables } => {
+                (Some(*uri), (!variables.is_empty()).then_some(("mcpresourceargs", BindingValue::Variables)))
             }
         };
-        let uri = uri.map(|uri| ("mcpresourceuri", Value::Text(uri)));
-        let session = self.request.session_id.map(|id| ("mcpsessionid", Value::Text(id)));
+        let uri = uri.map(|uri| ("mcpresourceuri", BindingValue::Text(uri)));
+        let session = self.request.session_id.map(|id| ("mcpsessionid", BindingValue::Text(id)));
         arguments.into_iter().chain(uri).chain(session)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
-use super::date_format::Moment;
+use super::date_format::CivilDateTime;
 
 /// Where built-in values come from. Tests bring their own.
-pub trait Surroundings {
+pub trait BuiltInSource {
     /// The time.
     fn now(&self) -> SystemTime;
     /// Sixteen random bytes; `None` if the system has none.
@@ -14,9 +14,9 @@ pub trait Surroundings {
 
 /// The clock and the randomness of the machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct SystemSource;
 
-impl Surroundings for Machine {
+impl BuiltInSource for SystemSource {
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
@@ -28,7 +28,7 @@ impl Surroundings for Machine {
 
 /// A built-in value and how to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BuiltIn {
+pub(crate) enum BuiltInValue {
     /// A new GUID each time.
     Guid(GuidForm),
     /// The time, in a format of .NET.
@@ -59,20 +59,20 @@ const DEFAULT_TIME: &str = "yyyy-MM-ddTHH-mm-ssK";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownFormat;
 
-impl BuiltIn {
+impl BuiltInValue {
     /// The value an expression names, in any case; `None` if it is no built-in one.
-    pub(crate) fn parse(name: &str, format: Option<&str>) -> Option<Result<BuiltIn, UnknownFormat>> {
+    pub(crate) fn parse(name: &str, format: Option<&str>) -> Option<Result<BuiltInValue, UnknownFormat>> {
         let format = format.unwrap_or_default();
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         if is("rand-guid") || is("sys.randguid") {
-            Some(GuidForm::parse(format).map(BuiltIn::Guid).ok_or(UnknownFormat))
+            Some(GuidForm::parse(format).map(BuiltInValue::Guid).ok_or(UnknownFormat))
         } else if is("datetime") || is("sys.utcnow") {
             let format = if format.is_empty() { DEFAULT_TIME } else { format };
             // Whether a format is right does not depend on the time.
-            let sample = Moment::from(SystemTime::UNIX_EPOCH).format(format);
-            Some(sample.map(|_| BuiltIn::Now(format.to_owned())).ok_or(UnknownFormat))
+            let sample = CivilDateTime::from(SystemTime::UNIX_EPOCH).format(format);
+            Some(sample.map(|_| BuiltInValue::Now(format.to_owned())).ok_or(UnknownFormat))
         } else if is("sys.methodname") {
-            Some(Ok(BuiltIn::Function))
+            Some(Ok(BuiltInValue::Function))
         } else {
             None
         }
@@ -82,13 +82,15 @@ impl BuiltIn {
     pub(crate) fn write(
         &self,
         function: &str,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn BuiltInSource,
         out: &mut String,
     ) -> Option<()> {
         match self {
-            BuiltIn::Guid(form) => out.push_str(&form.write(surroundings.random()?)),
-            BuiltIn::Now(format) => out.push_str(&Moment::from(surroundings.now()).format(format)?),
-            BuiltIn::Function => out.push_str(function),
+            BuiltInValue::Guid(form) => out.push_str(&form.write(surroundings.random()?)),
+            BuiltInValue::Now(format) => {
+                out.push_str(&CivilDateTime::from(surroundings.now()).format(format)?)
+            }
+            BuiltInValue::Function => out.push_str(function),
         }
         Some(())
     }
@@ -155,22 +157,25 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case_and_formats_are_checked() {
-        let time = |format: &str| Some(Ok(BuiltIn::Now(format.to_owned())));
-        assert_eq!(BuiltIn::parse("DateTime", None), time("yyyy-MM-ddTHH-mm-ssK"));
-        assert_eq!(BuiltIn::parse("datetime", Some("yyyy")), time("yyyy"));
-        assert_eq!(BuiltIn::parse("Sys.UtcNow", Some("s")), time("s"));
-        assert_eq!(BuiltIn::parse("RAND-GUID", Some("N")), Some(Ok(BuiltIn::Guid(GuidForm::Digits))));
-        assert_eq!(BuiltIn::parse("sys.randguid", None), Some(Ok(BuiltIn::Guid(GuidForm::Dashes))));
-        assert_eq!(BuiltIn::parse("sys.MethodName", None), Some(Ok(BuiltIn::Function)));
-        assert_eq!(BuiltIn::parse("datetime", Some("x")), Some(Err(UnknownFormat)));
-        assert_eq!(BuiltIn::parse("rand-guid", Some("x9")), Some(Err(UnknownFormat)));
-        assert_eq!(BuiltIn::parse("datetimes", None), None);
-        assert_eq!(BuiltIn::parse("sys", None), None);
+        let time = |format: &str| Some(Ok(BuiltInValue::Now(format.to_owned())));
+        assert_eq!(BuiltInValue::parse("DateTime", None), time("yyyy-MM-ddTHH-mm-ssK"));
+        assert_eq!(BuiltInValue::parse("datetime", Some("yyyy")), time("yyyy"));
+        assert_eq!(BuiltInValue::parse("Sys.UtcNow", Some("s")), time("s"));
+        assert_eq!(
+            BuiltInValue::parse("RAND-GUID", Some("N")),
+            Some(Ok(BuiltInValue::Guid(GuidForm::Digits)))
+        );
+        assert_eq!(BuiltInValue::parse("sys.randguid", None), Some(Ok(BuiltInValue::Guid(GuidForm::Dashes))));
+        assert_eq!(BuiltInValue::parse("sys.MethodName", None), Some(Ok(BuiltInValue::Function)));
+        assert_eq!(BuiltInValue::parse("datetime", Some("x")), Some(Err(UnknownFormat)));
+        assert_eq!(BuiltInValue::parse("rand-guid", Some("x9")), Some(Err(UnknownFormat)));
+        assert_eq!(BuiltInValue::parse("datetimes", None), None);
+        assert_eq!(BuiltInValue::parse("sys", None), None);
     }
 
     #[test]
     fn the_machine_gives_a_new_guid_each_time() {
-        assert_ne!(Machine.random().unwrap(), Machine.random().unwrap());
-        assert!(Machine.now() > SystemTime::UNIX_EPOCH);
+        assert_ne!(SystemSource.random().unwrap(), SystemSource.random().unwrap());
+        assert!(SystemSource.now() > SystemTime::UNIX_EPOCH);
     }
 }

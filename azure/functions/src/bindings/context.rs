@@ -11,9 +11,9 @@ use super::raw_json::{lossy, push_escaped, push_string};
 
 /// What the MCP side knows about one request.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct McpRequest<'a> {
     /// What is asked for.
-    pub subject: Subject<'a>,
+    pub subject: RequestSubject<'a>,
     /// The session as the client names it.
     pub session_id: Option<&'a str>,
     /// Who the client says it is, as JSON text.
@@ -30,7 +30,7 @@ pub struct Request<'a> {
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
-pub enum Subject<'a> {
+pub enum RequestSubject<'a> {
     /// A tool's call.
     Tool {
         /// Its name as sent.
@@ -56,22 +56,23 @@ pub enum Subject<'a> {
 
 /// The context JSON, and where in it each top-level member lies.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct TriggerContext {
     json: String,
     members: Vec<(&'static str, Range<usize>)>,
 }
 
-impl Request<'_> {
+impl McpRequest<'_> {
     /// Writes the context JSON. Members without a value are left out; arguments are copied as they came.
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> TriggerContext {
         let arguments = self.arguments().and_then(Arguments::as_json);
         let headers = self.headers.map_or(0, HeaderMap::len);
         let size = 256 + arguments.map_or(0, str::len) + 64 * headers;
-        let mut context = Context { json: String::with_capacity(size), members: Vec::with_capacity(8) };
+        let mut context =
+            TriggerContext { json: String::with_capacity(size), members: Vec::with_capacity(8) };
         context.json.push('{');
         match &self.subject {
-            Subject::Resource { uri, .. } => context.member("uri", |json| push_string(json, uri)),
-            Subject::Tool { name, .. } | Subject::Prompt { name, .. } => {
+            RequestSubject::Resource { uri, .. } => context.member("uri", |json| push_string(json, uri)),
+            RequestSubject::Tool { name, .. } | RequestSubject::Prompt { name, .. } => {
                 context.member("name", |json| push_string(json, name));
             }
         }
@@ -99,8 +100,8 @@ impl Request<'_> {
     pub fn missing_required(&self, required: &[String]) -> Option<String> {
         let missing = self.arguments()?.missing(required)?;
         let what = match self.subject {
-            Subject::Prompt { .. } => "prompt arguments",
-            Subject::Tool { .. } | Subject::Resource { .. } => "tool properties",
+            RequestSubject::Prompt { .. } => "prompt arguments",
+            RequestSubject::Tool { .. } | RequestSubject::Resource { .. } => "tool properties",
         };
         Some(format!("One or more required {what} are missing values. Please provide: {missing}"))
     }
@@ -108,8 +109,10 @@ impl Request<'_> {
     /// The arguments of a tool or prompt.
     pub fn arguments(&self) -> Option<&Arguments<'_>> {
         match &self.subject {
-            Subject::Tool { arguments, .. } | Subject::Prompt { arguments, .. } => Some(arguments),
-            Subject::Resource { .. } => None,
+            RequestSubject::Tool { arguments, .. } | RequestSubject::Prompt { arguments, .. } => {
+                Some(arguments)
+            }
+            RequestSubject::Resource { .. } => None,
         }
     }
 
@@ -130,7 +133,7 @@ impl Request<'_> {
     }
 }
 
-impl Context {
+impl TriggerContext {
     /// The JSON text.
     pub fn as_str(&self) -> &str {
         &self.json

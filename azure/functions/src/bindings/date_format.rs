@@ -22,7 +22,7 @@ const MONTHS: [&str; 12] = [
 
 /// A point in time, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct CivilDateTime {
     year: u64,
     month: usize,
     day: u64,
@@ -34,9 +34,9 @@ pub(crate) struct Moment {
     ticks: u32,
 }
 
-impl From<SystemTime> for Moment {
+impl From<SystemTime> for CivilDateTime {
     /// Times before 1970 count as 1970: no clock that is set right shows them.
-    fn from(time: SystemTime) -> Moment {
+    fn from(time: SystemTime) -> CivilDateTime {
         let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
         // Years that start in March end with the leap day, so that month lengths follow one formula; 400 such
@@ -48,7 +48,7 @@ impl From<SystemTime> for Moment {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let from_march = (5 * day_of_year + 2) / 153;
         let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-        Moment {
+        CivilDateTime {
             year: era * 400 + year_of_era + u64::from(month <= 2),
             month: usize::try_from(month).unwrap_or(1),
             day: day_of_year - (153 * from_march + 2) / 5 + 1,
@@ -62,7 +62,7 @@ impl From<SystemTime> for Moment {
     }
 }
 
-impl Moment {
+impl CivilDateTime {
     /// The moment in this format; `None` if .NET would refuse the format.
     pub(crate) fn format(&self, format: &str) -> Option<String> {
         let mut out = String::new();
@@ -192,21 +192,21 @@ mod tests {
 
     use super::*;
 
-    fn at(seconds: u64, nanoseconds: u32) -> Moment {
-        Moment::from(UNIX_EPOCH + Duration::new(seconds, nanoseconds))
+    fn at(seconds: u64, nanoseconds: u32) -> CivilDateTime {
+        CivilDateTime::from(UNIX_EPOCH + Duration::new(seconds, nanoseconds))
     }
 
     /// 2026-01-31 08:05:09.0123456, a Saturday.
-    fn morning() -> Moment {
+    fn morning() -> CivilDateTime {
         at(1_769_846_709, 12_345_600)
     }
 
     /// 2024-02-29 23:59:58, a Thursday.
-    fn leap_day() -> Moment {
+    fn leap_day() -> CivilDateTime {
         at(1_709_251_198, 0)
     }
 
-    fn check(moment: Moment, rows: &[(&str, &str)]) {
+    fn check(moment: CivilDateTime, rows: &[(&str, &str)]) {
         for (format, expected) in rows {
             assert_eq!(moment.format(format).as_deref(), Some(*expected), "{format}");
         }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_time_before_1970_counts_as_1970() {
-        let before = Moment::from(UNIX_EPOCH - Duration::from_secs(1));
+        let before = CivilDateTime::from(UNIX_EPOCH - Duration::from_secs(1));
         assert_eq!(before, at(0, 0));
     }
 

@@ -13,42 +13,48 @@ mod tool;
 use bindpost_mcp_protocol::Meta;
 use serde_json::{Map, Value};
 
-use crate::json::{self, Members};
+use crate::json::{self, ObjectReader};
 
-pub(crate) use prompt::prompt;
-pub(crate) use resource::resource;
-pub(crate) use tool::tool;
+pub(crate) use prompt::read_prompt_trigger;
+pub(crate) use resource::read_resource_trigger;
+pub(crate) use tool::read_tool_trigger;
 
 /// How deep `metadata` may be nested.
 const METADATA_DEPTH: usize = 32;
 
 /// `metadata` as `_meta`: a text that holds a JSON object. Blank and empty ones are none.
-fn metadata(members: &Members<'_>) -> Option<Meta> {
+fn metadata(members: &ObjectReader<'_>) -> Option<Meta> {
     let value = json_text(members, "metadata", "object")?;
     if depth_exceeds(&value, METADATA_DEPTH) {
         let message = format!("is nested deeper than {METADATA_DEPTH} levels");
-        members.problem("metadata", message, Some("make it flatter"));
+        members.report_problem("metadata", message, Some("make it flatter"));
         return None;
     }
     match value {
         Value::Object(meta) => Some(meta).filter(|meta| !meta.is_empty()),
         other => {
-            let message = format!("Metadata root must be a JSON object; received {}.", json::kind(&other));
-            members.problem("metadata", message, Some(r#"write it as a text like "{\"key\": \"value\"}""#));
+            let message =
+                format!("Metadata root must be a JSON object; received {}.", json::dotnet_kind(&other));
+            members.report_problem(
+                "metadata",
+                message,
+                Some(r#"write it as a text like "{\"key\": \"value\"}""#),
+            );
             None
         }
     }
 }
 
 /// The value in a member that is a text holding JSON; blank ones hold nothing.
-fn json_text(members: &Members<'_>, name: &str, wanted: &str) -> Option<Value> {
+fn json_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     let text = match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => return None,
         Value::String(text) => text,
         // The extension takes no plain JSON here, so an app that has some would fail in Azure.
         other => {
-            let message = format!("must be a text that holds a JSON {wanted}, and is {}", json::kind(other));
-            members.problem(name, message, Some("put the JSON into a text, its quotes escaped"));
+            let message =
+                format!("must be a text that holds a JSON {wanted}, and is {}", json::dotnet_kind(other));
+            members.report_problem(name, message, Some("put the JSON into a text, its quotes escaped"));
             return None;
         }
     };
@@ -56,7 +62,7 @@ fn json_text(members: &Members<'_>, name: &str, wanted: &str) -> Option<Value> {
 }
 
 /// The value in a member that is JSON or a text holding it.
-fn json_or_text(members: &Members<'_>, name: &str, wanted: &str) -> Option<Value> {
+fn json_or_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => None,
         Value::String(text) => parse(members, name, text, wanted),
@@ -64,16 +70,16 @@ fn json_or_text(members: &Members<'_>, name: &str, wanted: &str) -> Option<Value
     }
 }
 
-fn parse(members: &Members<'_>, name: &str, text: &str, wanted: &str) -> Option<Value> {
-    let not_json = |error| members.problem(name, format!("holds no JSON {wanted}: {error}"), None);
+fn parse(members: &ObjectReader<'_>, name: &str, text: &str, wanted: &str) -> Option<Value> {
+    let not_json = |error| members.report_problem(name, format!("holds no JSON {wanted}: {error}"), None);
     json::parse_strictly(text).map_err(not_json).ok()
 }
 
 /// The objects in an array; anything else is noted.
-fn objects(members: &Members<'_>, name: &str, value: Value) -> Option<Vec<Map<String, Value>>> {
+fn objects(members: &ObjectReader<'_>, name: &str, value: Value) -> Option<Vec<Map<String, Value>>> {
     let Value::Array(items) = value else {
-        let message = format!("must hold a JSON array, and holds {}", json::kind(&value));
-        members.problem(name, message, Some("write an array of objects"));
+        let message = format!("must hold a JSON array, and holds {}", json::dotnet_kind(&value));
+        members.report_problem(name, message, Some("write an array of objects"));
         return None;
     };
     let mut objects = Vec::with_capacity(items.len());
@@ -81,8 +87,8 @@ fn objects(members: &Members<'_>, name: &str, value: Value) -> Option<Vec<Map<St
         match item {
             Value::Object(object) => objects.push(object),
             other => {
-                let message = format!("must be an object, and is {}", json::kind(&other));
-                members.problem(&format!("{name}[{index}]"), message, None);
+                let message = format!("must be an object, and is {}", json::dotnet_kind(&other));
+                members.report_problem(&format!("{name}[{index}]"), message, None);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// How far an invocation is, as one log line tells it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress<'a> {
+pub struct ProgressUpdate<'a> {
     /// How much is done.
     pub progress: f64,
     /// How much there is, if it is known.
@@ -15,7 +15,7 @@ pub struct Progress<'a> {
 ///
 /// After the word and a space comes the progress, a number without a sign, then perhaps `/` and a total above
 /// zero, then perhaps white space and a message. A line that is nearly so stays a log line: nothing is lost.
-pub fn parse(line: &str) -> Option<Progress<'_>> {
+pub fn parse(line: &str) -> Option<ProgressUpdate<'_>> {
     let rest = line.strip_prefix("mcp-progress ")?.trim();
     let (numbers, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let (progress, total) = match numbers.split_once('/') {
@@ -23,7 +23,7 @@ pub fn parse(line: &str) -> Option<Progress<'_>> {
         None => (numbers, None),
     };
     let message = Some(message.trim_start()).filter(|message| !message.is_empty());
-    Some(Progress { progress: number(progress)?, total, message })
+    Some(ProgressUpdate { progress: number(progress)?, total, message })
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -37,8 +37,8 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn progress(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<Progress<'_>> {
-        Some(Progress { progress, total, message })
+    fn progress(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<ProgressUpdate<'_>> {
+        Some(ProgressUpdate { progress, total, message })
     }
 
     #[test]

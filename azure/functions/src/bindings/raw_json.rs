@@ -8,15 +8,15 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Members of an object, in order, with the JSON text of their values.
-pub(crate) type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
+pub(crate) type RawMembers<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 /// The members of an object, each name once; `None` if the text is no JSON object. Of equal names the last counts.
-pub(crate) fn members(json: &str) -> Option<Members<'_>> {
+pub(crate) fn members(json: &str) -> Option<RawMembers<'_>> {
     let mut members = match text_members(json) {
         Some(members) => members,
-        None => serde_json::from_str(json).ok().map(|Object(members)| members)?,
+        None => serde_json::from_str(json).ok().map(|RawObject(members)| members)?,
     };
-    if !has_twins(&members) {
+    if !has_duplicate_names(&members) {
         return Some(members);
     }
     let mut last = HashSet::with_capacity(members.len());
@@ -27,7 +27,7 @@ pub(crate) fn members(json: &str) -> Option<Members<'_>> {
 
 /// The members of an object that has only texts, their names without escapes: most arguments and all envelopes. `None`
 /// for any other, and for what is no object. This takes half of what a parser takes.
-pub(crate) fn text_members(json: &str) -> Option<Members<'_>> {
+pub(crate) fn text_members(json: &str) -> Option<RawMembers<'_>> {
     // As some write them: one space after each sign.
     let unspaced = |json| str::strip_prefix(json, ' ').unwrap_or(json);
     let mut members = Vec::with_capacity(4);
@@ -65,7 +65,7 @@ fn cut_string(json: &str) -> Option<(&str, &str)> {
     }
 }
 
-fn has_twins(members: &Members<'_>) -> bool {
+fn has_duplicate_names(members: &RawMembers<'_>) -> bool {
     if members.len() <= 16 {
         // The usual case, quicker than hashing.
         let after = |at| members.iter().skip(at + 1);
@@ -76,7 +76,7 @@ fn has_twins(members: &Members<'_>) -> bool {
 }
 
 /// The member of that name in any case; one in the same case comes first.
-pub(crate) fn member_in_any_case<'a>(members: &Members<'a>, name: &str) -> Option<&'a str> {
+pub(crate) fn member_in_any_case<'a>(members: &RawMembers<'a>, name: &str) -> Option<&'a str> {
     let exact = members.iter().find(|(known, _)| known == name);
     let (_, value) = exact.or_else(|| members.iter().find(|(known, _)| same_in_any_case(known, name)))?;
     Some(value)
@@ -99,7 +99,7 @@ pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     if let Some(text) = plain_string(json) {
         return Some(text);
     }
-    serde_json::from_str(json).ok().map(|Text(text)| text)
+    serde_json::from_str(json).ok().map(|LossyText(text)| text)
 }
 
 /// The same for a string without escapes by number, and without anything a string must not have: JSON in JSON is all
@@ -294,30 +294,30 @@ fn string_length(text: &str) -> usize {
 
 /// A string, borrowed where it has no escapes. Half of a surrogate pair is replaced: clients in
 /// JavaScript send such halves, and no call should fail for one.
-struct Text<'a>(Cow<'a, str>);
+struct LossyText<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LossyText<'a>, D::Error> {
+        struct LossyTextVisitor;
+        impl<'de> Visitor<'de> for LossyTextVisitor {
+            type Value = LossyText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
-                Ok(Text(lossy(bytes)))
+            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(lossy(bytes)))
             }
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
-                Ok(Text(lossy(bytes).into_owned().into()))
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(lossy(bytes).into_owned().into()))
             }
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(text.into()))
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(text.into()))
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(text.to_owned().into()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(text.to_owned().into()))
             }
         }
-        deserializer.deserialize_bytes(TextVisitor)
+        deserializer.deserialize_bytes(LossyTextVisitor)
     }
 }
 
@@ -329,25 +329,25 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-struct Object<'a>(Members<'a>);
+struct RawObject<'a>(RawMembers<'a>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<'a>, D::Error> {
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object<'de>;
+impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawObject<'a>, D::Error> {
+        struct RawObjectVisitor;
+        impl<'de> Visitor<'de> for RawObjectVisitor {
+            type Value = RawObject<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Text(name), value)) = map.next_entry::<_, &RawValue>()? {
+                while let Some((LossyText(name), value)) = map.next_entry::<_, &RawValue>()? {
                     members.push((name, value.get()));
                 }
-                Ok(Object(members))
+                Ok(RawObject(members))
             }
         }
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(RawObjectVisitor)
     }
 }
 
@@ -504,7 +504,7 @@ mod tests {
 
         #[test]
         fn finds_members_like_everybody_else(json in r#"\{("[a\\\\"]{0,2}"|[:, ]|\\\\[nu"]|1){0,9}\}"#) {
-            let parsed = serde_json::from_str(&json).ok().map(|Object(members)| members);
+            let parsed = serde_json::from_str(&json).ok().map(|RawObject(members)| members);
             if let Some(members) = text_members(&json) {
                 prop_assert_eq!(Some(members), parsed);
             }

@@ -23,7 +23,7 @@ use crate::datum::Datum;
 
 /// What a function's return value means.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Returned<T> {
+pub enum FunctionReply<T> {
     /// It is finished.
     Done(T),
     /// It asks the client for something, and wants to run again with the answers.
@@ -38,7 +38,7 @@ pub enum Returned<T> {
 /// A return value that is no result. The texts are for logs: a client only learns that the function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ResultError {
+pub enum ReturnValueError {
     /// A tool's envelope is no text.
     #[error("Expected JSON string.")]
     ExpectedJsonString,
@@ -192,7 +192,7 @@ mod tests {
         #[test]
         fn plain_text_is_shown_as_it_is(text in any::<String>()) {
             let result = tool_result(Datum::Text(text.clone()), false).unwrap();
-            prop_assert_eq!(result, Returned::Done(bindpost_mcp_protocol::CallToolResult::text(text)));
+            prop_assert_eq!(result, FunctionReply::Done(bindpost_mcp_protocol::CallToolResult::text(text)));
         }
     }
 }

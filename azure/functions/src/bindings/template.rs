@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::binding_data::{BindingData, NoSuchPart};
-use super::built_in::{BuiltIn, Machine, Surroundings};
+use super::built_in::{BuiltInSource, BuiltInValue, SystemSource};
 
 /// The path of a blob binding: a container, then a blob name.
 ///
@@ -14,8 +14,8 @@ use super::built_in::{BuiltIn, Machine, Surroundings};
 #[derive(Clone)]
 pub struct PathTemplate {
     written: String,
-    container: Vec<Part>,
-    name: Vec<Part>,
+    container: Vec<TemplatePart>,
+    name: Vec<TemplatePart>,
 }
 
 /// Why a path cannot be used. The texts hold names only, never a value of a caller or a setting.
@@ -39,7 +39,7 @@ pub enum TemplateError {
         /// As written.
         template: String,
         /// Counted from 1.
-        position: Position,
+        position: TemplatePosition,
     },
     /// A single `{` or `}`.
     #[error("Invalid template '{template}'. Missing {missing} bracket at position {position}.")]
@@ -49,7 +49,7 @@ pub enum TemplateError {
         /// `closing` or `opening`.
         missing: &'static str,
         /// Counted from 1.
-        position: Position,
+        position: TemplatePosition,
     },
     /// A name with characters that names do not have.
     #[error("Invalid template '{template}'. The parameter name '{name}' is invalid.")]
@@ -117,13 +117,13 @@ pub enum TemplateError {
 
 /// A place in a template, counted in characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct TemplatePosition {
     at: usize,
     /// The template has settings, so that what is counted is not what is written.
     filled: bool,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for TemplatePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.at.fmt(f)?;
         f.write_str(if self.filled { " (with its settings filled in)" } else { "" })
@@ -131,14 +131,14 @@ impl fmt::Display for Position {
 }
 
 #[derive(Clone)]
-enum Part {
+enum TemplatePart {
     Literal(String),
-    BuiltIn(BuiltIn),
+    BuiltIn(BuiltInValue),
     /// A name in the binding data, and what it means if the data has no such name.
     Data {
         first: String,
         rest: Vec<String>,
-        otherwise: Option<BuiltIn>,
+        otherwise: Option<BuiltInValue>,
     },
 }
 
@@ -149,25 +149,25 @@ impl PathTemplate {
         setting: &dyn Fn(&str) -> Option<String>,
     ) -> Result<PathTemplate, TemplateError> {
         let filled = fill_settings(text, setting)?;
-        Parser { written: text, filled: &filled }.parse()
+        TemplateParser { written: text, filled: &filled }.parse()
     }
 
     /// The container and the blob name for one invocation.
     pub fn resolve(&self, data: &BindingData<'_>) -> Result<(String, String), TemplateError> {
-        self.resolve_in(data, &Machine)
+        self.resolve_in(data, &SystemSource)
     }
 
     /// The same with a clock and randomness of your own.
     pub fn resolve_in(
         &self,
         data: &BindingData<'_>,
-        surroundings: &dyn Surroundings,
+        surroundings: &dyn BuiltInSource,
     ) -> Result<(String, String), TemplateError> {
-        let container = write(&self.container, data, surroundings)?;
+        let container = render(&self.container, data, surroundings)?;
         if !is_container(&container) {
             return Err(TemplateError::InvalidContainer { template: self.written.clone() });
         }
-        let name = write(&self.name, data, surroundings)?;
+        let name = render(&self.name, data, surroundings)?;
         match blob_name_fault(&name) {
             Some(reason) => Err(TemplateError::InvalidBlobName { template: self.written.clone(), reason }),
             None => Ok((container, name)),
@@ -187,20 +187,20 @@ impl fmt::Debug for PathTemplate {
     }
 }
 
-fn write(
-    parts: &[Part],
+fn render(
+    parts: &[TemplatePart],
     data: &BindingData<'_>,
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn BuiltInSource,
 ) -> Result<String, TemplateError> {
     let mut out = String::new();
     for part in parts {
         let built_in = match part {
-            Part::Literal(text) => {
+            TemplatePart::Literal(text) => {
                 out.push_str(text);
                 continue;
             }
-            Part::BuiltIn(built_in) => built_in,
-            Part::Data { first, rest, otherwise } => match (data.look_up(first, rest), otherwise) {
+            TemplatePart::BuiltIn(built_in) => built_in,
+            TemplatePart::Data { first, rest, otherwise } => match (data.look_up(first, rest), otherwise) {
                 (Ok(Some(text)), _) => {
                     out.push_str(&text);
                     continue;
@@ -237,16 +237,16 @@ fn position(text: &str, offset: usize) -> usize {
     text.get(..offset).map_or(0, |before| before.chars().count()) + 1
 }
 
-struct Parser<'a> {
+struct TemplateParser<'a> {
     written: &'a str,
     filled: &'a str,
 }
 
-impl Parser<'_> {
+impl TemplateParser<'_> {
     fn parse(&self) -> Result<PathTemplate, TemplateError> {
         let mut container = Vec::new();
         // `None` until the first slash, which ends the container.
-        let mut name: Option<Vec<Part>> = None;
+        let mut name: Option<Vec<TemplatePart>> = None;
         let mut rest = self.filled;
         while !rest.is_empty() {
             let at = rest.find(['{', '}']).unwrap_or(rest.len());
@@ -275,9 +275,10 @@ impl Parser<'_> {
                 rest = behind;
             }
         }
-        if container.iter().all(|part| matches!(part, Part::Literal(_))) {
-            let literal =
-                |part: &Part| if let Part::Literal(text) = part { text.clone() } else { String::new() };
+        if container.iter().all(|part| matches!(part, TemplatePart::Literal(_))) {
+            let literal = |part: &TemplatePart| {
+                if let TemplatePart::Literal(text) = part { text.clone() } else { String::new() }
+            };
             if !is_container(&container.iter().map(literal).collect::<String>()) {
                 return Err(TemplateError::InvalidContainer { template: self.written.to_owned() });
             }
@@ -301,19 +302,19 @@ impl Parser<'_> {
     }
 
     /// In the container no data counts, even if it has the name of a built-in value: data comes from callers.
-    fn container_part(&self, expression: &str, offset: usize) -> Result<Part, TemplateError> {
+    fn container_part(&self, expression: &str, offset: usize) -> Result<TemplatePart, TemplateError> {
         match self.part(expression, offset)? {
-            Part::Data { otherwise: Some(built_in), .. } | Part::BuiltIn(built_in) => {
-                Ok(Part::BuiltIn(built_in))
+            TemplatePart::Data { otherwise: Some(built_in), .. } | TemplatePart::BuiltIn(built_in) => {
+                Ok(TemplatePart::BuiltIn(built_in))
             }
-            Part::Data { .. } | Part::Literal(_) => Err(TemplateError::ContainerFromCaller {
+            TemplatePart::Data { .. } | TemplatePart::Literal(_) => Err(TemplateError::ContainerFromCaller {
                 template: self.written.to_owned(),
                 expression: expression.to_owned(),
             }),
         }
     }
 
-    fn part(&self, expression: &str, offset: usize) -> Result<Part, TemplateError> {
+    fn part(&self, expression: &str, offset: usize) -> Result<TemplatePart, TemplateError> {
         let template = || self.written.to_owned();
         if expression.is_empty() {
             return Err(TemplateError::EmptyExpression {
@@ -326,7 +327,7 @@ impl Parser<'_> {
             None => (expression, None),
         };
         let built_in =
-            BuiltIn::parse(name, format).transpose().map_err(|_| TemplateError::InvalidFormat {
+            BuiltInValue::parse(name, format).transpose().map_err(|_| TemplateError::InvalidFormat {
                 template: template(),
                 name: name.to_owned(),
                 format: format.unwrap_or_default().to_owned(),
@@ -337,7 +338,7 @@ impl Parser<'_> {
         if first.eq_ignore_ascii_case("sys") {
             // The host's own name; data cannot take its place.
             let unknown = || TemplateError::NoProperty(rest.join("."));
-            return built_in.map(Part::BuiltIn).ok_or_else(unknown);
+            return built_in.map(TemplatePart::BuiltIn).ok_or_else(unknown);
         }
         let is_name = is_identifier(name) && !rest.iter().any(String::is_empty);
         // A dash in the first part belongs to `rand-guid` alone.
@@ -345,19 +346,19 @@ impl Parser<'_> {
             return Err(TemplateError::InvalidName { template: template(), name: name.to_owned() });
         }
         // Values from callers are text, which has no formats: .NET lets the format go by, and so do we.
-        Ok(Part::Data { first, rest, otherwise: built_in })
+        Ok(TemplatePart::Data { first, rest, otherwise: built_in })
     }
 
-    fn position(&self, offset: usize) -> Position {
-        Position { at: position(self.filled, offset), filled: self.filled != self.written }
+    fn position(&self, offset: usize) -> TemplatePosition {
+        TemplatePosition { at: position(self.filled, offset), filled: self.filled != self.written }
     }
 }
 
-fn push_literal(parts: &mut Vec<Part>, text: &str) {
+fn push_literal(parts: &mut Vec<TemplatePart>, text: &str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
-        Some(Part::Literal(before)) => before.push_str(text),
-        _ => parts.push(Part::Literal(text.to_owned())),
+        Some(TemplatePart::Literal(before)) => before.push_str(text),
+        _ => parts.push(TemplatePart::Literal(text.to_owned())),
     }
 }
 

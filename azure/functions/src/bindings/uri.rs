@@ -13,14 +13,14 @@ pub use check::{check_uri, is_template};
 pub struct UriPattern {
     /// What stands before the first expression, folded.
     start: Vec<char>,
-    captures: Vec<Capture>,
+    captures: Vec<UriCapture>,
     text: String,
     normalized: String,
 }
 
 /// One expression and the literal text behind it.
 #[derive(Clone, Debug)]
-struct Capture {
+struct UriCapture {
     name: String,
     /// Whether it is the value of a query parameter.
     in_query: bool,
@@ -42,7 +42,7 @@ impl UriPattern {
                 // The check has found every brace in its place.
                 let (name, then) = expression.split_once('}').unwrap_or((expression, ""));
                 let in_query = before.ends_with(['?', '&']);
-                captures.push(Capture { name: name.to_owned(), in_query, then: folded(then) });
+                captures.push(UriCapture { name: name.to_owned(), in_query, then: folded(then) });
                 before = then;
             }
         }
@@ -111,7 +111,7 @@ impl UriPattern {
                 if furthest.is_none() && ends_here(at + 1) {
                     furthest = Some(at + 1);
                 }
-                if !capture.takes(*char) {
+                if !capture.accepts(*char) {
                     furthest = None;
                 }
                 if let Some(end) = ends.get_mut(at) {
@@ -124,8 +124,8 @@ impl UriPattern {
     }
 }
 
-impl Capture {
-    fn takes(&self, char: char) -> bool {
+impl UriCapture {
+    fn accepts(&self, char: char) -> bool {
         if self.in_query { !matches!(char, '&' | '#') } else { !matches!(char, '/' | '?' | '#') }
     }
 }
@@ -234,9 +234,9 @@ mod tests {
     }
 
     /// How far each expression goes, found the slow way: longest first, and back if the rest does not match.
-    fn backtracking(captures: &[Capture], chars: &[char]) -> Option<Vec<usize>> {
+    fn backtracking(captures: &[UriCapture], chars: &[char]) -> Option<Vec<usize>> {
         let Some((first, rest)) = captures.split_first() else { return chars.is_empty().then(Vec::new) };
-        let run = chars.iter().take_while(|char| first.takes(**char)).count();
+        let run = chars.iter().take_while(|char| first.accepts(**char)).count();
         (1..=run).rev().find_map(|length| {
             let behind = chars[length..].strip_prefix(first.then.as_slice())?;
             Some([vec![length], backtracking(rest, behind)?].concat())

@@ -7,18 +7,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_hosting::identity::{Identity, Secret, causes};
+use bindpost_azure_hosting::identity::{AzureIdentity, Secret, error_chain};
 use bytes::{Bytes, BytesMut};
 use chrono::Utc;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, Version, redirect};
 
 use super::BlobSettings;
-use super::connection::{Account, Credential};
-use super::endpoint::Endpoint;
-use super::error::{BlobError, Doing, Failure};
+use super::connection::{StorageAccount, StorageCredential};
+use super::endpoint::BlobEndpoint;
+use super::error::{BlobError, BlobFailure, BlobOperation};
 use super::path::BlobPath;
-use super::retry::{Tries, parse_retry_after};
+use super::retry::{RetryState, parse_retry_after};
 use super::shared_key::SharedKey;
 
 /// What access tokens are asked for.
@@ -33,30 +33,31 @@ const MAX_CREATIONS: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct AzureStore {
     client: Client,
-    endpoint: Endpoint,
-    signing: Signing,
+    endpoint: BlobEndpoint,
+    signing: RequestSigning,
     time_limit: Duration,
     size_limit: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Signing {
+enum RequestSigning {
     SharedKey(SharedKey),
     Sas(Secret),
-    Identity(Arc<Identity>),
+    Identity(Arc<AzureIdentity>),
 }
 
 impl AzureStore {
     /// Prepares the client; nothing is sent yet.
-    pub fn new(account: Account, settings: &BlobSettings) -> Result<AzureStore, BlobError> {
-        let refused = |failure| BlobError::new(Doing::Open, failure);
+    pub fn new(account: StorageAccount, settings: &BlobSettings) -> Result<AzureStore, BlobError> {
+        let refused = |failure| BlobError::new(BlobOperation::Open, failure);
         let (endpoint, credential) = account.into_parts();
-        let client = client(&endpoint).map_err(|error| refused(Failure::Client(causes(error))))?;
+        let client =
+            build_client(&endpoint).map_err(|error| refused(BlobFailure::Client(error_chain(error))))?;
         let signing = match credential {
-            Credential::SharedKey(key) => Signing::SharedKey(key),
-            Credential::Sas(token) => Signing::Sas(token),
-            Credential::Identity(sources) => Signing::Identity(Arc::new(
-                Identity::new(RESOURCE, sources).map_err(|error| refused(error.into()))?,
+            StorageCredential::SharedKey(key) => RequestSigning::SharedKey(key),
+            StorageCredential::Sas(token) => RequestSigning::Sas(token),
+            StorageCredential::Identity(sources) => RequestSigning::Identity(Arc::new(
+                AzureIdentity::new(RESOURCE, sources).map_err(|error| refused(error.into()))?,
             )),
         };
         let BlobSettings { time_limit, size_limit, .. } = *settings;
@@ -65,7 +66,7 @@ impl AzureStore {
 
     /// Reads a whole blob, if it is there.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
-        let mut tries = Tries::start();
+        let mut tries = RetryState::start();
         let read = async {
             loop {
                 match self.get(path).await {
@@ -74,13 +75,15 @@ impl AzureStore {
                 }
             }
         };
-        let result = self.limited(read).await;
-        result.map_err(|failure| BlobError::new(Doing::Read(path.clone()), failure).after(tries.made()))
+        let result = self.with_time_limit(read).await;
+        result.map_err(|failure| {
+            BlobError::new(BlobOperation::Read(path.clone()), failure).with_tries(tries.attempts())
+        })
     }
 
     /// Writes a whole blob. Trying again is safe: it is the same blob each time.
     pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
-        let mut tries = Tries::start();
+        let mut tries = RetryState::start();
         let write = async {
             let mut creations = 0;
             loop {
@@ -90,7 +93,7 @@ impl AzureStore {
                         creations += 1;
                         match self.create_container(path.container()).await {
                             Ok(()) => continue,
-                            Err(failure) => Failure::Container(Box::new(failure)),
+                            Err(failure) => BlobFailure::Container(Box::new(failure)),
                         }
                     }
                     Err(failure) => failure,
@@ -98,46 +101,51 @@ impl AzureStore {
                 tries.pause_after(failure).await?;
             }
         };
-        let result = self.limited(write).await;
-        result.map_err(|failure| BlobError::new(Doing::Write(path.clone()), failure).after(tries.made()))
+        let result = self.with_time_limit(write).await;
+        result.map_err(|failure| {
+            BlobError::new(BlobOperation::Write(path.clone()), failure).with_tries(tries.attempts())
+        })
     }
 
-    async fn limited<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    async fn with_time_limit<T>(
+        &self,
+        work: impl Future<Output = Result<T, BlobFailure>>,
+    ) -> Result<T, BlobFailure> {
         match tokio::time::timeout(self.time_limit, work).await {
             Ok(result) => result,
-            Err(_) => Err(Failure::TimedOut(self.time_limit)),
+            Err(_) => Err(BlobFailure::TimedOut(self.time_limit)),
         }
     }
 
-    async fn get(&self, path: &BlobPath) -> Result<Option<Bytes>, Failure> {
+    async fn get(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobFailure> {
         let response = self.send(Method::GET, self.endpoint.blob(path), &[], Bytes::new()).await?;
         match response.status() {
             StatusCode::OK => self.body(response).await.map(Some),
-            StatusCode::NOT_FOUND => match refusal(response) {
+            StatusCode::NOT_FOUND => match response_failure(response) {
                 // A 404 without the service's code is somebody else's: a wrong endpoint, not a missing blob.
-                Failure::Answer { code: Some(code), .. } if is_missing(&code) => Ok(None),
+                BlobFailure::Answer { code: Some(code), .. } if is_missing(&code) => Ok(None),
                 failure => Err(failure),
             },
-            _ => Err(refusal(response)),
+            _ => Err(response_failure(response)),
         }
     }
 
-    async fn put(&self, path: &BlobPath, data: Bytes) -> Result<(), Failure> {
+    async fn put(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobFailure> {
         let headers = [("x-ms-blob-type", "BlockBlob"), ("content-type", "application/octet-stream")];
         let response = self.send(Method::PUT, self.endpoint.blob(path), &headers, data).await?;
-        if response.status() == StatusCode::CREATED { Ok(()) } else { Err(refusal(response)) }
+        if response.status() == StatusCode::CREATED { Ok(()) } else { Err(response_failure(response)) }
     }
 
-    async fn create_container(&self, container: &str) -> Result<(), Failure> {
+    async fn create_container(&self, container: &str) -> Result<(), BlobFailure> {
         let mut url = self.endpoint.container(container);
         url.set_query(Some("restype=container"));
         let response = self.send(Method::PUT, url, &[], Bytes::new()).await?;
         if response.status() == StatusCode::CREATED {
             return Ok(());
         }
-        match refusal(response) {
+        match response_failure(response) {
             // Somebody else made it meanwhile.
-            Failure::Answer { code: Some(code), .. } if code == "ContainerAlreadyExists" => Ok(()),
+            BlobFailure::Answer { code: Some(code), .. } if code == "ContainerAlreadyExists" => Ok(()),
             failure => Err(failure),
         }
     }
@@ -149,8 +157,8 @@ impl AzureStore {
         url: Url,
         headers: &[(&'static str, &'static str)],
         body: Bytes,
-    ) -> Result<Response, Failure> {
-        let Signing::Identity(identity) = &self.signing else {
+    ) -> Result<Response, BlobFailure> {
+        let RequestSigning::Identity(identity) = &self.signing else {
             return self.send_signed(method, url, headers, body, None).await;
         };
         let token = identity.token().await?;
@@ -171,25 +179,27 @@ impl AzureStore {
         extra: &[(&'static str, &'static str)],
         body: Bytes,
         token: Option<&Secret>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, BlobFailure> {
         let mut headers = HeaderMap::new();
         for (name, value) in extra {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let date = Utc::now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        headers.insert("x-ms-date", sendable(&date)?);
+        headers.insert("x-ms-date", header_value(&date)?);
         headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
         let authorization = match (&self.signing, token) {
-            (Signing::SharedKey(key), _) => Some(key.authorization(&method, &url, &headers, body.len())),
-            (Signing::Sas(sas), _) => {
+            (RequestSigning::SharedKey(key), _) => {
+                Some(key.authorization(&method, &url, &headers, body.len()))
+            }
+            (RequestSigning::Sas(sas), _) => {
                 let query = url.query().map(|query| format!("{query}&")).unwrap_or_default();
                 url.set_query(Some(&format!("{query}{}", sas.reveal())));
                 None
             }
-            (Signing::Identity(_), token) => token.map(|token| format!("Bearer {}", token.reveal())),
+            (RequestSigning::Identity(_), token) => token.map(|token| format!("Bearer {}", token.reveal())),
         };
         if let Some(authorization) = authorization {
-            let mut value = sendable(&authorization)?;
+            let mut value = header_value(&authorization)?;
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }
@@ -201,29 +211,29 @@ impl AzureStore {
         request.send().await.map_err(|error| {
             let service = self.endpoint.to_string();
             if error.is_connect() {
-                Failure::Unreachable { service, causes: causes(error) }
+                BlobFailure::Unreachable { service, causes: error_chain(error) }
             } else {
-                Failure::Broken { service, causes: causes(error) }
+                BlobFailure::Broken { service, causes: error_chain(error) }
             }
         })
     }
 
     /// Reads a body up to the limit and no further.
-    async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
-        let too_large = Err(Failure::TooLarge(self.size_limit));
+    async fn body(&self, mut response: Response) -> Result<Bytes, BlobFailure> {
+        let too_large = Err(BlobFailure::TooLarge(self.size_limit));
         let length = response.content_length().unwrap_or_default();
         if length > self.size_limit as u64 {
             return too_large;
         }
         if !marks_its_end(&response) {
-            return Err(Failure::NoLength { service: self.endpoint.to_string() });
+            return Err(BlobFailure::NoLength { service: self.endpoint.to_string() });
         }
         // What a service says of itself is not worth much memory yet.
         let mut data = BytesMut::with_capacity(usize::try_from(length).unwrap_or_default().min(8 << 20));
         loop {
-            let piece = response.chunk().await.map_err(|error| Failure::Broken {
+            let piece = response.chunk().await.map_err(|error| BlobFailure::Broken {
                 service: self.endpoint.to_string(),
-                causes: causes(error),
+                causes: error_chain(error),
             })?;
             match piece {
                 None => return Ok(data.freeze()),
@@ -241,17 +251,18 @@ fn marks_its_end(response: &Response) -> bool {
         || response.headers().contains_key(header::TRANSFER_ENCODING)
 }
 
-fn sendable(value: &str) -> Result<HeaderValue, Failure> {
-    HeaderValue::from_str(value).map_err(|_| Failure::Client("a header has characters it cannot have".into()))
+fn header_value(value: &str) -> Result<HeaderValue, BlobFailure> {
+    HeaderValue::from_str(value)
+        .map_err(|_| BlobFailure::Client("a header has characters it cannot have".into()))
 }
 
 /// An answer that is no success, as a failure.
-fn refusal(response: Response) -> Failure {
+fn response_failure(response: Response) -> BlobFailure {
     let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let is_word = |code: &&str| {
         (1..=100).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
-    Failure::Answer {
+    BlobFailure::Answer {
         status: response.status(),
         code: text("x-ms-error-code").filter(is_word).map(str::to_owned),
         retry_after: text("retry-after").and_then(|value| parse_retry_after(value, text("date"), Utc::now())),
@@ -262,11 +273,11 @@ fn is_missing(code: &str) -> bool {
     matches!(code, "BlobNotFound" | "ContainerNotFound" | "ResourceNotFound")
 }
 
-fn lacks_container(failure: &Failure) -> bool {
-    matches!(failure, Failure::Answer { code: Some(code), .. } if code == "ContainerNotFound")
+fn lacks_container(failure: &BlobFailure) -> bool {
+    matches!(failure, BlobFailure::Answer { code: Some(code), .. } if code == "ContainerNotFound")
 }
 
-fn client(endpoint: &Endpoint) -> Result<Client, reqwest::Error> {
+fn build_client(endpoint: &BlobEndpoint) -> Result<Client, reqwest::Error> {
     let builder = || -> ClientBuilder {
         let builder = Client::builder()
             .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))

@@ -4,7 +4,7 @@ use bindpost_azure_hosting::identity::{Secret, TokenSource};
 use reqwest::Url;
 
 use super::connection_string;
-use super::endpoint::{DEVELOPMENT_ACCOUNT, Endpoint};
+use super::endpoint::{BlobEndpoint, DEVELOPMENT_ACCOUNT};
 use super::identity_settings::IdentitySettings;
 use super::shared_key::SharedKey;
 
@@ -14,7 +14,7 @@ const DEVELOPMENT_KEY: &str =
 
 /// Where a `connection` leads.
 #[derive(Debug, Clone)]
-pub enum Connection {
+pub enum StorageConnection {
     /// The embedded store: nothing is set.
     Embedded {
         /// The setting that would lead elsewhere.
@@ -28,19 +28,19 @@ pub enum Connection {
         host: Option<Url>,
     },
     /// A storage account.
-    Account(Account),
+    Account(StorageAccount),
 }
 
 /// A storage account and how to sign in to it.
 #[derive(Debug, Clone)]
-pub struct Account {
-    endpoint: Endpoint,
-    credential: Credential,
+pub struct StorageAccount {
+    endpoint: BlobEndpoint,
+    credential: StorageCredential,
 }
 
 /// What is shown to a storage account.
 #[derive(Debug, Clone)]
-pub enum Credential {
+pub enum StorageCredential {
     /// The account's key.
     SharedKey(SharedKey),
     /// A shared access signature: the query that allows it.
@@ -52,65 +52,68 @@ pub enum Credential {
 /// A setting that cannot be used. Its text repeats no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the setting {setting}: {problem}")]
-pub struct ConnectionError {
+pub struct ConnectionSettingError {
     setting: String,
     problem: String,
 }
 
-impl ConnectionError {
-    pub(crate) fn new(setting: impl Into<String>, problem: impl Into<String>) -> ConnectionError {
-        ConnectionError { setting: setting.into(), problem: problem.into() }
+impl ConnectionSettingError {
+    pub(crate) fn new(setting: impl Into<String>, problem: impl Into<String>) -> ConnectionSettingError {
+        ConnectionSettingError { setting: setting.into(), problem: problem.into() }
     }
 }
 
-impl Account {
+impl StorageAccount {
     /// A token is sent over TLS only, or within this machine.
-    pub fn new(endpoint: Endpoint, credential: Credential) -> Result<Account, &'static str> {
-        if matches!(credential, Credential::Identity(_)) && endpoint.is_exposed() {
+    pub fn new(
+        endpoint: BlobEndpoint,
+        credential: StorageCredential,
+    ) -> Result<StorageAccount, &'static str> {
+        if matches!(credential, StorageCredential::Identity(_)) && endpoint.is_exposed() {
             return Err("is not https, and access tokens are not sent in the clear");
         }
-        Ok(Account { endpoint, credential })
+        Ok(StorageAccount { endpoint, credential })
     }
 
     #[allow(clippy::expect_used, reason = "the key is right here, and a test decodes it")]
-    pub(crate) fn azurite(endpoint: Endpoint) -> Account {
+    pub(crate) fn azurite(endpoint: BlobEndpoint) -> StorageAccount {
         let key = SharedKey::new(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY).expect("Base64");
-        Account { endpoint, credential: Credential::SharedKey(key) }
+        StorageAccount { endpoint, credential: StorageCredential::SharedKey(key) }
     }
 
     /// The blob service's address.
-    pub fn endpoint(&self) -> &Endpoint {
+    pub fn endpoint(&self) -> &BlobEndpoint {
         &self.endpoint
     }
 
-    pub(crate) fn into_parts(self) -> (Endpoint, Credential) {
+    pub(crate) fn into_parts(self) -> (BlobEndpoint, StorageCredential) {
         (self.endpoint, self.credential)
     }
 }
 
-impl Connection {
+impl StorageConnection {
     /// Finds the settings of a `connection`, as Azure Functions does: first `AzureWebJobs<name>`, then
     /// `<name>`, where no name means `Storage`. Each may be a connection string or, as `<name>__…`, a group
     /// of settings for an identity.
     pub fn resolve(
         name: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Connection, ConnectionError> {
+    ) -> Result<StorageConnection, ConnectionSettingError> {
         let name = if name.trim().is_empty() { "Storage" } else { name.trim() };
         let prefixed = format!("AzureWebJobs{name}");
         for setting in [prefixed.as_str(), name] {
             if let Some((setting, value)) = connection_string_of(setting, lookup) {
                 return connection_string::parse(&value)
                     .map(|parsed| parsed.into_connection(&setting))
-                    .map_err(|problem| ConnectionError::new(setting, problem));
+                    .map_err(|problem| ConnectionSettingError::new(setting, problem));
             }
             if let Some(account) = identity_of(setting, lookup)? {
-                return Ok(Connection::Account(account));
+                return Ok(StorageConnection::Account(account));
             }
         }
         // The name to set: `Storage` is known by its long name, all others by their own.
         let setting = if name == "Storage" { prefixed } else { name.to_owned() };
-        Ok(Connection::Embedded { setting })
+        Ok(StorageConnection::Embedded { setting })
     }
 }
 
@@ -132,7 +135,7 @@ fn connection_string_of(setting: &str, lookup: &dyn Fn(&str) -> Option<String>) 
 fn identity_of(
     setting: &str,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Account>, ConnectionError> {
+) -> Result<Option<StorageAccount>, ConnectionSettingError> {
     let set = |member: &str| {
         let name = format!("{setting}__{member}");
         let value = lookup(&name)?;
@@ -145,32 +148,35 @@ fn identity_of(
             Some((name, account)) if connection_string::is_account_name(&account) => {
                 (name, format!("https://{account}.blob.core.windows.net"))
             }
-            Some((name, _)) => return Err(ConnectionError::new(name, connection_string::ACCOUNT_NAME_RULE)),
+            Some((name, _)) => {
+                return Err(ConnectionSettingError::new(name, connection_string::ACCOUNT_NAME_RULE));
+            }
             None => return Ok(None),
         },
     };
-    let endpoint = Endpoint::parse(&address).map_err(|problem| ConnectionError::new(&name, problem))?;
+    let endpoint =
+        BlobEndpoint::parse(&address).map_err(|problem| ConnectionSettingError::new(&name, problem))?;
     let sources = IdentitySettings::new(setting, lookup).sources()?;
-    let account = Account::new(endpoint, Credential::Identity(sources));
-    account.map(Some).map_err(|problem| ConnectionError::new(name, problem))
+    let account = StorageAccount::new(endpoint, StorageCredential::Identity(sources));
+    account.map(Some).map_err(|problem| ConnectionSettingError::new(name, problem))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn resolve(name: &str, settings: &[(&str, &str)]) -> Result<Connection, ConnectionError> {
+    fn resolve(name: &str, settings: &[(&str, &str)]) -> Result<StorageConnection, ConnectionSettingError> {
         let found = |wanted: &str| {
             settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
         };
-        Connection::resolve(name, &found)
+        StorageConnection::resolve(name, &found)
     }
 
     fn endpoint(name: &str, settings: &[(&str, &str)]) -> String {
         match resolve(name, settings).unwrap() {
-            Connection::Account(account) => account.endpoint.to_string(),
-            Connection::Development { setting, host } => format!("development {setting} {host:?}"),
-            Connection::Embedded { setting } => format!("embedded {setting}"),
+            StorageConnection::Account(account) => account.endpoint.to_string(),
+            StorageConnection::Development { setting, host } => format!("development {setting} {host:?}"),
+            StorageConnection::Embedded { setting } => format!("embedded {setting}"),
         }
     }
 
@@ -203,7 +209,7 @@ mod tests {
         assert_eq!(found, "development AzureWebJobsStorage None");
         let value = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://azurite";
         assert!(endpoint("", &[("Storage", value)]).contains("azurite"));
-        Account::azurite(Endpoint::azurite(None, 1));
+        StorageAccount::azurite(BlobEndpoint::azurite(None, 1));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use bindpost_azure_hosting::identity::Secret;
 use reqwest::Url;
 
-use super::connection::{Account, Connection, Credential};
-use super::endpoint::Endpoint;
+use super::connection::{StorageAccount, StorageConnection, StorageCredential};
+use super::endpoint::BlobEndpoint;
 use super::shared_key::SharedKey;
 
 pub(crate) const ACCOUNT_NAME_RULE: &str =
@@ -26,23 +26,25 @@ const PARTS: [&str; 8] = [
 
 /// What a connection string leads to.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum ParsedConnectionString {
     Development { host: Option<Url> },
-    Account(Account),
+    Account(StorageAccount),
 }
 
-impl Parsed {
-    pub(crate) fn into_connection(self, setting: &str) -> Connection {
+impl ParsedConnectionString {
+    pub(crate) fn into_connection(self, setting: &str) -> StorageConnection {
         match self {
-            Parsed::Development { host } => Connection::Development { setting: setting.to_owned(), host },
-            Parsed::Account(account) => Connection::Account(account),
+            ParsedConnectionString::Development { host } => {
+                StorageConnection::Development { setting: setting.to_owned(), host }
+            }
+            ParsedConnectionString::Account(account) => StorageConnection::Account(account),
         }
     }
 }
 
 /// Parses a connection string. A problem names the part, never its value: it may be a secret, or next to
 /// one.
-pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
+pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
     let parts = split(text)?;
     let part = |name: &str| parts.get(name).copied();
     if let Some(value) = part("UseDevelopmentStorage") {
@@ -50,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
             return Err("UseDevelopmentStorage can only be true; leave it out otherwise".into());
         }
         let host = part("DevelopmentStorageProxyUri").map(development_host).transpose()?;
-        return Ok(Parsed::Development { host });
+        return Ok(ParsedConnectionString::Development { host });
     }
     let endpoint = endpoint(&parts)?;
     let credential = match (part("AccountKey"), part("SharedAccessSignature")) {
@@ -60,17 +62,17 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
         (Some(key), None) => {
             let account = part("AccountName").ok_or("AccountName is missing; a key needs it")?;
             let key = SharedKey::new(account, key).map_err(|problem| format!("AccountKey {problem}"))?;
-            Credential::SharedKey(key)
+            StorageCredential::SharedKey(key)
         }
-        (None, Some(token)) => Credential::Sas(signature(token)?),
+        (None, Some(token)) => StorageCredential::Sas(signature(token)?),
         (None, None) => {
             return Err("it has neither AccountKey nor SharedAccessSignature; add one, or use \
                         __accountName for an identity"
                 .into());
         }
     };
-    Account::new(endpoint, credential)
-        .map(Parsed::Account)
+    StorageAccount::new(endpoint, credential)
+        .map(ParsedConnectionString::Account)
         .map_err(|problem| format!("BlobEndpoint {problem}"))
 }
 
@@ -103,7 +105,7 @@ fn split(text: &str) -> Result<HashMap<&'static str, &str>, String> {
     Ok(found)
 }
 
-fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<Endpoint, String> {
+fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<BlobEndpoint, String> {
     let account = parts.get("AccountName").copied();
     let explicit = parts.get("BlobEndpoint").copied();
     if let Some(address) = explicit {
@@ -111,7 +113,7 @@ fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<Endpoint, String> {
         if account.is_some_and(|account| !account.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err("AccountName has spaces or letters that are not ASCII".into());
         }
-        return Endpoint::parse(address).map_err(|problem| format!("BlobEndpoint {problem}"));
+        return BlobEndpoint::parse(address).map_err(|problem| format!("BlobEndpoint {problem}"));
     }
     let account = account.ok_or("it has neither AccountName nor BlobEndpoint; add one")?;
     if !is_account_name(account) {
@@ -126,7 +128,7 @@ fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<Endpoint, String> {
     if !suffix.chars().all(is_host) || suffix.starts_with('.') {
         return Err("EndpointSuffix is no domain such as core.windows.net".into());
     }
-    Endpoint::parse(&format!("{protocol}://{account}.blob.{suffix}"))
+    BlobEndpoint::parse(&format!("{protocol}://{account}.blob.{suffix}"))
         .map_err(|problem| format!("EndpointSuffix: the address made from it {problem}"))
 }
 
@@ -140,7 +142,7 @@ fn signature(token: &str) -> Result<Secret, String> {
 }
 
 fn development_host(address: &str) -> Result<Url, String> {
-    let mut host = Endpoint::parse(address)
+    let mut host = BlobEndpoint::parse(address)
         .and_then(|_| Url::parse(address).map_err(|_| "is not a URL"))
         .map_err(|problem| format!("DevelopmentStorageProxyUri {problem}"))?;
     host.set_path("");
@@ -171,7 +173,7 @@ mod tests {
             ),
             ("BlobEndpoint=https://h.example/;SharedAccessSignature=?sv=1&sig=a%2Bb%3D", "https://h.example"),
         ] {
-            let Ok(Parsed::Account(account)) = parse(text) else { panic!("{text}") };
+            let Ok(ParsedConnectionString::Account(account)) = parse(text) else { panic!("{text}") };
             assert_eq!(account.endpoint().to_string(), expected);
         }
     }

@@ -13,11 +13,11 @@ pub(crate) const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 /// The address of an account's blob service: `https://account.blob.core.windows.net`, or with the account
 /// in the path, as emulators have it: `http://127.0.0.1:10000/devstoreaccount1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint(Url);
+pub struct BlobEndpoint(Url);
 
-impl Endpoint {
+impl BlobEndpoint {
     /// Takes an `http` or `https` address without a query, user or fragment.
-    pub fn parse(address: &str) -> Result<Endpoint, &'static str> {
+    pub fn parse(address: &str) -> Result<BlobEndpoint, &'static str> {
         let url =
             Url::parse(address).map_err(|_| "is not a URL such as https://account.blob.core.windows.net")?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -29,16 +29,16 @@ impl Endpoint {
         if url.query().is_some() || url.fragment().is_some() {
             return Err("has a query or fragment; a SAS token belongs into SharedAccessSignature");
         }
-        Ok(Endpoint(url))
+        Ok(BlobEndpoint(url))
     }
 
     /// The emulator's address, on this machine or on the host given.
-    pub(crate) fn azurite(host: Option<&Url>, port: u16) -> Endpoint {
-        let mut url = host.cloned().unwrap_or_else(Endpoint::localhost);
+    pub(crate) fn azurite(host: Option<&Url>, port: u16) -> BlobEndpoint {
+        let mut url = host.cloned().unwrap_or_else(BlobEndpoint::localhost);
         // Fails only for addresses without a host, and those are not taken.
         let _ = url.set_port(Some(port));
         url.set_path(DEVELOPMENT_ACCOUNT);
-        Endpoint(url)
+        BlobEndpoint(url)
     }
 
     #[allow(clippy::expect_used, reason = "the text is right here")]
@@ -60,14 +60,14 @@ impl Endpoint {
     }
 
     pub(crate) fn container(&self, container: &str) -> Url {
-        self.below(container)
+        self.url_below(container)
     }
 
     pub(crate) fn blob(&self, path: &BlobPath) -> Url {
-        self.below(&format!("{}/{}", path.container(), percent_encoded(path.name())))
+        self.url_below(&format!("{}/{}", path.container(), percent_encoded(path.name())))
     }
 
-    fn below(&self, encoded: &str) -> Url {
+    fn url_below(&self, encoded: &str) -> Url {
         let mut url = self.0.clone();
         // Leaves percent signs as they are; nothing else in here needs encoding.
         url.set_path(&format!("{}/{encoded}", self.0.path().trim_end_matches('/')));
@@ -75,7 +75,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for BlobEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str().trim_end_matches('/'))
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn blob(endpoint: &str, name: &str) -> String {
-        Endpoint::parse(endpoint).unwrap().blob(&BlobPath::new("abc", name).unwrap()).to_string()
+        BlobEndpoint::parse(endpoint).unwrap().blob(&BlobPath::new("abc", name).unwrap()).to_string()
     }
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
     fn odd_endpoints_are_refused() {
         for address in ["", "acc", "ftp://h", "https://u:p@h", "https://h?sig=x", "https://h#x", "file:///x"]
         {
-            assert!(Endpoint::parse(address).is_err(), "{address}");
+            assert!(BlobEndpoint::parse(address).is_err(), "{address}");
         }
-        assert_eq!(Endpoint::azurite(None, 7).to_string(), "http://127.0.0.1:7/devstoreaccount1");
+        assert_eq!(BlobEndpoint::azurite(None, 7).to_string(), "http://127.0.0.1:7/devstoreaccount1");
         let host = Url::parse("http://azurite").unwrap();
-        assert_eq!(Endpoint::azurite(Some(&host), 7).to_string(), "http://azurite:7/devstoreaccount1");
+        assert_eq!(BlobEndpoint::azurite(Some(&host), 7).to_string(), "http://azurite:7/devstoreaccount1");
     }
 }

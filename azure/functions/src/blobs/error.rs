@@ -16,14 +16,14 @@ use super::path::BlobPath;
 /// gets [`shown`](BlobError::shown).
 #[derive(Debug)]
 pub struct BlobError {
-    doing: Doing,
-    failure: Failure,
+    doing: BlobOperation,
+    failure: BlobFailure,
     tries: u32,
 }
 
 /// What was being done.
 #[derive(Debug, Clone)]
-pub(crate) enum Doing {
+pub(crate) enum BlobOperation {
     Open,
     Read(BlobPath),
     Write(BlobPath),
@@ -31,7 +31,7 @@ pub(crate) enum Doing {
 
 /// What went wrong, whatever was being done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum BlobFailure {
     #[error("{service} cannot be reached: {causes}")]
     Unreachable { service: String, causes: String },
     #[error("the connection to {service} broke: {causes}")]
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     #[error("the storage service answered {}{}", status.as_u16(), explained(*status, code.as_deref()))]
     Answer { status: StatusCode, code: Option<String>, retry_after: Option<Duration> },
     #[error("its container is missing, and making it failed: {0}")]
-    Container(Box<Failure>),
+    Container(Box<BlobFailure>),
     #[error("it took longer than {}", seconds(*.0))]
     TimedOut(Duration),
     #[error("the blob is larger than the limit of {0} bytes")]
@@ -53,7 +53,7 @@ pub(crate) enum Failure {
     Identity(#[from] IdentityError),
     #[error("the HTTP client cannot start: {0}")]
     Client(String),
-    #[error("{}: {}", path.display(), disk(source))]
+    #[error("{}: {}", path.display(), disk_error_text(source))]
     Disk { path: PathBuf, source: io::Error },
     #[error("{} is a link or a special file; the store has plain files and folders only, remove it", .0.display())]
     Planted(PathBuf),
@@ -62,36 +62,36 @@ pub(crate) enum Failure {
 }
 
 impl BlobError {
-    pub(crate) fn new(doing: Doing, failure: Failure) -> BlobError {
+    pub(crate) fn new(doing: BlobOperation, failure: BlobFailure) -> BlobError {
         BlobError { doing, failure, tries: 1 }
     }
 
-    pub(crate) fn after(self, tries: u32) -> BlobError {
+    pub(crate) fn with_tries(self, tries: u32) -> BlobError {
         BlobError { tries, ..self }
     }
 
     /// What a client may read: no account, no address, no path on disk, no secret.
-    pub fn shown(&self) -> String {
+    pub fn client_message(&self) -> String {
         let what = match self.doing {
-            Doing::Open => "The blob storage cannot be used",
-            Doing::Read(_) => "The blob could not be read",
-            Doing::Write(_) => "The blob could not be written",
+            BlobOperation::Open => "The blob storage cannot be used",
+            BlobOperation::Read(_) => "The blob could not be read",
+            BlobOperation::Write(_) => "The blob could not be written",
         };
-        format!("{what}: {}.", self.failure.shown())
+        format!("{what}: {}.", self.failure.client_message())
     }
 
     /// Whether the time limit ended it.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.failure, Failure::TimedOut(_))
+        matches!(self.failure, BlobFailure::TimedOut(_))
     }
 }
 
 impl fmt::Display for BlobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.doing {
-            Doing::Open => write!(f, "cannot open the blob store: {}", self.failure)?,
-            Doing::Read(path) => write!(f, "cannot read the blob {path}: {}", self.failure)?,
-            Doing::Write(path) => write!(f, "cannot write the blob {path}: {}", self.failure)?,
+            BlobOperation::Open => write!(f, "cannot open the blob store: {}", self.failure)?,
+            BlobOperation::Read(path) => write!(f, "cannot read the blob {path}: {}", self.failure)?,
+            BlobOperation::Write(path) => write!(f, "cannot write the blob {path}: {}", self.failure)?,
         }
         if self.tries > 1 {
             write!(f, " (after {} tries)", self.tries)?;
@@ -102,17 +102,17 @@ impl fmt::Display for BlobError {
 
 impl std::error::Error for BlobError {}
 
-impl Failure {
+impl BlobFailure {
     /// Whether the same request may succeed a moment later.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Failure::Unreachable { .. } | Failure::Broken { .. } => true,
-            Failure::Answer { status, code, .. } => {
+            BlobFailure::Unreachable { .. } | BlobFailure::Broken { .. } => true,
+            BlobFailure::Answer { status, code, .. } => {
                 matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
                     || code.as_deref() == Some("ContainerBeingDeleted")
             }
-            Failure::Identity(error) => error.may_pass(),
-            Failure::Container(inner) => inner.may_pass(),
+            BlobFailure::Identity(error) => error.is_transient(),
+            BlobFailure::Container(inner) => inner.is_transient(),
             _ => false,
         }
     }
@@ -120,30 +120,30 @@ impl Failure {
     /// How long the service asks us to wait.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Failure::Answer { retry_after, .. } => *retry_after,
-            Failure::Container(inner) => inner.retry_after(),
+            BlobFailure::Answer { retry_after, .. } => *retry_after,
+            BlobFailure::Container(inner) => inner.retry_after(),
             _ => None,
         }
     }
 
-    fn shown(&self) -> &'static str {
+    fn client_message(&self) -> &'static str {
         match self {
-            Failure::Unreachable { .. } => "the storage service cannot be reached",
-            Failure::Broken { .. } => "the connection to the storage service broke",
-            Failure::Answer { status, .. } => match status.as_u16() {
+            BlobFailure::Unreachable { .. } => "the storage service cannot be reached",
+            BlobFailure::Broken { .. } => "the connection to the storage service broke",
+            BlobFailure::Answer { status, .. } => match status.as_u16() {
                 401 | 403 => "the storage service refused access",
                 408 | 429 | 500..=599 => "the storage service is not available at the moment",
                 _ => "the storage service refused the request",
             },
-            Failure::NoLength { .. } => "the answer of the storage service is not complete",
-            Failure::Container(inner) => inner.shown(),
-            Failure::TimedOut(_) => "it took too long",
-            Failure::TooLarge(_) => "it is too large",
-            Failure::Identity(_) => "the server could not sign in to the storage service",
-            Failure::Client(_) => "the server cannot make requests",
-            Failure::Disk { source, .. } if is_full(source) => "the server's disk is full",
-            Failure::Disk { .. } | Failure::Planted(_) => "the server's disk refused it",
-            Failure::Stopping => "the server is stopping",
+            BlobFailure::NoLength { .. } => "the answer of the storage service is not complete",
+            BlobFailure::Container(inner) => inner.client_message(),
+            BlobFailure::TimedOut(_) => "it took too long",
+            BlobFailure::TooLarge(_) => "it is too large",
+            BlobFailure::Identity(_) => "the server could not sign in to the storage service",
+            BlobFailure::Client(_) => "the server cannot make requests",
+            BlobFailure::Disk { source, .. } if is_full(source) => "the server's disk is full",
+            BlobFailure::Disk { .. } | BlobFailure::Planted(_) => "the server's disk refused it",
+            BlobFailure::Stopping => "the server is stopping",
         }
     }
 }
@@ -155,7 +155,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-fn disk(error: &io::Error) -> String {
+fn disk_error_text(error: &io::Error) -> String {
     match error.kind() {
         _ if is_full(error) => format!("the disk is full or the quota is used up ({error}); make room"),
         io::ErrorKind::PermissionDenied => {
@@ -203,12 +203,16 @@ mod tests {
             (io::ErrorKind::PermissionDenied, "read and write access", "disk refused it"),
             (io::ErrorKind::ReadOnlyFilesystem, "set a storage connection", "disk refused it"),
         ] {
-            let failure = Failure::Disk { path: "/some/app/abc".into(), source: kind.into() };
-            assert!(!failure.may_pass());
-            let error = BlobError::new(Doing::Write(BlobPath::parse("abc/a").unwrap()), failure);
+            let failure = BlobFailure::Disk { path: "/some/app/abc".into(), source: kind.into() };
+            assert!(!failure.is_transient());
+            let error = BlobError::new(BlobOperation::Write(BlobPath::parse("abc/a").unwrap()), failure);
             assert!(error.to_string().contains("/some/app/abc"), "{error}");
             assert!(error.to_string().contains("abc/a") && error.to_string().contains(told), "{error}");
-            assert!(error.shown().contains(shown) && !error.shown().contains("/some"), "{}", error.shown());
+            assert!(
+                error.client_message().contains(shown) && !error.client_message().contains("/some"),
+                "{}",
+                error.client_message()
+            );
         }
     }
 }

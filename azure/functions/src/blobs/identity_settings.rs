@@ -1,9 +1,9 @@
 //! Reads which identity a connection's group of settings means, such as `Storage__credential`.
 
-use bindpost_azure_hosting::identity::{Secret, SettingError, TokenSource, address, authority};
+use bindpost_azure_hosting::identity::{Secret, SettingError, TokenSource, authority, parse_address};
 use reqwest::Url;
 
-use super::connection::ConnectionError;
+use super::connection::ConnectionSettingError;
 
 /// The settings of one connection, and those that Azure itself puts beside them.
 pub(crate) struct IdentitySettings<'a> {
@@ -20,7 +20,7 @@ impl<'a> IdentitySettings<'a> {
     ///
     /// Without a wish, what the environment offers is used; where it offers nothing, this may be a virtual
     /// machine or somebody's laptop, so both are tried.
-    pub(crate) fn sources(&self) -> Result<Vec<TokenSource>, ConnectionError> {
+    pub(crate) fn sources(&self) -> Result<Vec<TokenSource>, ConnectionSettingError> {
         match self.member("credential").map(|wish| wish.to_lowercase()).as_deref() {
             Some("managedidentity") => Ok(vec![self.managed()?]),
             Some("workloadidentity") => Ok(vec![self.workload()?]),
@@ -28,21 +28,23 @@ impl<'a> IdentitySettings<'a> {
             Some("azurecli") => Ok(vec![TokenSource::azure_cli()]),
             Some(_) => {
                 let known = "is none of managedidentity, workloadidentity, clientsecret, azurecli";
-                Err(ConnectionError::new(self.name_of("credential"), known))
+                Err(ConnectionSettingError::new(self.name_of("credential"), known))
             }
             None if self.member("clientSecret").is_some() => Ok(vec![self.client_secret()?]),
-            None => self.offered(),
+            None => self.environment_sources(),
         }
     }
 
-    fn offered(&self) -> Result<Vec<TokenSource>, ConnectionError> {
-        if let (Some(tenant), Some(client_id), Some(secret)) =
-            (self.set("AZURE_TENANT_ID"), self.set("AZURE_CLIENT_ID"), self.set("AZURE_CLIENT_SECRET"))
-        {
+    fn environment_sources(&self) -> Result<Vec<TokenSource>, ConnectionSettingError> {
+        if let (Some(tenant), Some(client_id), Some(secret)) = (
+            self.setting_value("AZURE_TENANT_ID"),
+            self.setting_value("AZURE_CLIENT_ID"),
+            self.setting_value("AZURE_CLIENT_SECRET"),
+        ) {
             let (authority, secret) = (self.authority()?, Secret::new(secret));
             return Ok(vec![TokenSource::ClientSecret { authority, tenant, client_id, secret }]);
         }
-        if self.set("AZURE_FEDERATED_TOKEN_FILE").is_some() {
+        if self.setting_value("AZURE_FEDERATED_TOKEN_FILE").is_some() {
             return Ok(vec![self.workload()?]);
         }
         match self.managed()? {
@@ -51,12 +53,12 @@ impl<'a> IdentitySettings<'a> {
         }
     }
 
-    fn managed(&self) -> Result<TokenSource, ConnectionError> {
+    fn managed(&self) -> Result<TokenSource, ConnectionSettingError> {
         let client_id = self.member("clientId");
-        match (self.set("IDENTITY_ENDPOINT"), self.set("IDENTITY_HEADER")) {
+        match (self.setting_value("IDENTITY_ENDPOINT"), self.setting_value("IDENTITY_HEADER")) {
             (Some(endpoint), Some(header)) => Ok(TokenSource::AppService {
                 // The platform's own service next to the app, which has no TLS.
-                endpoint: address("IDENTITY_ENDPOINT", &endpoint)?,
+                endpoint: parse_address("IDENTITY_ENDPOINT", &endpoint)?,
                 header: Secret::new(header),
                 client_id,
             }),
@@ -64,11 +66,12 @@ impl<'a> IdentitySettings<'a> {
         }
     }
 
-    fn workload(&self) -> Result<TokenSource, ConnectionError> {
-        let needed = |name| ConnectionError::new(name, "a workload identity needs it, and it is not set");
-        let file = self.set("AZURE_FEDERATED_TOKEN_FILE");
-        let tenant = self.member("tenantId").or_else(|| self.set("AZURE_TENANT_ID"));
-        let client_id = self.member("clientId").or_else(|| self.set("AZURE_CLIENT_ID"));
+    fn workload(&self) -> Result<TokenSource, ConnectionSettingError> {
+        let needed =
+            |name| ConnectionSettingError::new(name, "a workload identity needs it, and it is not set");
+        let file = self.setting_value("AZURE_FEDERATED_TOKEN_FILE");
+        let tenant = self.member("tenantId").or_else(|| self.setting_value("AZURE_TENANT_ID"));
+        let client_id = self.member("clientId").or_else(|| self.setting_value("AZURE_CLIENT_ID"));
         Ok(TokenSource::Workload {
             token_file: file.ok_or_else(|| needed("AZURE_FEDERATED_TOKEN_FILE"))?.into(),
             tenant: tenant.ok_or_else(|| needed("AZURE_TENANT_ID"))?,
@@ -77,10 +80,10 @@ impl<'a> IdentitySettings<'a> {
         })
     }
 
-    fn client_secret(&self) -> Result<TokenSource, ConnectionError> {
+    fn client_secret(&self) -> Result<TokenSource, ConnectionSettingError> {
         let member = |name| {
             let problem = "a client secret needs it, and it is not set";
-            self.member(name).ok_or_else(|| ConnectionError::new(self.name_of(name), problem))
+            self.member(name).ok_or_else(|| ConnectionSettingError::new(self.name_of(name), problem))
         };
         Ok(TokenSource::ClientSecret {
             tenant: member("tenantId")?,
@@ -91,7 +94,7 @@ impl<'a> IdentitySettings<'a> {
     }
 
     fn authority(&self) -> Result<Url, SettingError> {
-        authority(self.set("AZURE_AUTHORITY_HOST").as_deref())
+        authority(self.setting_value("AZURE_AUTHORITY_HOST").as_deref())
     }
 
     fn name_of(&self, member: &str) -> String {
@@ -99,19 +102,19 @@ impl<'a> IdentitySettings<'a> {
     }
 
     fn member(&self, member: &str) -> Option<String> {
-        self.set(&self.name_of(member))
+        self.setting_value(&self.name_of(member))
     }
 
-    fn set(&self, name: &str) -> Option<String> {
+    fn setting_value(&self, name: &str) -> Option<String> {
         let value = (self.lookup)(name)?;
         let value = value.trim();
         (!value.is_empty()).then(|| value.to_owned())
     }
 }
 
-impl From<SettingError> for ConnectionError {
-    fn from(error: SettingError) -> ConnectionError {
-        ConnectionError::new(error.variable, error.problem)
+impl From<SettingError> for ConnectionSettingError {
+    fn from(error: SettingError) -> ConnectionSettingError {
+        ConnectionSettingError::new(error.variable, error.problem)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::BlobSettings;
-use super::error::{BlobError, Doing, Failure};
+use super::error::{BlobError, BlobFailure, BlobOperation};
 use super::file_name::{self, TEMPORARY};
 use super::path::BlobPath;
 
@@ -31,13 +31,13 @@ impl LocalStore {
     pub async fn open(folder: &Path, settings: &BlobSettings) -> Result<LocalStore, BlobError> {
         let wanted = folder.to_owned();
         let opened = blocking(move || {
-            let at = |source| Failure::Disk { path: wanted.clone(), source };
+            let at = |source| BlobFailure::Disk { path: wanted.clone(), source };
             folder_builder().recursive(true).create(&wanted).map_err(at)?;
             let folder = wanted.canonicalize().map_err(at)?;
             remove_leftovers(&folder).map_err(at)?;
             Ok(folder)
         });
-        let folder = opened.await.map_err(|failure| BlobError::new(Doing::Open, failure))?;
+        let folder = opened.await.map_err(|failure| BlobError::new(BlobOperation::Open, failure))?;
         Ok(LocalStore { folder: folder.into(), size_limit: settings.size_limit })
     }
 
@@ -48,20 +48,20 @@ impl LocalStore {
 
     /// Reads a whole blob, if it is there.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
-        let (container, file) = self.place(path);
+        let (container, file) = self.file_paths(path);
         let limit = self.size_limit;
         let read = blocking(move || read(&container, &file, limit)).await;
-        read.map_err(|failure| BlobError::new(Doing::Read(path.clone()), failure))
+        read.map_err(|failure| BlobError::new(BlobOperation::Read(path.clone()), failure))
     }
 
     /// Writes a whole blob.
     pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
-        let (container, file) = self.place(path);
+        let (container, file) = self.file_paths(path);
         let written = blocking(move || write(&container, &file, &data)).await;
-        written.map_err(|failure| BlobError::new(Doing::Write(path.clone()), failure))
+        written.map_err(|failure| BlobError::new(BlobOperation::Write(path.clone()), failure))
     }
 
-    fn place(&self, path: &BlobPath) -> (PathBuf, PathBuf) {
+    fn file_paths(&self, path: &BlobPath) -> (PathBuf, PathBuf) {
         let container = self.folder.join(file_name::encode(path.container()));
         let file = container.join(file_name::encode(path.name()));
         (container, file)
@@ -70,32 +70,32 @@ impl LocalStore {
 
 /// Runs file work where it may block. It runs to its end even if nobody waits any more.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, BlobFailure> + Send + 'static,
+) -> Result<T, BlobFailure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Err(Failure::Stopping),
+        Err(_) => Err(BlobFailure::Stopping),
     }
 }
 
-fn read(container: &Path, path: &Path, limit: usize) -> Result<Option<Bytes>, Failure> {
-    let at = |source| Failure::Disk { path: path.to_owned(), source };
+fn read(container: &Path, path: &Path, limit: usize) -> Result<Option<Bytes>, BlobFailure> {
+    let at = |source| BlobFailure::Disk { path: path.to_owned(), source };
     if !is_folder(container)? {
         return Ok(None);
     }
     let Some(file) = open_plain(path)? else { return Ok(None) };
     let length = file.metadata().map_err(at)?.len();
     if length > limit as u64 {
-        return Err(Failure::TooLarge(limit));
+        return Err(BlobFailure::TooLarge(limit));
     }
     let mut data = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     file.take(limit as u64 + 1).read_to_end(&mut data).map_err(at)?;
-    if data.len() > limit { Err(Failure::TooLarge(limit)) } else { Ok(Some(data.into())) }
+    if data.len() > limit { Err(BlobFailure::TooLarge(limit)) } else { Ok(Some(data.into())) }
 }
 
-fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), Failure> {
-    let at = |source| Failure::Disk { path: path.to_owned(), source };
+fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), BlobFailure> {
+    let at = |source| BlobFailure::Disk { path: path.to_owned(), source };
     // Somebody may remove the container, or take our file for a leftover in the instants when it has no
     // lock. Then there is nothing to find, and the write starts over.
     let mut patience = 5;
@@ -109,7 +109,7 @@ fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), Failure> {
 }
 
 fn write_once(container: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
-    let (temporary, mut file) = Temporary::create(container)?;
+    let (temporary, mut file) = TemporaryFile::create(container)?;
     // Tells other processes that this file is no leftover. Not every file system has locks.
     let _ = file.lock();
     file.write_all(data)?;
@@ -122,13 +122,13 @@ fn write_once(container: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
 }
 
 /// A file that goes away unless it was renamed.
-struct Temporary {
+struct TemporaryFile {
     path: PathBuf,
     is_renamed: bool,
 }
 
-impl Temporary {
-    fn create(container: &Path) -> io::Result<(Temporary, File)> {
+impl TemporaryFile {
+    fn create(container: &Path) -> io::Result<(TemporaryFile, File)> {
         let number = getrandom::u64().map_err(io::Error::other)?;
         let path = container.join(format!("{TEMPORARY}{number:016x}"));
         let mut options = OpenOptions::new();
@@ -136,7 +136,7 @@ impl Temporary {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path)?;
-        Ok((Temporary { path, is_renamed: false }, file))
+        Ok((TemporaryFile { path, is_renamed: false }, file))
     }
 
     fn renamed(mut self) {
@@ -144,7 +144,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.is_renamed {
             let _ = fs::remove_file(&self.path);
@@ -152,11 +152,11 @@ impl Drop for Temporary {
     }
 }
 
-fn make_container(path: &Path) -> Result<(), Failure> {
+fn make_container(path: &Path) -> Result<(), BlobFailure> {
     if is_folder(path)? {
         return Ok(());
     }
-    let at = |source| Failure::Disk { path: path.to_owned(), source };
+    let at = |source| BlobFailure::Disk { path: path.to_owned(), source };
     // The store's own folder is made again too: people delete it to start over.
     folder_builder().recursive(true).create(path).map_err(at)?;
     path.parent().map_or(Ok(()), sync_folder).map_err(at)?;
@@ -173,39 +173,39 @@ fn folder_builder() -> DirBuilder {
 }
 
 /// Whether a folder is there; a link to one is refused.
-fn is_folder(path: &Path) -> Result<bool, Failure> {
+fn is_folder(path: &Path) -> Result<bool, BlobFailure> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Ok(true),
-        Ok(_) => Err(Failure::Planted(path.to_owned())),
+        Ok(_) => Err(BlobFailure::Planted(path.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+        Err(source) => Err(BlobFailure::Disk { path: path.to_owned(), source }),
     }
 }
 
 /// Opens a plain file, if it is there; links and special files are refused.
 #[cfg(unix)]
-fn open_plain(path: &Path) -> Result<Option<File>, Failure> {
+fn open_plain(path: &Path) -> Result<Option<File>, BlobFailure> {
     use std::os::unix::fs::OpenOptionsExt;
     // A pipe would make us wait for its writer.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(Some(file)),
-        Ok(_) => Err(Failure::Planted(path.to_owned())),
+        Ok(_) => Err(BlobFailure::Planted(path.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(Failure::Planted(path.to_owned())),
-        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(BlobFailure::Planted(path.to_owned())),
+        Err(source) => Err(BlobFailure::Disk { path: path.to_owned(), source }),
     }
 }
 
 #[cfg(not(unix))]
-fn open_plain(path: &Path) -> Result<Option<File>, Failure> {
+fn open_plain(path: &Path) -> Result<Option<File>, BlobFailure> {
     let opened = fs::symlink_metadata(path)
         .and_then(|found| if found.is_file() { File::open(path).map(Some) } else { Ok(None) });
     match opened {
         Ok(Some(file)) => Ok(Some(file)),
-        Ok(None) => Err(Failure::Planted(path.to_owned())),
+        Ok(None) => Err(BlobFailure::Planted(path.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Failure::Disk { path: path.to_owned(), source }),
+        Err(source) => Err(BlobFailure::Disk { path: path.to_owned(), source }),
     }
 }
 

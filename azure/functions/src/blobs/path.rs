@@ -38,8 +38,8 @@ impl BlobPath {
     pub fn new(container: impl Into<String>, name: impl Into<String>) -> Result<BlobPath, BlobPathError> {
         let (container, name) = (container.into(), name.into());
         match (problem_of_container(&container), problem_of_name(&name)) {
-            (Some(problem), _) => Err(refusal("the container name", &container, problem)),
-            (None, Some(problem)) => Err(refusal("the blob name", &name, problem)),
+            (Some(problem), _) => Err(path_error("the container name", &container, problem)),
+            (None, Some(problem)) => Err(path_error("the blob name", &name, problem)),
             (None, None) => Ok(BlobPath { container, name }),
         }
     }
@@ -50,7 +50,7 @@ impl BlobPath {
             Some((container, name)) => BlobPath::new(container, name),
             None => {
                 let problem = "names no blob; write it as container/blob-name";
-                Err(refusal("the blob path", text, problem))
+                Err(path_error("the blob path", text, problem))
             }
         }
     }
@@ -72,7 +72,7 @@ impl fmt::Display for BlobPath {
     }
 }
 
-fn refusal(what: &'static str, name: &str, problem: &'static str) -> BlobPathError {
+fn path_error(what: &'static str, name: &str, problem: &'static str) -> BlobPathError {
     let mut shown: String = name.chars().take(80).collect();
     if shown.len() < name.len() {
         shown.push('…');

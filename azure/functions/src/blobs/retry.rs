@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, sleep};
 
-use super::error::Failure;
+use super::error::BlobFailure;
 
 const MAX_TRIES: u32 = 3;
 /// No try starts later than this after the first one.
@@ -15,18 +15,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// The tries of one operation.
 #[derive(Debug)]
-pub(crate) struct Tries {
+pub(crate) struct RetryState {
     started: Instant,
     made: u32,
 }
 
-impl Tries {
-    pub(crate) fn start() -> Tries {
-        Tries { started: Instant::now(), made: 1 }
+impl RetryState {
+    pub(crate) fn start() -> RetryState {
+        RetryState { started: Instant::now(), made: 1 }
     }
 
     /// How many there were, with the one that runs.
-    pub(crate) fn made(&self) -> u32 {
+    pub(crate) fn attempts(&self) -> u32 {
         self.made
     }
 
@@ -34,8 +34,8 @@ impl Tries {
     ///
     /// A service that asks for more patience than the operation has is not asked again: early questions
     /// are what it wants to be spared.
-    pub(crate) async fn pause_after(&mut self, failure: Failure) -> Result<(), Failure> {
-        if !failure.may_pass() || self.made >= MAX_TRIES {
+    pub(crate) async fn pause_after(&mut self, failure: BlobFailure) -> Result<(), BlobFailure> {
+        if !failure.is_transient() || self.made >= MAX_TRIES {
             return Err(failure);
         }
         let pause = match failure.retry_after() {

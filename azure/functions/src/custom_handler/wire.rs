@@ -6,26 +6,26 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::datum::Datum;
-use crate::function::{DataType, Function, Output};
-use crate::invocation::{Invocation, Outcome};
-use crate::worker::{InvocationError, Level, Log, LogOrigin};
+use crate::function::{DataType, Function, OutputBinding};
+use crate::invocation::{Invocation, InvocationOutcome};
+use crate::worker::{InvocationError, LogOrigin, LogRecord, LogSeverity};
 
 /// What a handler answered.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) outcome: Outcome,
-    pub(super) logs: Vec<Log>,
+pub(super) struct HandlerResponse {
+    pub(super) outcome: InvocationOutcome,
+    pub(super) logs: Vec<LogRecord>,
 }
 
 /// The body of an invocation: `{"Data": {…}, "Metadata": {…}}`.
-pub(super) fn request(invocation: &Invocation) -> Vec<u8> {
-    let data = invocation.inputs.iter().map(|(name, value)| (name.clone(), input(value)));
+pub(super) fn encode_request(invocation: &Invocation) -> Vec<u8> {
+    let data = invocation.inputs.iter().map(|(name, value)| (name.clone(), encode_input(value)));
     // As the platform does: nothing empty, and nothing that may be the trigger itself.
     let metadata = invocation
         .metadata
         .iter()
         .filter(|(name, value)| !value.is_nothing() && !name.to_ascii_lowercase().ends_with("trigger"));
-    let metadata = metadata.map(|(name, value)| (name.clone(), plain(value)));
+    let metadata = metadata.map(|(name, value)| (name.clone(), encode_value(value)));
     let body = Value::Object(Map::from_iter([
         ("Data".to_owned(), Value::Object(data.collect())),
         ("Metadata".to_owned(), Value::Object(metadata.collect())),
@@ -34,14 +34,14 @@ pub(super) fn request(invocation: &Invocation) -> Vec<u8> {
 }
 
 /// The platform writes texts as JSON once more, inside the JSON.
-fn input(value: &Datum) -> Value {
+fn encode_input(value: &Datum) -> Value {
     match value {
         Datum::Text(text) => Value::String(Value::from(text.as_str()).to_string()),
-        other => plain(other),
+        other => encode_value(other),
     }
 }
 
-fn plain(value: &Datum) -> Value {
+fn encode_value(value: &Datum) -> Value {
     match value {
         Datum::Nothing => Value::Null,
         Datum::Text(text) => Value::from(text.as_str()),
@@ -53,7 +53,7 @@ fn plain(value: &Datum) -> Value {
 }
 
 /// Reads `{"Outputs": {…}, "ReturnValue": …, "Logs": […]}`; an empty body stands for an empty object.
-pub(super) fn answer(body: &[u8], function: &Function) -> Result<Answer, InvocationError> {
+pub(super) fn parse_response(body: &[u8], function: &Function) -> Result<HandlerResponse, InvocationError> {
     let wrong = |what: String| InvocationError::Failed {
         message: format!(
             "the custom handler's answer {what}; it must be {{\"Outputs\": {{…}}, \"ReturnValue\": …, \"Logs\": […]}}"
@@ -68,7 +68,7 @@ pub(super) fn answer(body: &[u8], function: &Function) -> Result<Answer, Invocat
             Err(error) => return Err(wrong(format!("is no JSON: {error}"))),
         },
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = InvocationOutcome::default();
     let mut logs = Vec::new();
     for (name, value) in members {
         if name.eq_ignore_ascii_case("Outputs") {
@@ -81,15 +81,15 @@ pub(super) fn answer(body: &[u8], function: &Function) -> Result<Answer, Invocat
             outcome.outputs = outputs
                 .into_iter()
                 .map(|(name, value)| {
-                    let value = output(value, data_type(function, &name));
+                    let value = parse_output(value, data_type(function, &name));
                     (name, value)
                 })
                 .collect();
         } else if name.eq_ignore_ascii_case("ReturnValue") {
             outcome.returned = match data_type(function, "$return") {
                 // With a binding of its own a return value is an output like any other.
-                Some(data_type) => output(value, Some(data_type)),
-                None => returned(value),
+                Some(data_type) => parse_output(value, Some(data_type)),
+                None => parse_return_value(value),
             };
         } else if name.eq_ignore_ascii_case("Logs") {
             let Value::Array(lines) = value else { continue };
@@ -101,16 +101,16 @@ pub(super) fn answer(body: &[u8], function: &Function) -> Result<Answer, Invocat
             }));
         }
     }
-    Ok(Answer { outcome, logs })
+    Ok(HandlerResponse { outcome, logs })
 }
 
 fn data_type(function: &Function, output: &str) -> Option<DataType> {
-    let same = |Output::Blob(binding): &&Output| binding.name == output;
-    function.outputs.iter().find(same).map(|Output::Blob(binding)| binding.data_type)
+    let same = |OutputBinding::Blob(binding): &&OutputBinding| binding.name == output;
+    function.outputs.iter().find(same).map(|OutputBinding::Blob(binding)| binding.data_type)
 }
 
 /// The platform takes every text that can be base64 for base64, unless a data type says otherwise.
-fn output(value: Value, data_type: Option<DataType>) -> Datum {
+fn parse_output(value: Value, data_type: Option<DataType>) -> Datum {
     match value {
         Value::String(text) if matches!(data_type, None | Some(DataType::Undefined | DataType::Stream)) => {
             match STANDARD.decode(&text) {
@@ -118,11 +118,11 @@ fn output(value: Value, data_type: Option<DataType>) -> Datum {
                 Err(_) => Datum::Text(text),
             }
         }
-        other => returned(other),
+        other => parse_return_value(other),
     }
 }
 
-fn returned(value: Value) -> Datum {
+fn parse_return_value(value: Value) -> Datum {
     match value {
         Value::Null => Datum::Nothing,
         Value::String(text) => Datum::Text(text),
@@ -130,7 +130,7 @@ fn returned(value: Value) -> Datum {
     }
 }
 
-fn log(message: String) -> Log {
-    let (level, origin) = (Level::Information, LogOrigin::User);
-    Log { level, origin, category: "custom handler".to_owned(), message, exception: None }
+fn log(message: String) -> LogRecord {
+    let (level, origin) = (LogSeverity::Information, LogOrigin::User);
+    LogRecord { level, origin, category: "custom handler".to_owned(), message, exception: None }
 }

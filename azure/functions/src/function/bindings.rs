@@ -3,11 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::{
-    BindingInfo, BlobBinding, DataType, Direction, Function, Input, Output, Refused, Skipped, Source, Trigger,
+    BindingDirection, BindingInfo, BlobBinding, DataType, Function, FunctionRejection, FunctionSource,
+    InputBinding, OutputBinding, SkippedFunction, Trigger,
 };
 use crate::bindings::mcp;
 use crate::bindings::template::PathTemplate;
-use crate::json::{Members, Notes, member};
+use crate::json::{ObjectReader, ProblemCollector, member};
 use crate::problem::Problem;
 
 /// Where blobs are unless a binding says otherwise.
@@ -15,7 +16,7 @@ const DEFAULT_CONNECTION: &str = "AzureWebJobsStorage";
 
 /// The kinds of binding there are, in the spelling of the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BindingKind {
     ToolTrigger,
     ResourceTrigger,
     PromptTrigger,
@@ -24,87 +25,91 @@ enum Kind {
     Blob,
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("mcpToolTrigger", Kind::ToolTrigger),
-    ("mcpResourceTrigger", Kind::ResourceTrigger),
-    ("mcpPromptTrigger", Kind::PromptTrigger),
-    ("mcpToolProperty", Kind::ToolProperty),
-    ("mcpPromptArgument", Kind::PromptArgument),
-    ("blob", Kind::Blob),
+const KINDS: [(&str, BindingKind); 6] = [
+    ("mcpToolTrigger", BindingKind::ToolTrigger),
+    ("mcpResourceTrigger", BindingKind::ResourceTrigger),
+    ("mcpPromptTrigger", BindingKind::PromptTrigger),
+    ("mcpToolProperty", BindingKind::ToolProperty),
+    ("mcpPromptArgument", BindingKind::PromptArgument),
+    ("blob", BindingKind::Blob),
 ];
 
-impl Kind {
-    fn of(text: &str) -> Option<(&'static str, Kind)> {
+impl BindingKind {
+    fn from_type_name(text: &str) -> Option<(&'static str, BindingKind)> {
         KINDS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text))
     }
     fn is_trigger(self) -> bool {
-        matches!(self, Kind::ToolTrigger | Kind::ResourceTrigger | Kind::PromptTrigger)
+        matches!(self, BindingKind::ToolTrigger | BindingKind::ResourceTrigger | BindingKind::PromptTrigger)
     }
 }
 
 /// A binding whose kind we know.
-struct Binding<'a> {
-    kind: Kind,
+struct ParsedBinding<'a> {
+    kind: BindingKind,
     info: BindingInfo,
-    members: Members<'a>,
+    members: ObjectReader<'a>,
 }
 
-pub(super) fn read(
+pub(super) fn build_function(
     name: &str,
     id: &str,
-    mut source: Source,
+    mut source: FunctionSource,
     bindings: &[Value],
     setting: &dyn Fn(&str) -> Option<String>,
-) -> Result<Function, Refused> {
-    let notes = Notes::on_function(name);
+) -> Result<Function, FunctionRejection> {
+    let notes = ProblemCollector::on_function(name);
     let objects: Vec<&Map<String, Value>> = objects(bindings, &notes);
     if let Some(reason) = reason_to_skip(&objects) {
-        return Err(Refused::Skipped(Skipped { name: name.to_owned(), reason }));
+        return Err(FunctionRejection::Skipped(SkippedFunction { name: name.to_owned(), reason }));
     }
-    let bindings: Vec<Binding<'_>> =
+    let bindings: Vec<ParsedBinding<'_>> =
         objects.into_iter().filter_map(|object| binding(object, &notes)).collect();
     check_names(&bindings, &notes);
     source.bindings = bindings.iter().map(|binding| binding.info.clone()).collect();
 
     let mut triggers = Vec::new();
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
-    for Binding { kind, info, members } in bindings {
+    for ParsedBinding { kind, info, members } in bindings {
         let (name, members) = (info.name.clone(), &members);
         match kind {
-            Kind::ToolTrigger => triggers.push(Trigger::Tool(mcp::tool(name, members))),
-            Kind::ResourceTrigger => triggers.extend(mcp::resource(name, members).map(Trigger::Resource)),
-            Kind::PromptTrigger => triggers.push(Trigger::Prompt(mcp::prompt(name, members))),
-            Kind::ToolProperty => {
-                let property = members.required_text("propertyName").unwrap_or_default();
-                inputs.push(Input::ToolProperty { name, property });
+            BindingKind::ToolTrigger => triggers.push(Trigger::Tool(mcp::read_tool_trigger(name, members))),
+            BindingKind::ResourceTrigger => {
+                triggers.extend(mcp::read_resource_trigger(name, members).map(Trigger::Resource))
             }
-            Kind::PromptArgument => {
+            BindingKind::PromptTrigger => {
+                triggers.push(Trigger::Prompt(mcp::read_prompt_trigger(name, members)))
+            }
+            BindingKind::ToolProperty => {
+                let property = members.required_text("propertyName").unwrap_or_default();
+                inputs.push(InputBinding::ToolProperty { name, property });
+            }
+            BindingKind::PromptArgument => {
                 let argument = members.required_text("argumentName").unwrap_or_default();
                 let required = members.flag("isRequired").unwrap_or(false);
-                inputs.push(Input::PromptArgument { name, argument, required });
+                inputs.push(InputBinding::PromptArgument { name, argument, required });
             }
-            Kind::Blob => match (blob(&info, members, setting), info.direction) {
-                (Some(blob), Direction::Out) => outputs.push(Output::Blob(blob)),
-                (Some(blob), _) => inputs.push(Input::Blob(blob)),
+            BindingKind::Blob => match (blob(&info, members, setting), info.direction) {
+                (Some(blob), BindingDirection::Out) => outputs.push(OutputBinding::Blob(blob)),
+                (Some(blob), _) => inputs.push(InputBinding::Blob(blob)),
                 (None, _) => {}
             },
         }
     }
     for input in &inputs {
-        check_belongs(input, &triggers, &notes);
+        check_trigger_matches(input, &triggers, &notes);
     }
-    let trigger = notes.unless_any(triggers.pop()).map_err(Refused::Problems)?;
+    let trigger = notes.into_result(triggers.pop()).map_err(FunctionRejection::Problems)?;
     // Without a problem there is exactly one trigger: its kind has been counted above.
-    let trigger =
-        trigger.ok_or_else(|| Refused::Problems(vec![Problem::new("has no trigger").of_function(name)]))?;
+    let trigger = trigger
+        .ok_or_else(|| FunctionRejection::Problems(vec![Problem::new("has no trigger").of_function(name)]))?;
     Ok(Function { name: name.to_owned(), id: id.to_owned(), trigger, inputs, outputs, source })
 }
 
-fn objects<'a>(bindings: &'a [Value], notes: &Notes) -> Vec<&'a Map<String, Value>> {
+fn objects<'a>(bindings: &'a [Value], notes: &ProblemCollector) -> Vec<&'a Map<String, Value>> {
     let object = |(index, value): (usize, &'a Value)| {
         let object = value.as_object();
         if object.is_none() {
-            notes.note(Problem::new("must be an object").at(format!("bindings[{index}]")));
+            notes.add_problem(Problem::new("must be an object").at(format!("bindings[{index}]")));
         }
         object
     };
@@ -124,7 +129,9 @@ fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
     let ours = "bindpost runs mcpToolTrigger, mcpResourceTrigger and mcpPromptTrigger";
     match triggers.as_slice() {
         [] => return Some(format!("it has no trigger; {ours}")),
-        [one] if Kind::of(one).is_none() => return Some(format!("{one} is not an MCP trigger; {ours}")),
+        [one] if BindingKind::from_type_name(one).is_none() => {
+            return Some(format!("{one} is not an MCP trigger; {ours}"));
+        }
         [_] => {}
         many => {
             return Some(format!("it has {} triggers ({}); a function has one", many.len(), many.join(", ")));
@@ -133,24 +140,24 @@ fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
     let foreign = objects
         .iter()
         .map(|object| kind_text(object))
-        .find(|kind| !kind.is_empty() && Kind::of(kind).is_none())?;
+        .find(|kind| !kind.is_empty() && BindingKind::from_type_name(kind).is_none())?;
     Some(format!(
         "{foreign} is not a binding bindpost has; a function with an MCP trigger may use blob, mcpToolProperty \
          and mcpPromptArgument"
     ))
 }
 
-fn binding<'a>(object: &'a Map<String, Value>, notes: &'a Notes) -> Option<Binding<'a>> {
-    let Some((spelling, kind)) = Kind::of(kind_text(object)) else {
+fn binding<'a>(object: &'a Map<String, Value>, notes: &'a ProblemCollector) -> Option<ParsedBinding<'a>> {
+    let Some((spelling, kind)) = BindingKind::from_type_name(kind_text(object)) else {
         let problem = Problem::new("a binding has no type").at("bindings");
-        notes.note(problem.fix("give it a type, like mcpToolTrigger or blob"));
+        notes.add_problem(problem.fix("give it a type, like mcpToolTrigger or blob"));
         return None;
     };
     let label = match member(object, "name").and_then(Value::as_str) {
         Some(name) if !kind.is_trigger() => format!("{spelling}[{name}]"),
         _ => spelling.to_owned(),
     };
-    let members = Members::new(object, label, notes);
+    let members = ObjectReader::new(object, label, notes);
     // What is missing or wrong is noted; going on finds the other mistakes, too.
     let info = BindingInfo {
         name: members.required_text("name").unwrap_or_default(),
@@ -158,31 +165,35 @@ fn binding<'a>(object: &'a Map<String, Value>, notes: &'a Notes) -> Option<Bindi
         direction: direction(&members, kind).unwrap_or_default(),
         data_type: data_type(&members).unwrap_or_default(),
     };
-    Some(Binding { kind, info, members })
+    Some(ParsedBinding { kind, info, members })
 }
 
-fn direction(members: &Members<'_>, kind: Kind) -> Option<Direction> {
+fn direction(members: &ObjectReader<'_>, kind: BindingKind) -> Option<BindingDirection> {
     let text = members.text("direction").unwrap_or_default();
     let direction = match text.trim().to_ascii_lowercase().as_str() {
         // What is not said is `in`, as in .NET.
-        "" | "in" => Direction::In,
-        "out" => Direction::Out,
-        "inout" => Direction::InOut,
+        "" | "in" => BindingDirection::In,
+        "out" => BindingDirection::Out,
+        "inout" => BindingDirection::InOut,
         _ => {
-            members.problem("direction", format!("{text:?} is no direction"), Some("write in or out"));
+            members.report_problem("direction", format!("{text:?} is no direction"), Some("write in or out"));
             return None;
         }
     };
     let fix = match (kind, direction) {
-        (_, Direction::In) | (Kind::Blob, Direction::Out) => return Some(direction),
-        (Kind::Blob, _) => "use two bindings, one with direction in and one with direction out",
+        (_, BindingDirection::In) | (BindingKind::Blob, BindingDirection::Out) => return Some(direction),
+        (BindingKind::Blob, _) => "use two bindings, one with direction in and one with direction out",
         _ => "write in",
     };
-    members.problem("direction", format!("this binding cannot have the direction {text:?}"), Some(fix));
+    members.report_problem(
+        "direction",
+        format!("this binding cannot have the direction {text:?}"),
+        Some(fix),
+    );
     None
 }
 
-fn data_type(members: &Members<'_>) -> Option<DataType> {
+fn data_type(members: &ObjectReader<'_>) -> Option<DataType> {
     let text = members.text("dataType").unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {
         "" | "undefined" => Some(DataType::Undefined),
@@ -190,7 +201,7 @@ fn data_type(members: &Members<'_>) -> Option<DataType> {
         "binary" => Some(DataType::Binary),
         "stream" => Some(DataType::Stream),
         _ => {
-            members.problem(
+            members.report_problem(
                 "dataType",
                 format!("{text:?} is no data type"),
                 Some("write string, binary or stream"),
@@ -201,24 +212,28 @@ fn data_type(members: &Members<'_>) -> Option<DataType> {
 }
 
 /// Two bindings of one name could not be told apart by a worker.
-fn check_names(bindings: &[Binding<'_>], notes: &Notes) {
+fn check_names(bindings: &[ParsedBinding<'_>], notes: &ProblemCollector) {
     for (index, binding) in bindings.iter().enumerate() {
         let name = &binding.info.name;
         if !name.is_empty()
             && bindings.iter().take(index).any(|other| other.info.name.eq_ignore_ascii_case(name))
         {
             let problem = Problem::new(format!("two bindings have the name {name:?}")).at("bindings");
-            notes.note(problem.fix("give each binding a name of its own"));
+            notes.add_problem(problem.fix("give each binding a name of its own"));
         }
-        if name == "$return" && binding.info.direction == Direction::In {
-            binding.members.problem("name", "$return is the name of an output", Some("name a parameter"));
+        if name == "$return" && binding.info.direction == BindingDirection::In {
+            binding.members.report_problem(
+                "name",
+                "$return is the name of an output",
+                Some("name a parameter"),
+            );
         }
     }
 }
 
 fn blob(
     info: &BindingInfo,
-    members: &Members<'_>,
+    members: &ObjectReader<'_>,
     setting: &dyn Fn(&str) -> Option<String>,
 ) -> Option<BlobBinding> {
     let path = members.required_text("path")?;
@@ -231,26 +246,26 @@ fn blob(
             data_type: info.data_type,
         }),
         Err(error) => {
-            members.problem("path", error.to_string(), None);
+            members.report_problem("path", error.to_string(), None);
             None
         }
     }
 }
 
 /// An argument binding needs the trigger whose arguments it takes.
-fn check_belongs(input: &Input, triggers: &[Trigger], notes: &Notes) {
+fn check_trigger_matches(input: &InputBinding, triggers: &[Trigger], notes: &ProblemCollector) {
     let (kind, name, wanted) = match (input, triggers) {
-        (Input::ToolProperty { name, .. }, [Trigger::Resource(_) | Trigger::Prompt(_)]) => {
+        (InputBinding::ToolProperty { name, .. }, [Trigger::Resource(_) | Trigger::Prompt(_)]) => {
             ("mcpToolProperty", name, "mcpToolTrigger")
         }
-        (Input::PromptArgument { name, .. }, [Trigger::Tool(_) | Trigger::Resource(_)]) => {
+        (InputBinding::PromptArgument { name, .. }, [Trigger::Tool(_) | Trigger::Resource(_)]) => {
             ("mcpPromptArgument", name, "mcpPromptTrigger")
         }
         _ => return,
     };
     let problem =
         Problem::new(format!("this binding needs an {wanted}, and the function has another trigger"));
-    notes.note(
+    notes.add_problem(
         problem.at(format!("{kind}[{name}]")).fix(format!("remove it, or make the trigger an {wanted}")),
     );
 }

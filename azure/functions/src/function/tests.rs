@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn read(bindings: &[Value]) -> Result<Function, Refused> {
+fn read(bindings: &[Value]) -> Result<Function, FunctionRejection> {
     let setting = |name: &str| (name == "CONTAINER").then(|| "snippets".to_owned());
     Function::from_bindings(
         "f",
         "id",
-        Source { language: "node".to_owned(), ..Source::default() },
+        FunctionSource { language: "node".to_owned(), ..FunctionSource::default() },
         bindings,
         &setting,
     )
 }
 
 fn raw(text: &str) -> Function {
-    Function::from_raw_bindings("f", "id", Source::default(), &[text], &|_| None).unwrap()
+    Function::from_raw_bindings("f", "id", FunctionSource::default(), &[text], &|_| None).unwrap()
 }
 
 fn tool() -> Value {
@@ -26,7 +26,7 @@ fn tool() -> Value {
 
 fn problems(bindings: &[Value]) -> Vec<String> {
     match read(bindings) {
-        Err(Refused::Problems(problems)) => problems
+        Err(FunctionRejection::Problems(problems)) => problems
             .iter()
             .map(|problem| format!("{}: {}", problem.member.as_deref().unwrap_or_default(), problem.message))
             .collect(),
@@ -55,8 +55,8 @@ fn functions_that_are_none_of_ours_are_skipped_with_the_reason() {
         ),
         (vec![tool(), json!({"type": "queue", "direction": "out", "name": "q"})], queue.to_owned()),
     ] {
-        let Err(Refused::Skipped(skipped)) = read(&bindings) else { panic!("{bindings:?}") };
-        assert_eq!(skipped, Skipped { name: "f".to_owned(), reason });
+        let Err(FunctionRejection::Skipped(skipped)) = read(&bindings) else { panic!("{bindings:?}") };
+        assert_eq!(skipped, SkippedFunction { name: "f".to_owned(), reason });
     }
 }
 
@@ -68,13 +68,13 @@ fn blobs_are_read_and_written() {
         json!({"type": "Blob", "direction": "out", "name": "$return", "path": "files/d", "connection": "Mine", "dataType": "String"}),
     ])
     .unwrap();
-    let [Input::Blob(input)] = function.inputs.as_slice() else { panic!() };
+    let [InputBinding::Blob(input)] = function.inputs.as_slice() else { panic!() };
     assert_eq!(
         (input.name.as_str(), input.connection.as_str(), input.data_type),
         ("old", "AzureWebJobsStorage", DataType::Binary)
     );
     assert_eq!(input.path.as_str(), "%CONTAINER%/{mcptoolargs.name}");
-    let [Output::Blob(output)] = function.outputs.as_slice() else { panic!() };
+    let [OutputBinding::Blob(output)] = function.outputs.as_slice() else { panic!() };
     assert_eq!(
         (output.name.as_str(), output.connection.as_str(), output.data_type),
         ("$return", "Mine", DataType::Text)
@@ -92,9 +92,9 @@ fn blobs_are_read_and_written() {
     assert_eq!(
         function.source.bindings,
         [
-            info("context", "mcpToolTrigger", Direction::In, DataType::Undefined),
-            info("old", "blob", Direction::In, DataType::Binary),
-            info("$return", "Blob", Direction::Out, DataType::Text),
+            info("context", "mcpToolTrigger", BindingDirection::In, DataType::Undefined),
+            info("old", "blob", BindingDirection::In, DataType::Binary),
+            info("$return", "Blob", BindingDirection::Out, DataType::Text),
         ]
     );
 }
@@ -152,8 +152,9 @@ fn mistakes_name_the_binding_and_the_member() {
 
 #[test]
 fn a_raw_binding_that_is_no_json_is_told_with_its_place() {
-    let told = Function::from_raw_bindings("f", "id", Source::default(), &["{\"type\": }"], &|_| None);
-    let Err(Refused::Problems(problems)) = told else { panic!() };
+    let told =
+        Function::from_raw_bindings("f", "id", FunctionSource::default(), &["{\"type\": }"], &|_| None);
+    let Err(FunctionRejection::Problems(problems)) = told else { panic!() };
     assert_eq!(
         problems[0].to_string(),
         "function f: bindings[0]: is no JSON: line 1, column 10: expected value"
@@ -163,7 +164,7 @@ fn a_raw_binding_that_is_no_json_is_told_with_its_place() {
 #[test]
 fn names_and_addresses_are_unique_in_any_case() {
     let named = |name: &str, binding: Value| {
-        Function::from_bindings(name, name, Source::default(), &[binding], &|_| None).unwrap()
+        Function::from_bindings(name, name, FunctionSource::default(), &[binding], &|_| None).unwrap()
     };
     let tool = |function: &str, tool: &str| {
         named(function, json!({"type": "mcpToolTrigger", "name": "c", "toolName": tool}))
@@ -220,7 +221,8 @@ fn what_the_python_library_writes_is_read() {
     let function = raw(
         r#"{"direction":"IN","type":"mcpResourceTrigger","name":"context","uri":"file://readme.md","resourceName":"readme","title":"T","description":"d","mimeType":"text/plain","size":5,"metadata":"{\"x\":1}"}"#,
     );
-    let Trigger::Resource(ResourceTrigger { address: Address::One(resource), .. }) = function.trigger else {
+    let Trigger::Resource(ResourceTrigger { address: ResourceAddress::One(resource), .. }) = function.trigger
+    else {
         panic!()
     };
     assert_eq!(
@@ -268,8 +270,9 @@ fn what_the_java_plugin_writes_is_read() {
         r#"{"type":"mcpToolTrigger","direction":"in","name":"saveSnippets","toolName":"saveSnippets","description":"…","toolProperties":"[{\"propertyName\":\"snippetName\",\"propertyType\":\"string\",\"description\":\"…\",\"isRequired\":true,\"isArray\":false}]"}"#,
         r#"{"type":"mcpToolProperty","direction":"in","name":"snippetName","propertyName":"snippetName","propertyType":"string","description":"…","isRequired":true,"isArray":false}"#,
     ];
-    let function = Function::from_raw_bindings("f", "id", Source::default(), &bindings, &|_| None).unwrap();
-    let [Input::ToolProperty { name, property }] = function.inputs.as_slice() else { panic!() };
+    let function =
+        Function::from_raw_bindings("f", "id", FunctionSource::default(), &bindings, &|_| None).unwrap();
+    let [InputBinding::ToolProperty { name, property }] = function.inputs.as_slice() else { panic!() };
     assert_eq!((name.as_str(), property.as_str()), ("snippetName", "snippetName"));
     let Trigger::Tool(trigger) = function.trigger else { panic!() };
     assert_eq!(trigger.required, ["snippetName"]);
@@ -278,8 +281,9 @@ fn what_the_java_plugin_writes_is_read() {
         r#"{"type":"mcpPromptTrigger","direction":"in","name":"code_review","promptName":"code_review"}"#,
         r#"{"type":"mcpPromptArgument","direction":"in","name":"code","argumentName":"code","description":"…","isRequired":true}"#,
     ];
-    let function = Function::from_raw_bindings("f", "id", Source::default(), &bindings, &|_| None).unwrap();
-    assert!(matches!(function.inputs.as_slice(), [Input::PromptArgument { required: true, .. }]));
+    let function =
+        Function::from_raw_bindings("f", "id", FunctionSource::default(), &bindings, &|_| None).unwrap();
+    assert!(matches!(function.inputs.as_slice(), [InputBinding::PromptArgument { required: true, .. }]));
 }
 
 #[test]
@@ -287,7 +291,8 @@ fn what_dotnet_writes_for_a_view_is_read() {
     let function = raw(
         r#"{"name":"context","type":"mcpResourceTrigger","direction":"In","uri":"ui://T/view","resourceName":"T_view","mimeType":"text/html;profile=mcp-app"}"#,
     );
-    let Trigger::Resource(ResourceTrigger { address: Address::One(resource), .. }) = function.trigger else {
+    let Trigger::Resource(ResourceTrigger { address: ResourceAddress::One(resource), .. }) = function.trigger
+    else {
         panic!()
     };
     assert_eq!(
@@ -348,8 +353,8 @@ proptest! {
         let mut binding = json!({"type": kind, "name": "x"});
         binding.as_object_mut().unwrap().extend(members.into_iter().map(|(name, value)| (name.to_owned(), value)));
         match read(&[tool(), binding.clone()]) {
-            Err(Refused::Problems(problems)) => prop_assert!(!problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty())),
-            Err(Refused::Skipped(skipped)) => prop_assert!(!skipped.reason.is_empty()),
+            Err(FunctionRejection::Problems(problems)) => prop_assert!(!problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty())),
+            Err(FunctionRejection::Skipped(skipped)) => prop_assert!(!skipped.reason.is_empty()),
             Ok(function) => prop_assert_eq!(function.inputs.len() + function.outputs.len(), 1),
         }
         if let Ok(function) = read(&[binding]) {

@@ -1,4 +1,4 @@
-//! [`Members`]: reads the members of one object; what is wrong with them goes to [`Notes`].
+//! [`ObjectReader`]: reads the members of one object; what is wrong with them goes to [`ProblemCollector`].
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::problem::Problem;
 
 /// The problems found so far in one file or function.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct ProblemCollector {
     file: Option<String>,
     function: Option<String>,
     found: RefCell<Vec<Problem>>,
 }
 
-impl Notes {
+impl ProblemCollector {
     /// Notes on a file.
-    pub(crate) fn on_file(file: impl Into<String>) -> Notes {
-        Notes { file: Some(file.into()), ..Notes::default() }
+    pub(crate) fn on_file(file: impl Into<String>) -> ProblemCollector {
+        ProblemCollector { file: Some(file.into()), ..ProblemCollector::default() }
     }
     /// Notes on a function.
-    pub(crate) fn on_function(function: impl Into<String>) -> Notes {
-        Notes { function: Some(function.into()), ..Notes::default() }
+    pub(crate) fn on_function(function: impl Into<String>) -> ProblemCollector {
+        ProblemCollector { function: Some(function.into()), ..ProblemCollector::default() }
     }
     /// Notes a problem; the file and the function are filled in.
-    pub(crate) fn note(&self, problem: Problem) {
+    pub(crate) fn add_problem(&self, problem: Problem) {
         self.found.borrow_mut().push(Problem {
             file: self.file.clone(),
             function: self.function.clone(),
@@ -38,7 +38,7 @@ impl Notes {
         self.found.into_inner()
     }
     /// The value, unless a problem was found.
-    pub(crate) fn unless_any<T>(self, value: T) -> Result<T, Vec<Problem>> {
+    pub(crate) fn into_result<T>(self, value: T) -> Result<T, Vec<Problem>> {
         let problems = self.into_problems();
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
@@ -49,20 +49,20 @@ impl Notes {
 /// A member of the wrong kind is noted and counts as absent. Numbers and booleans are taken where text is
 /// wanted and the other way round, as .NET's configuration does.
 #[derive(Clone, Debug)]
-pub(crate) struct Members<'a> {
+pub(crate) struct ObjectReader<'a> {
     object: Option<&'a Map<String, Value>>,
     path: String,
-    notes: &'a Notes,
+    notes: &'a ProblemCollector,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ObjectReader<'a> {
     /// The members of `object`; `path` is what problems call it.
     pub(crate) fn new(
         object: &'a Map<String, Value>,
         path: impl Into<String>,
-        notes: &'a Notes,
-    ) -> Members<'a> {
-        Members { object: Some(object), path: path.into(), notes }
+        notes: &'a ProblemCollector,
+    ) -> ObjectReader<'a> {
+        ObjectReader { object: Some(object), path: path.into(), notes }
     }
 
     /// A member as it stands, `null` excepted.
@@ -81,16 +81,16 @@ impl<'a> Members<'a> {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             Value::Bool(flag) => Some(flag.to_string()),
-            other => self.wrong(name, other, "text"),
+            other => self.report_wrong_type(name, other, "text"),
         }
     }
 
     /// Text that must be there and not be blank.
     pub(crate) fn required_text(&self, name: &str) -> Option<String> {
         match self.value(name) {
-            None => self.missing(name),
+            None => self.report_missing(name),
             Some(_) => match self.text(name)? {
-                text if text.trim().is_empty() => self.missing(name),
+                text if text.trim().is_empty() => self.report_missing(name),
                 text => Some(text),
             },
         }
@@ -102,28 +102,32 @@ impl<'a> Members<'a> {
             Value::Bool(flag) => Some(*flag),
             Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Some(true),
             Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
-            other => self.wrong(name, other, "true or false"),
+            other => self.report_wrong_type(name, other, "true or false"),
         }
     }
 
     /// A whole number from 0 up, also as text.
-    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+    pub(crate) fn whole_number(&self, name: &str) -> Option<u64> {
         let value = self.value(name)?;
         let number = match value {
             Value::Number(number) => number.as_u64(),
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.or_else(|| self.wrong(name, value, "a whole number from 0 up"))
+        number.or_else(|| self.report_wrong_type(name, value, "a whole number from 0 up"))
     }
 
     /// A port, also as text.
     pub(crate) fn port(&self, name: &str) -> Option<u16> {
-        let number = self.whole(name)?;
+        let number = self.whole_number(name)?;
         match u16::try_from(number) {
             Ok(port) if port > 0 => Some(port),
             _ => {
-                self.problem(name, format!("{number} is no port"), Some("give a number from 1 to 65535"));
+                self.report_problem(
+                    name,
+                    format!("{number} is no port"),
+                    Some("give a number from 1 to 65535"),
+                );
                 None
             }
         }
@@ -133,7 +137,9 @@ impl<'a> Members<'a> {
     pub(crate) fn time(&self, name: &str) -> Option<Duration> {
         let text = self.text(name)?;
         timespan::parse(&text)
-            .map_err(|message| self.problem(name, message, Some("write it as hh:mm:ss, like 00:01:30")))
+            .map_err(|message| {
+                self.report_problem(name, message, Some("write it as hh:mm:ss, like 00:01:30"))
+            })
             .ok()
     }
 
@@ -144,7 +150,11 @@ impl<'a> Members<'a> {
             Some(Value::Array(items)) => {
                 let texts: Vec<String> = items.iter().filter_map(scalar_text).collect();
                 if texts.len() < items.len() {
-                    self.problem(name, "holds something that is not text", Some("give an array of texts"));
+                    self.report_problem(
+                        name,
+                        "holds something that is not text",
+                        Some("give an array of texts"),
+                    );
                 }
                 texts
             }
@@ -156,19 +166,19 @@ impl<'a> Members<'a> {
             }
             Some(other) => match scalar_text(other) {
                 Some(text) => vec![text],
-                None => self.wrong(name, other, "an array of texts").unwrap_or_default(),
+                None => self.report_wrong_type(name, other, "an array of texts").unwrap_or_default(),
             },
         }
     }
 
     /// The members of an object; none if it is absent.
-    pub(crate) fn object(&self, name: &str) -> Members<'a> {
+    pub(crate) fn object(&self, name: &str) -> ObjectReader<'a> {
         let object = match self.value(name) {
             None => None,
             Some(Value::Object(object)) => Some(object),
-            Some(other) => self.wrong(name, other, "an object"),
+            Some(other) => self.report_wrong_type(name, other, "an object"),
         };
-        Members { object, path: self.path_of(name), notes: self.notes }
+        ObjectReader { object, path: self.path_of(name), notes: self.notes }
     }
 
     /// Whether the object is there.
@@ -182,25 +192,25 @@ impl<'a> Members<'a> {
     }
 
     /// Notes a problem with a member.
-    pub(crate) fn problem(&self, name: &str, message: impl Into<String>, fix: Option<&str>) {
+    pub(crate) fn report_problem(&self, name: &str, message: impl Into<String>, fix: Option<&str>) {
         let problem = Problem::new(message).at(self.path_of(name));
-        self.notes.note(Problem { fix: fix.map(str::to_owned), ..problem });
+        self.notes.add_problem(Problem { fix: fix.map(str::to_owned), ..problem });
     }
 
     /// Takes over the notes on an object that lay, as text, in one of the members.
-    pub(crate) fn adopt(&self, notes: Notes) {
+    pub(crate) fn adopt(&self, notes: ProblemCollector) {
         for problem in notes.into_problems() {
             let member = problem.member.as_deref().map(|member| self.path_of(member));
-            self.notes.note(Problem { member, ..problem });
+            self.notes.add_problem(Problem { member, ..problem });
         }
     }
 
-    fn missing<T>(&self, name: &str) -> Option<T> {
-        self.problem(name, "is required", Some(&format!("give {name} a text that is not blank")));
+    fn report_missing<T>(&self, name: &str) -> Option<T> {
+        self.report_problem(name, "is required", Some(&format!("give {name} a text that is not blank")));
         None
     }
 
-    fn wrong<T>(&self, name: &str, found: &Value, wanted: &str) -> Option<T> {
+    fn report_wrong_type<T>(&self, name: &str, found: &Value, wanted: &str) -> Option<T> {
         let found = match found {
             Value::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
             Value::Number(number) => number.to_string(),
@@ -208,7 +218,7 @@ impl<'a> Members<'a> {
             Value::Array(_) => "an array".to_owned(),
             _ => "an object".to_owned(),
         };
-        self.problem(name, format!("must be {wanted}, and is {found}"), None);
+        self.report_problem(name, format!("must be {wanted}, and is {found}"), None);
         None
     }
 
@@ -233,9 +243,9 @@ mod tests {
 
     use super::*;
 
-    fn reading<T>(value: &Value, read: impl FnOnce(&Members<'_>) -> T) -> (T, Vec<String>) {
-        let notes = Notes::on_file("f.json");
-        let read = read(&Members::new(value.as_object().unwrap(), "a", &notes));
+    fn reading<T>(value: &Value, read: impl FnOnce(&ObjectReader<'_>) -> T) -> (T, Vec<String>) {
+        let notes = ProblemCollector::on_file("f.json");
+        let read = read(&ObjectReader::new(value.as_object().unwrap(), "a", &notes));
         (read, notes.into_problems().iter().map(Problem::to_string).collect())
     }
 
@@ -243,7 +253,7 @@ mod tests {
     fn numbers_and_booleans_may_be_text() {
         let value = json!({"N": "5", "b": "True", "t": 5, "u": true, "p": "80"});
         let (read, problems) =
-            reading(&value, |m| (m.whole("n"), m.flag("b"), m.text("t"), m.text("u"), m.port("p")));
+            reading(&value, |m| (m.whole_number("n"), m.flag("b"), m.text("t"), m.text("u"), m.port("p")));
         assert_eq!(read, (Some(5), Some(true), Some("5".into()), Some("true".into()), Some(80)));
         assert_eq!(problems, Vec::<String>::new());
     }
@@ -253,7 +263,7 @@ mod tests {
         let value = json!({"n": -1, "b": "yes", "t": [], "o": 1, "l": [{}], "p": 70000, "d": "5"});
         let (read, problems) = reading(&value, |m| {
             (
-                m.whole("n"),
+                m.whole_number("n"),
                 m.flag("b"),
                 m.text("t"),
                 m.object("o").exists(),

@@ -71,7 +71,7 @@ impl CommandLine {
         let mut child =
             self.start().map_err(|source| SetupError::NotStarted { command: self.to_string(), source })?;
         // Declared after the child, so dropped before it: until the child is, its id belongs to nobody else.
-        let mut group = Group::of(&child);
+        let mut group = ProcessGroup::from_child(&child);
         let mut last = VecDeque::with_capacity(LAST_LINES);
         let mut keep = |line: String| {
             each(&line);
@@ -80,7 +80,7 @@ impl CommandLine {
             }
             last.push_back(line);
         };
-        let ended = timeout(limit, follow(&mut child, &mut keep)).await;
+        let ended = timeout(limit, forward_output(&mut child, &mut keep)).await;
         if ended.is_ok() {
             group.release();
         }
@@ -119,14 +119,14 @@ impl CommandLine {
 }
 
 /// The process group of a program, killed when dropped.
-struct Group {
+struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
 }
 
 #[cfg(unix)]
-impl Group {
-    fn of(child: &Child) -> Self {
+impl ProcessGroup {
+    fn from_child(child: &Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self { leader: id.and_then(rustix::process::Pid::from_raw) }
     }
@@ -138,7 +138,7 @@ impl Group {
 }
 
 #[cfg(unix)]
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
             // It fails only if all have ended by themselves.
@@ -148,8 +148,8 @@ impl Drop for Group {
 }
 
 #[cfg(not(unix))]
-impl Group {
-    fn of(_: &Child) -> Self {
+impl ProcessGroup {
+    fn from_child(_: &Child) -> Self {
         Self {}
     }
 
@@ -159,22 +159,25 @@ impl Group {
 /// As it would be typed in a terminal.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&typed(self.program.as_os_str()))?;
-        self.arguments.iter().try_for_each(|argument| write!(f, " {}", typed(argument)))
+        f.write_str(&quote_argument(self.program.as_os_str()))?;
+        self.arguments.iter().try_for_each(|argument| write!(f, " {}", quote_argument(argument)))
     }
 }
 
 /// One word of a command line, in quotes if it would fall apart without.
-pub(super) fn typed(word: impl AsRef<OsStr>) -> String {
+pub(super) fn quote_argument(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "-_./\\:@%+=,~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.into_owned() } else { format!("\"{word}\"") }
 }
 
 /// Hands on the lines of a program until it has ended.
-async fn follow(child: &mut Child, keep: &mut (dyn FnMut(String) + Send)) -> std::io::Result<ExitStatus> {
-    let mut stdout = Lines::new(child.stdout.take());
-    let mut stderr = Lines::new(child.stderr.take());
+async fn forward_output(
+    child: &mut Child,
+    keep: &mut (dyn FnMut(String) + Send),
+) -> std::io::Result<ExitStatus> {
+    let mut stdout = LineReader::new(child.stdout.take());
+    let mut stderr = LineReader::new(child.stderr.take());
     let mut ended: Option<(ExitStatus, Instant)> = None;
     loop {
         if let (Some((status, _)), true) = (ended, stdout.is_at_end() && stderr.is_at_end()) {
@@ -194,12 +197,12 @@ async fn follow(child: &mut Child, keep: &mut (dyn FnMut(String) + Send)) -> std
 }
 
 /// A pipe as lines. A carriage return ends a line too: progress bars use nothing else.
-struct Lines<R> {
+struct LineReader<R> {
     source: Option<BufReader<R>>,
     line: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     fn new(source: Option<R>) -> Self {
         Self { source: source.map(BufReader::new), line: Vec::new() }
     }

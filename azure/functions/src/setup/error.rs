@@ -9,14 +9,14 @@ use thiserror::Error;
 
 /// Why an app cannot be made ready.
 ///
-/// The text is the problem; [`SetupError::fix`] is the way out, for a line of its own.
+/// The text is the problem; [`SetupError::suggest_uri_fix`] is the way out, for a line of its own.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SetupError {
     /// A program is not where programs are looked for.
     #[error("{program} was not found: looked for {looked_for}")]
     Missing {
-        /// What people call it, such as `Python`.
+        /// What people call it, such as `PythonInterpreter`.
         program: &'static str,
         /// Names and places.
         looked_for: String,

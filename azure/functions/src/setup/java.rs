@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::command::typed;
-use super::program::{Program, VERSION_LIMIT, executable};
+use super::command::quote_argument;
+use super::program::{RequiredProgram, VERSION_LIMIT, find_executable};
 use super::{Setup, SetupError};
 
 /// A build tool: its project files, where it puts packaged apps, and the command that does so.
@@ -31,26 +31,26 @@ pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
         .arg("-version")
         .run(VERSION_LIMIT, &mut |_| {})
         .await
-        .map_err(|error| Program::Java.does_not_run(&path, &error))?;
+        .map_err(|error| RequiredProgram::Java.does_not_run(&path, &error))?;
     let version =
         output.iter().find_map(|line| version_in(line)).unwrap_or("of an unknown version").to_owned();
-    Program::Java.check_version(&path, &version)?;
-    setup.found(path, version);
+    RequiredProgram::Java.check_version(&path, &version)?;
+    setup.set_interpreter(path, version);
     Ok(())
 }
 
 fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
-    if let Some(named) = setup.named_executable(Program::Java) {
+    if let Some(named) = setup.named_executable(RequiredProgram::Java) {
         return named;
     }
     let home = setup.variable("JAVA_HOME").map(PathBuf::from);
     let in_home = home.as_ref().map(|home| home.join("bin").join("java"));
-    if let Some(path) = in_home.as_deref().and_then(executable) {
+    if let Some(path) = in_home.as_deref().and_then(find_executable) {
         return Ok(path);
     }
-    let Some(path) = setup.on_path("java") else {
+    let Some(path) = setup.find_on_path("java") else {
         let home = in_home.map(|path| format!("{} (JAVA_HOME) and ", path.display()));
-        return Err(Program::Java.missing(format!("{}java on the PATH", home.unwrap_or_default())));
+        return Err(RequiredProgram::Java.missing(format!("{}java on the PATH", home.unwrap_or_default())));
     };
     if let Some(home) = home {
         let message = format!("JAVA_HOME names {}, where no Java is", home.display());
@@ -77,7 +77,7 @@ fn refuse_sources(setup: &Setup<'_>) -> Result<(), SetupError> {
             continue;
         }
         let fix = match packaged_app(&setup.app.join(tool.output)) {
-            Some(app) => format!("bindpost run {}", typed(app)),
+            Some(app) => format!("bindpost run {}", quote_argument(app)),
             None => format!("{}   (in {}; then start again)", tool.package, setup.app.display()),
         };
         return Err(SetupError::NotPackaged { folder: setup.app.clone(), fix });

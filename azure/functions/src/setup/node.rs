@@ -7,13 +7,13 @@ mod packages;
 
 use std::path::PathBuf;
 
-use self::manifest::Manifest;
-use super::program::{Program, VERSION_LIMIT};
+use self::manifest::PackageJson;
+use super::program::{RequiredProgram, VERSION_LIMIT};
 use super::{Setup, SetupError};
 
 pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
     let node = find(setup).await?;
-    let Some(manifest) = Manifest::read(&setup.app)? else {
+    let Some(manifest) = PackageJson::read(&setup.app)? else {
         if !setup.has_function_json() {
             let fix =
                 format!("npm init -y && npm install {}   (in {})", packages::PACKAGE, setup.app.display());
@@ -21,32 +21,34 @@ pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
         }
         return Ok(());
     };
-    let manager = packages::Manager::of(setup, &node);
+    let manager = packages::PackageManager::detect(setup, &node);
     packages::install(setup, &manager, &manifest).await?;
     build::build(setup, &manager, &manifest).await
 }
 
 async fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
-    let path = match setup.named_executable(Program::Node) {
+    let path = match setup.named_executable(RequiredProgram::Node) {
         Some(named) => {
             let path = named?;
             // npm and the scripts it runs find their node on the PATH.
-            if let Some(value) = path.parent().and_then(|folder| setup.path_with(folder)) {
+            if let Some(value) = path.parent().and_then(|folder| setup.prepend_to_path(folder)) {
                 setup.prepared.environment.push(("PATH".to_owned(), value));
             }
             path
         }
-        None => setup.on_path("node").ok_or_else(|| Program::Node.missing("node on the PATH".to_owned()))?,
+        None => setup
+            .find_on_path("node")
+            .ok_or_else(|| RequiredProgram::Node.missing("node on the PATH".to_owned()))?,
     };
     let output = setup
         .command(&path)
         .arg("--version")
         .run(VERSION_LIMIT, &mut |_| {})
         .await
-        .map_err(|error| Program::Node.does_not_run(&path, &error))?;
+        .map_err(|error| RequiredProgram::Node.does_not_run(&path, &error))?;
     let version =
         output.last().map(|line| line.trim().trim_start_matches('v').to_owned()).unwrap_or_default();
-    Program::Node.check_version(&path, &version)?;
-    setup.found(path.clone(), version);
+    RequiredProgram::Node.check_version(&path, &version)?;
+    setup.set_interpreter(path.clone(), version);
     Ok(path)
 }

@@ -13,7 +13,7 @@ pub(super) const VERSION_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that apps need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(super) enum RequiredProgram {
     Python,
     Node,
     Npm,
@@ -22,13 +22,13 @@ pub(super) enum Program {
 
 /// What decides how programs are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Platform {
+pub(super) enum OperatingSystem {
     Linux,
     Macos,
     Windows,
 }
 
-impl Platform {
+impl OperatingSystem {
     pub(super) fn current() -> Self {
         match env::consts::OS {
             "windows" => Self::Windows,
@@ -38,7 +38,7 @@ impl Platform {
     }
 }
 
-impl Program {
+impl RequiredProgram {
     /// What people call it.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -50,17 +50,17 @@ impl Program {
     }
 
     /// The oldest version that runs our workers: as numbers, and as text.
-    pub(super) fn oldest(self) -> (Version, &'static str) {
+    pub(super) fn minimum_version(self) -> (ProgramVersion, &'static str) {
         match self {
-            Self::Python => (Version { major: 3, minor: 9 }, "3.9"),
-            Self::Node | Self::Npm => (Version { major: 18, minor: 0 }, "18"),
-            Self::Java => (Version { major: 11, minor: 0 }, "11"),
+            Self::Python => (ProgramVersion { major: 3, minor: 9 }, "3.9"),
+            Self::Node | Self::Npm => (ProgramVersion { major: 18, minor: 0 }, "18"),
+            Self::Java => (ProgramVersion { major: 11, minor: 0 }, "11"),
         }
     }
 
     /// How to install it, or a newer one, on a platform.
-    pub(super) fn fix(self, platform: Platform) -> &'static str {
-        use Platform::{Linux, Macos, Windows};
+    pub(super) fn fix(self, platform: OperatingSystem) -> &'static str {
+        use OperatingSystem::{Linux, Macos, Windows};
         match (self, platform) {
             (Self::Python, Linux) => "sudo apt install python3 python3-venv   (Debian, Ubuntu)",
             (Self::Python, Macos) => "brew install python",
@@ -81,25 +81,25 @@ impl Program {
     }
 
     pub(super) fn missing(self, looked_for: String) -> SetupError {
-        let fix = self.fix(Platform::current()).to_owned();
+        let fix = self.fix(OperatingSystem::current()).to_owned();
         SetupError::Missing { program: self.name(), looked_for, fix }
     }
 
     pub(super) fn does_not_run(self, path: &Path, error: &SetupError) -> SetupError {
-        let fix = self.fix(Platform::current()).to_owned();
-        SetupError::DoesNotRun { path: path.to_path_buf(), reason: last_words(error), fix }
+        let fix = self.fix(OperatingSystem::current()).to_owned();
+        SetupError::DoesNotRun { path: path.to_path_buf(), reason: failure_reason(error), fix }
     }
 
     /// Refuses a version that is too old. A version that cannot be read is not refused: it may be a newer form.
     pub(super) fn check_version(self, path: &Path, version: &str) -> Result<(), SetupError> {
-        let (oldest, needed) = self.oldest();
-        match Version::parse(version) {
+        let (oldest, needed) = self.minimum_version();
+        match ProgramVersion::parse(version) {
             Some(found) if found < oldest => Err(SetupError::TooOld {
                 program: self.name(),
                 path: path.to_path_buf(),
                 version: version.to_owned(),
                 needed,
-                fix: self.fix(Platform::current()).to_owned(),
+                fix: self.fix(OperatingSystem::current()).to_owned(),
             }),
             _ => Ok(()),
         }
@@ -108,12 +108,12 @@ impl Program {
 
 /// The first two numbers of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version {
+pub(super) struct ProgramVersion {
     pub(super) major: u32,
     pub(super) minor: u32,
 }
 
-impl Version {
+impl ProgramVersion {
     /// Reads `3.11.7`, `v20.1`, and Java's `17`, `21-ea` and `1.8.0_392`, which is 8.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut numbers = text
@@ -129,7 +129,7 @@ impl Version {
 }
 
 /// What a program that failed said last, or how it ended.
-pub(super) fn last_words(error: &SetupError) -> String {
+pub(super) fn failure_reason(error: &SetupError) -> String {
     match error {
         SetupError::CommandFailed { status, output, .. } => output.last().unwrap_or(status).clone(),
         SetupError::NotStarted { source, .. } => source.to_string(),
@@ -140,21 +140,21 @@ pub(super) fn last_words(error: &SetupError) -> String {
 
 impl Setup<'_> {
     /// The first program of this name on the PATH.
-    pub(super) fn on_path(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn find_on_path(&self, name: &str) -> Option<PathBuf> {
         let path = self.variable("PATH")?;
         // A relative folder on the PATH means another one in the app folder, where programs are run.
         env::split_paths(&path)
             .filter(|folder| folder.is_absolute())
-            .find_map(|folder| executable(&folder.join(name)))
+            .find_map(|folder| find_executable(&folder.join(name)))
     }
 
     /// The program that the settings name, as they name it.
-    pub(super) fn named_executable(&self, program: Program) -> Option<Result<PathBuf, SetupError>> {
+    pub(super) fn named_executable(&self, program: RequiredProgram) -> Option<Result<PathBuf, SetupError>> {
         let named = self.options.executable.as_ref()?;
         let is_bare = named.components().count() == 1 && named.parent() == Some(Path::new(""));
         let found = match named.to_str() {
-            Some(name) if is_bare => self.on_path(name),
-            _ => executable(&self.app.join(named)),
+            Some(name) if is_bare => self.find_on_path(name),
+            _ => find_executable(&self.app.join(named)),
         };
         let place = if is_bare { " on the PATH" } else { "" };
         let looked_for = || format!("{}{place}, which the settings name", named.display());
@@ -162,14 +162,14 @@ impl Setup<'_> {
     }
 
     /// A PATH with `folder` before everything else. None if the folder's name cannot be on a PATH.
-    pub(super) fn path_with(&self, folder: &Path) -> Option<OsString> {
+    pub(super) fn prepend_to_path(&self, folder: &Path) -> Option<OsString> {
         let rest = self.variable("PATH").unwrap_or_default();
         env::join_paths(std::iter::once(folder.to_path_buf()).chain(env::split_paths(&rest))).ok()
     }
 }
 
 /// The file at `path` that can be run, with the ending that Windows gives it.
-pub(super) fn executable(path: &Path) -> Option<PathBuf> {
+pub(super) fn find_executable(path: &Path) -> Option<PathBuf> {
     if !cfg!(windows) {
         return is_executable(path).then(|| path.to_path_buf());
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn versions_of_every_program_are_read() {
-        let parsed = |text| Version::parse(text).map(|version| (version.major, version.minor));
+        let parsed = |text| ProgramVersion::parse(text).map(|version| (version.major, version.minor));
         assert_eq!(parsed("3.9.18"), Some((3, 9)));
         assert_eq!(parsed("v20.20.2"), Some((20, 20)));
         assert_eq!(parsed("17"), Some((17, 0)));
@@ -212,18 +212,20 @@ mod tests {
 
     #[test]
     fn the_oldest_version_is_enough_and_one_below_is_not() {
-        let python = |version| Program::Python.check_version(Path::new("/p"), version).is_ok();
+        let python = |version| RequiredProgram::Python.check_version(Path::new("/p"), version).is_ok();
         assert!(python("3.9.0") && python("3.14.0a1") && !python("3.8.20") && !python("2.7.18"));
-        let java = |version| Program::Java.check_version(Path::new("/j"), version).is_ok();
+        let java = |version| RequiredProgram::Java.check_version(Path::new("/j"), version).is_ok();
         assert!(java("11") && !java("1.8.0_392"));
     }
 
     #[test]
     fn every_platform_has_its_own_fix() {
-        for program in [Program::Python, Program::Node, Program::Npm, Program::Java] {
-            assert!(program.fix(Platform::Linux).contains("apt install"));
-            assert!(program.fix(Platform::Macos).starts_with("brew install"));
-            assert!(program.fix(Platform::Windows).starts_with("winget install"));
+        for program in
+            [RequiredProgram::Python, RequiredProgram::Node, RequiredProgram::Npm, RequiredProgram::Java]
+        {
+            assert!(program.fix(OperatingSystem::Linux).contains("apt install"));
+            assert!(program.fix(OperatingSystem::Macos).starts_with("brew install"));
+            assert!(program.fix(OperatingSystem::Windows).starts_with("winget install"));
         }
     }
 }

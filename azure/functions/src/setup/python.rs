@@ -12,12 +12,12 @@ mod virtual_env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use self::interpreter::Python;
-use self::requirements::Requirements;
+use self::interpreter::PythonInterpreter;
+use self::requirements::PythonRequirements;
 use self::virtual_env::VirtualEnv;
-use super::command::{CommandLine, typed};
-use super::program::Program;
-use super::stamp::Stamp;
+use super::command::{CommandLine, quote_argument};
+use super::program::RequiredProgram;
+use super::stamp::InstallStamp;
 use super::{Setup, SetupError};
 
 const PACKAGE: &str = "azure.functions";
@@ -26,11 +26,11 @@ const NEW_REQUIREMENTS: &str =
     "create requirements.txt with the line `azure-functions` in the app folder, then start again";
 
 pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
-    let requirements = Requirements::read(&setup.app)?;
-    if let Some(named) = setup.named_executable(Program::Python) {
-        let python = interpreter::checked(setup, &named?).await?;
-        let python = with_packages(setup, python, requirements.as_ref()).await?;
-        return accept(setup, python);
+    let requirements = PythonRequirements::read(&setup.app)?;
+    if let Some(named) = setup.named_executable(RequiredProgram::Python) {
+        let python = interpreter::probe_supported(setup, &named?).await?;
+        let python = ensure_packages(setup, python, requirements.as_ref()).await?;
+        return use_interpreter(setup, python);
     }
     if let Some(found) = virtual_env::find(setup) {
         let python = match found.python(setup).await {
@@ -42,32 +42,32 @@ pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
             }
             Err(broken) => return Err(broken),
         };
-        let python = with_packages(setup, python, requirements.as_ref()).await?;
-        return accept(setup, python);
+        let python = ensure_packages(setup, python, requirements.as_ref()).await?;
+        return use_interpreter(setup, python);
     }
     if let Some(packages) = deployed_packages(&setup.app) {
         return deployed(setup, &packages).await;
     }
     let python = match requirements {
         Some(_) if setup.options.install => create(setup).await?,
-        _ => interpreter::of_the_system(setup).await?,
+        _ => interpreter::find_system_python(setup).await?,
     };
-    let python = with_packages(setup, python, requirements.as_ref()).await?;
-    accept(setup, python)
+    let python = ensure_packages(setup, python, requirements.as_ref()).await?;
+    use_interpreter(setup, python)
 }
 
 /// Creates `.venv` with the system's Python.
-async fn create(setup: &Setup<'_>) -> Result<Python, SetupError> {
-    let base = interpreter::of_the_system(setup).await?;
+async fn create(setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
+    let base = interpreter::find_system_python(setup).await?;
     VirtualEnv::create(setup, &base).await?.python(setup).await
 }
 
 /// Installs the requirements if they are not, and refuses an interpreter that has no `azure.functions`.
-async fn with_packages(
+async fn ensure_packages(
     setup: &mut Setup<'_>,
-    python: Python,
-    requirements: Option<&Requirements>,
-) -> Result<Python, SetupError> {
+    python: PythonInterpreter,
+    requirements: Option<&PythonRequirements>,
+) -> Result<PythonInterpreter, SetupError> {
     let not_installed = |place: &str, fix: String| {
         Err(SetupError::NotInstalled { package: PACKAGE, place: place.to_owned(), fix })
     };
@@ -88,7 +88,7 @@ async fn with_packages(
         if python.has_functions {
             return Ok(python);
         }
-        return not_installed(&place, by_hand(setup, &python));
+        return not_installed(&place, manual_install_commands(setup, &python));
     };
     let wanted = requirements.stamp(&python.version);
     let Some(reason) = reason_to_install(&folder, &python, requirements, &wanted) else {
@@ -99,33 +99,39 @@ async fn with_packages(
         if !python.has_functions {
             return not_installed(&place, command.to_string());
         }
-        setup.notice(format!("{} is not up to date: {reason}", setup.shown(&folder)), command.to_string());
+        setup.notice(
+            format!("{} is not up to date: {reason}", setup.display_path(&folder)),
+            command.to_string(),
+        );
         return Ok(python);
     }
     if !python.has_pip {
-        let fix = format!("{} -m ensurepip --upgrade", typed(&python.path));
+        let fix = format!("{} -m ensurepip --upgrade", quote_argument(&python.path));
         return Err(SetupError::NoModule { python: python.path, module: "pip", fix });
     }
-    Stamp::remove(&folder)?;
-    let sentence = format!("Installing requirements.txt into {}: {reason}", setup.shown(&folder));
+    InstallStamp::remove(&folder)?;
+    let sentence = format!("Installing requirements.txt into {}: {reason}", setup.display_path(&folder));
     setup.step(&sentence, &command).await?;
     wanted.write(&folder)?;
-    let python = Python { virtual_env: Some(folder), ..interpreter::checked(setup, &python.path).await? };
+    let python = PythonInterpreter {
+        virtual_env: Some(folder),
+        ..interpreter::probe_supported(setup, &python.path).await?
+    };
     if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) }
 }
 
 /// Why the requirements have to be installed into a virtual environment, or None.
 fn reason_to_install(
     folder: &Path,
-    python: &Python,
-    requirements: &Requirements,
-    wanted: &Stamp,
+    python: &PythonInterpreter,
+    requirements: &PythonRequirements,
+    wanted: &InstallStamp,
 ) -> Option<&'static str> {
     let missing = Some("azure.functions is missing");
-    match Stamp::read(folder) {
+    match InstallStamp::read(folder) {
         Some(stamp) if stamp == *wanted => {
             // All was installed, so only a package that has been taken away is worth another try.
-            missing.filter(|_| !python.has_functions && requirements.name_functions())
+            missing.filter(|_| !python.has_functions && requirements.includes_functions_library())
         }
         Some(_) => Some("requirements.txt or Python has changed"),
         None if virtual_env::is_ours(folder) => Some("first start"),
@@ -133,20 +139,25 @@ fn reason_to_install(
     }
 }
 
-fn install_command(setup: &Setup<'_>, python: &Python) -> CommandLine {
+fn install_command(setup: &Setup<'_>, python: &PythonInterpreter) -> CommandLine {
     python.pip_install(setup).arg("-r").arg(setup.app.join(requirements::FILE))
 }
 
 /// The commands that create a virtual environment, for who may not or does not want us to.
-fn by_hand(setup: &Setup<'_>, python: &Python) -> String {
+fn manual_install_commands(setup: &Setup<'_>, python: &PythonInterpreter) -> String {
     let requirements = setup.app.join(requirements::FILE);
     if setup.options.executable.is_some() {
-        return format!("{} -m pip install -r {}", typed(&python.path), typed(requirements));
+        return format!(
+            "{} -m pip install -r {}",
+            quote_argument(&python.path),
+            quote_argument(requirements)
+        );
     }
     let folder = setup.app.join(virtual_env::CREATED);
     let inside = virtual_env::python_in(&folder);
-    let (python, folder, inside) = (typed(&python.path), typed(folder), typed(inside));
-    format!("{python} -m venv {folder} && {inside} -m pip install -r {}", typed(requirements))
+    let (python, folder, inside) =
+        (quote_argument(&python.path), quote_argument(folder), quote_argument(inside));
+    format!("{python} -m venv {folder} && {inside} -m pip install -r {}", quote_argument(requirements))
 }
 
 /// The packages that a deployed app brings along.
@@ -159,29 +170,29 @@ async fn deployed(setup: &mut Setup<'_>, packages: &Path) -> Result<(), SetupErr
     let folders = std::iter::once(packages.to_path_buf())
         .chain(std::env::split_paths(&rest).filter(|folder| !folder.as_os_str().is_empty()));
     let python_path = std::env::join_paths(folders).unwrap_or_else(|_| packages.into());
-    let python = interpreter::of_the_system(setup).await?;
+    let python = interpreter::find_system_python(setup).await?;
     let python = python.with_path(setup, &python_path).await?;
     if !python.has_functions {
         let fix = format!(
             "{} -m pip install --target {} azure-functions",
-            typed(&python.path),
-            typed(packages.as_os_str())
+            quote_argument(&python.path),
+            quote_argument(packages.as_os_str())
         );
         let place = format!(" in {}", packages.display());
         return Err(SetupError::NotInstalled { package: PACKAGE, place, fix });
     }
     setup.prepared.environment.push(("PYTHONPATH".to_owned(), python_path));
-    accept(setup, python)
+    use_interpreter(setup, python)
 }
 
 /// Notes the interpreter, and the variables that `activate` of its virtual environment would set.
-fn accept(setup: &mut Setup<'_>, python: Python) -> Result<(), SetupError> {
+fn use_interpreter(setup: &mut Setup<'_>, python: PythonInterpreter) -> Result<(), SetupError> {
     if let Some(folder) = python.virtual_env {
-        if let Some(path) = python.path.parent().and_then(|programs| setup.path_with(programs)) {
+        if let Some(path) = python.path.parent().and_then(|programs| setup.prepend_to_path(programs)) {
             setup.prepared.environment.push(("PATH".to_owned(), path));
         }
         setup.prepared.environment.push(("VIRTUAL_ENV".to_owned(), OsString::from(folder)));
     }
-    setup.found(python.path, python.version);
+    setup.set_interpreter(python.path, python.version);
     Ok(())
 }

@@ -12,10 +12,10 @@ pub(super) const INSTALLED: &str = ".bindpost-installed";
 
 /// What an app asks for, as one hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp(String);
+pub(super) struct InstallStamp(String);
 
-impl Stamp {
-    pub(super) fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+impl InstallStamp {
+    pub(super) fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             // The length keeps apart what would read the same joined.

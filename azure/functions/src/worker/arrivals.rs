@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::channel::Channel;
-use super::events::{Events, WorkerNumber};
-use super::framing::{Framing, Inbox, Item};
-use super::limits::Limits;
-use super::outbox::{Closed, Outbox};
+use super::channel::WorkerChannel;
+use super::events::{WorkerEvents, WorkerNumber};
+use super::framing::{Framing, IncomingMessage, WorkerInbox};
+use super::limits::WorkerLimits;
+use super::outbox::{CloseReason, WorkerOutbox};
 use super::proto::streaming_message::Content;
 
 /// How long a stream may take to say who it is.
@@ -25,30 +25,30 @@ pub(super) const INTRODUCTION: Duration = Duration::from_secs(10);
 const STRANGER: usize = 64 << 10;
 
 /// The workers we wait for.
-pub(super) struct Arrivals {
-    limits: Limits,
-    events: Arc<dyn Events>,
+pub(super) struct ExpectedWorkers {
+    limits: WorkerLimits,
+    events: Arc<dyn WorkerEvents>,
     /// By the id that was minted for each.
-    expected: Mutex<HashMap<String, Waiting>>,
+    expected: Mutex<HashMap<String, ChannelWaiter>>,
 }
 
 /// Somebody who started a worker and waits for its stream.
-struct Waiting {
+struct ChannelWaiter {
     worker: WorkerNumber,
-    channel: oneshot::Sender<Arc<Channel>>,
+    channel: oneshot::Sender<Arc<WorkerChannel>>,
 }
 
-impl Arrivals {
-    pub(super) fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
+impl ExpectedWorkers {
+    pub(super) fn new(limits: WorkerLimits, events: Arc<dyn WorkerEvents>) -> Self {
         Self { limits, events, expected: Mutex::default() }
     }
 
     /// Mints an id for a process; the answer is its channel, once it has connected.
-    pub(super) fn expect(self: &Arc<Self>, worker: WorkerNumber) -> Expected {
+    pub(super) fn expect_worker(self: &Arc<Self>, worker: WorkerNumber) -> PendingChannel {
         let id = uuid::Uuid::new_v4().to_string();
         let (channel, receiver) = oneshot::channel();
-        self.expected().insert(id.clone(), Waiting { worker, channel });
-        Expected { id, receiver, arrivals: Arc::clone(self) }
+        self.expected().insert(id.clone(), ChannelWaiter { worker, channel });
+        PendingChannel { id, receiver, arrivals: Arc::clone(self) }
     }
 
     pub(super) fn message_limit(&self) -> usize {
@@ -60,66 +60,66 @@ impl Arrivals {
         64
     }
 
-    fn expected(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn expected(&self) -> MutexGuard<'_, HashMap<String, ChannelWaiter>> {
         self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A worker that has been started and has not connected yet.
-pub(super) struct Expected {
+pub(super) struct PendingChannel {
     id: String,
-    receiver: oneshot::Receiver<Arc<Channel>>,
-    arrivals: Arc<Arrivals>,
+    receiver: oneshot::Receiver<Arc<WorkerChannel>>,
+    arrivals: Arc<ExpectedWorkers>,
 }
 
-impl Expected {
+impl PendingChannel {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 }
 
-impl Future for Expected {
+impl Future for PendingChannel {
     /// None if the host stops.
-    type Output = Option<Arc<Channel>>;
+    type Output = Option<Arc<WorkerChannel>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.receiver).poll(context).map(Result::ok)
     }
 }
 
-impl Drop for Expected {
+impl Drop for PendingChannel {
     fn drop(&mut self) {
         self.arrivals.expected().remove(&self.id);
     }
 }
 
 /// The stream is not one of ours, or has broken.
-pub(super) struct Over;
+pub(super) struct StreamClosed;
 
 /// One stream while it lives: its first message admits it, the others go to its channel.
-pub(super) struct Reception {
-    arrivals: Arc<Arrivals>,
-    inbox: Inbox,
-    outbox: Arc<Outbox>,
+pub(super) struct IncomingStream {
+    arrivals: Arc<ExpectedWorkers>,
+    inbox: WorkerInbox,
+    outbox: Arc<WorkerOutbox>,
     since: Instant,
-    channel: Option<Arc<Channel>>,
+    channel: Option<Arc<WorkerChannel>>,
     /// Set when the stream is admitted.
     admitted: Arc<AtomicBool>,
 }
 
-impl Reception {
-    pub(super) fn new(arrivals: Arc<Arrivals>, framing: Framing, outbox: Arc<Outbox>) -> Self {
-        let inbox = Inbox::new(framing, STRANGER.min(arrivals.limits.message));
+impl IncomingStream {
+    pub(super) fn new(arrivals: Arc<ExpectedWorkers>, framing: Framing, outbox: Arc<WorkerOutbox>) -> Self {
+        let inbox = WorkerInbox::new(framing, STRANGER.min(arrivals.limits.message));
         Self { arrivals, inbox, outbox, since: Instant::now(), channel: None, admitted: Arc::default() }
     }
 
     /// Lets a connection know that one of its streams is admitted.
-    pub(super) fn telling(mut self, admitted: Arc<AtomicBool>) -> Self {
+    pub(super) fn with_admitted_flag(mut self, admitted: Arc<AtomicBool>) -> Self {
         self.admitted = admitted;
         self
     }
 
-    pub(super) fn inbox(&mut self) -> &mut Inbox {
+    pub(super) fn inbox(&mut self) -> &mut WorkerInbox {
         &mut self.inbox
     }
 
@@ -132,33 +132,33 @@ impl Reception {
     }
 
     /// Takes all messages that have arrived.
-    pub(super) fn drain(&mut self) -> Result<(), Over> {
+    pub(super) fn drain(&mut self) -> Result<(), StreamClosed> {
         loop {
             match self.inbox.next() {
                 Ok(None) => return Ok(()),
                 Ok(Some(item)) => self.receive(item)?,
                 Err(broken) => {
                     self.end(&broken.to_string());
-                    return Err(Over);
+                    return Err(StreamClosed);
                 }
             }
         }
     }
 
-    fn receive(&mut self, item: Item) -> Result<(), Over> {
+    fn receive(&mut self, item: IncomingMessage) -> Result<(), StreamClosed> {
         if let Some(channel) = &self.channel {
             channel.receive(item);
             return Ok(());
         }
         // Anything before StartStream is ignored.
-        let Item::Message(message) = item else { return Ok(()) };
+        let IncomingMessage::Message(message) = item else { return Ok(()) };
         let Some(Content::StartStream(start)) = message.content else { return Ok(()) };
         let admitted = self.arrivals.expected().remove(&start.worker_id);
         let Some(waiting) = admitted else {
-            self.outbox.close(Closed::Refused);
-            return Err(Over);
+            self.outbox.close(CloseReason::Refused);
+            return Err(StreamClosed);
         };
-        let channel = Arc::new(Channel::new(
+        let channel = Arc::new(WorkerChannel::new(
             waiting.worker,
             Arc::clone(&self.outbox),
             &self.arrivals.limits,
@@ -180,9 +180,9 @@ impl Reception {
     }
 }
 
-impl Drop for Reception {
+impl Drop for IncomingStream {
     fn drop(&mut self) {
         self.end("the stream to the worker has ended");
-        self.outbox.close(Closed::Done);
+        self.outbox.close(CloseReason::Done);
     }
 }

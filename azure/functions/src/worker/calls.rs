@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use super::events::Log;
+use super::events::LogRecord;
 use super::proto::InvocationResponse;
 
 /// The invocations of one worker, found by their id. Each is answered exactly once.
 #[derive(Default)]
-pub(super) struct Calls {
-    state: Mutex<State>,
+pub(super) struct InvocationTable {
+    state: Mutex<InvocationTableState>,
     /// Invocations somebody waits for.
     waiting: AtomicUsize,
     /// Those and the ones nobody waits for any more, but which the worker has not answered.
@@ -22,20 +22,20 @@ pub(super) struct Calls {
 }
 
 #[derive(Default)]
-struct State {
-    entries: HashMap<Arc<str>, Entry>,
+struct InvocationTableState {
+    entries: HashMap<Arc<str>, InvocationEntry>,
     closed: bool,
 }
 
-enum Entry {
-    Waiting(Arc<Call>),
+enum InvocationEntry {
+    Waiting(Arc<PendingInvocation>),
     /// Cancelled or timed out; its answer is only good for knowing that the worker is free again.
     Abandoned,
 }
 
 /// How an invocation ended, as far as the stream can tell.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum InvocationAnswer {
     Response(Box<InvocationResponse>),
     /// The answer was too large or could not be read.
     Spoiled(String),
@@ -44,20 +44,26 @@ pub(super) enum Answer {
 
 /// Why an invocation cannot begin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum BeginInvocationError {
     Closed,
     Duplicate,
 }
 
-impl Calls {
-    pub(super) fn begin(&self, id: &Arc<str>, waiting_logs: Room) -> Result<Arc<Call>, Refused> {
+impl InvocationTable {
+    pub(super) fn begin(
+        &self,
+        id: &Arc<str>,
+        waiting_logs: LogQueueLimits,
+    ) -> Result<Arc<PendingInvocation>, BeginInvocationError> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(BeginInvocationError::Closed);
         }
-        let Slot::Vacant(slot) = state.entries.entry(Arc::clone(id)) else { return Err(Refused::Duplicate) };
-        let call = Arc::new(Call { waiting_logs, state: Mutex::default() });
-        slot.insert(Entry::Waiting(Arc::clone(&call)));
+        let Slot::Vacant(slot) = state.entries.entry(Arc::clone(id)) else {
+            return Err(BeginInvocationError::Duplicate);
+        };
+        let call = Arc::new(PendingInvocation { waiting_logs, state: Mutex::default() });
+        slot.insert(InvocationEntry::Waiting(Arc::clone(&call)));
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(call)
@@ -65,22 +71,22 @@ impl Calls {
 
     /// Takes back an invocation that was not sent.
     pub(super) fn forget(&self, id: &str) {
-        self.take(id);
+        self.remove_entry(id);
     }
 
     /// Hands the answer to whoever waits. An id that is not known is ignored.
-    pub(super) fn answer(&self, id: &str, answer: Answer) {
-        if let Some(call) = self.take(id) {
+    pub(super) fn answer(&self, id: &str, answer: InvocationAnswer) {
+        if let Some(call) = self.remove_entry(id) {
             call.finish(answer);
         }
     }
 
-    fn take(&self, id: &str) -> Option<Arc<Call>> {
+    fn remove_entry(&self, id: &str) -> Option<Arc<PendingInvocation>> {
         let entry = self.state().entries.remove(id)?;
         self.running.fetch_sub(1, Ordering::Relaxed);
         match entry {
-            Entry::Abandoned => None,
-            Entry::Waiting(call) => {
+            InvocationEntry::Abandoned => None,
+            InvocationEntry::Waiting(call) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 Some(call)
             }
@@ -88,11 +94,11 @@ impl Calls {
     }
 
     /// Gives the record to its invocation, or back if that is not known.
-    pub(super) fn log(&self, id: &str, log: Log) -> Result<(), Log> {
+    pub(super) fn log(&self, id: &str, log: LogRecord) -> Result<(), LogRecord> {
         let call = match self.state().entries.get(id) {
             None => return Err(log),
-            Some(Entry::Abandoned) => return Ok(()),
-            Some(Entry::Waiting(call)) => Arc::clone(call),
+            Some(InvocationEntry::Abandoned) => return Ok(()),
+            Some(InvocationEntry::Waiting(call)) => Arc::clone(call),
         };
         call.log(log);
         Ok(())
@@ -102,8 +108,8 @@ impl Calls {
     pub(super) fn abandon(&self, id: &str) -> bool {
         let mut state = self.state();
         match state.entries.get_mut(id) {
-            Some(entry @ Entry::Waiting(_)) => {
-                *entry = Entry::Abandoned;
+            Some(entry @ InvocationEntry::Waiting(_)) => {
+                *entry = InvocationEntry::Abandoned;
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 true
             }
@@ -116,11 +122,11 @@ impl Calls {
         self.state().entries.contains_key(id)
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn waiting_count(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    pub(super) fn running(&self) -> usize {
+    pub(super) fn running_count(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
 
@@ -138,62 +144,64 @@ impl Calls {
         };
         self.running.fetch_sub(entries.len(), Ordering::Relaxed);
         for entry in entries.into_values() {
-            if let Entry::Waiting(call) = entry {
+            if let InvocationEntry::Waiting(call) = entry {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
-                call.finish(Answer::WorkerExited(reason.to_owned()));
+                call.finish(InvocationAnswer::WorkerExited(reason.to_owned()));
             }
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, InvocationTableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One invocation, between the task that reads from the worker and the one that waits.
-pub(super) struct Call {
-    waiting_logs: Room,
-    state: Mutex<CallState>,
+pub(super) struct PendingInvocation {
+    waiting_logs: LogQueueLimits,
+    state: Mutex<PendingInvocationState>,
 }
 
 /// How much of what a function logs may wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct LogQueueLimits {
     pub(super) records: usize,
     pub(super) bytes: usize,
 }
 
 #[derive(Default)]
-struct CallState {
-    logs: VecDeque<Log>,
+struct PendingInvocationState {
+    logs: VecDeque<LogRecord>,
     /// Bytes of all of them.
     waiting: usize,
     dropped: u64,
-    answer: Option<Answer>,
+    answer: Option<InvocationAnswer>,
     waker: Option<Waker>,
 }
 
 /// What comes next for one who waits for an invocation.
-pub(super) enum Next {
-    Log(Log),
-    Answer(Answer),
+pub(super) enum InvocationEvent {
+    Log(LogRecord),
+    Answer(InvocationAnswer),
 }
 
-impl Call {
+impl PendingInvocation {
     /// The next log record; the answer only after the last of them.
-    pub(super) async fn next(&self) -> Next {
+    pub(super) async fn next(&self) -> InvocationEvent {
         poll_fn(|context| {
             let mut state = self.state();
             if let Some(log) = state.logs.pop_front() {
                 state.waiting -= log.size();
-                return Poll::Ready(Next::Log(log));
+                return Poll::Ready(InvocationEvent::Log(log));
             }
             if let Some(answer) = state.answer.take() {
                 if state.dropped > 0 {
                     state.answer = Some(answer);
-                    return Poll::Ready(Next::Log(Log::dropped(std::mem::take(&mut state.dropped))));
+                    return Poll::Ready(InvocationEvent::Log(LogRecord::dropped_notice(std::mem::take(
+                        &mut state.dropped,
+                    ))));
                 }
-                return Poll::Ready(Next::Answer(answer));
+                return Poll::Ready(InvocationEvent::Answer(answer));
             }
             state.waker = Some(context.waker().clone());
             Poll::Pending
@@ -201,10 +209,10 @@ impl Call {
         .await
     }
 
-    fn log(&self, log: Log) {
+    fn log(&self, log: LogRecord) {
         let mut state = self.state();
         let size = log.size();
-        let Room { records, bytes } = self.waiting_logs;
+        let LogQueueLimits { records, bytes } = self.waiting_logs;
         if state.logs.len() >= records || state.waiting + size > bytes {
             state.dropped += 1;
             return;
@@ -214,19 +222,19 @@ impl Call {
         wake(state);
     }
 
-    fn finish(&self, answer: Answer) {
+    fn finish(&self, answer: InvocationAnswer) {
         let mut state = self.state();
         state.answer = Some(answer);
         wake(state);
     }
 
-    fn state(&self) -> MutexGuard<'_, CallState> {
+    fn state(&self) -> MutexGuard<'_, PendingInvocationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Wakes the one who waits, after the lock is free.
-fn wake(mut state: MutexGuard<'_, CallState>) {
+fn wake(mut state: MutexGuard<'_, PendingInvocationState>) {
     let waker = state.waker.take();
     drop(state);
     if let Some(waker) = waker {
@@ -238,20 +246,24 @@ fn wake(mut state: MutexGuard<'_, CallState>) {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { records: 10, bytes: 10_000 };
+    const ROOM: LogQueueLimits = LogQueueLimits { records: 10, bytes: 10_000 };
 
     #[tokio::test]
     async fn records_wait_up_to_so_many_bytes() {
-        let calls = Calls::default();
+        let calls = InvocationTable::default();
         let call = calls.begin(&"a".into(), ROOM).unwrap();
-        let log = |size| Log { category: String::new(), message: "x".repeat(size), ..Log::dropped(0) };
+        let log = |size| LogRecord {
+            category: String::new(),
+            message: "x".repeat(size),
+            ..LogRecord::dropped_notice(0)
+        };
         // The second one fills the room, and nothing has left it when the others come.
         for size in [6_000, 4_000, 1, 1] {
             calls.log("a", log(size)).unwrap();
         }
-        calls.answer("a", Answer::Spoiled(String::new()));
+        calls.answer("a", InvocationAnswer::Spoiled(String::new()));
         let mut told = Vec::new();
-        while let Next::Log(log) = call.next().await {
+        while let InvocationEvent::Log(log) = call.next().await {
             told.push(log.message);
         }
         assert_eq!(told.iter().map(String::len).take(2).collect::<Vec<_>>(), [6_000, 4_000]);
@@ -260,25 +272,25 @@ mod tests {
 
     #[test]
     fn an_abandoned_invocation_keeps_the_worker_busy_until_it_answers() {
-        let calls = Calls::default();
+        let calls = InvocationTable::default();
         calls.begin(&"a".into(), ROOM).unwrap();
-        assert_eq!(calls.begin(&"a".into(), ROOM).err(), Some(Refused::Duplicate));
+        assert_eq!(calls.begin(&"a".into(), ROOM).err(), Some(BeginInvocationError::Duplicate));
         assert!(calls.abandon("a"));
         assert!(!calls.abandon("a"));
-        assert_eq!((calls.waiting(), calls.running()), (0, 1));
-        calls.answer("a", Answer::Spoiled(String::new()));
-        calls.answer("never heard of", Answer::Spoiled(String::new()));
-        assert_eq!((calls.waiting(), calls.running()), (0, 0));
+        assert_eq!((calls.waiting_count(), calls.running_count()), (0, 1));
+        calls.answer("a", InvocationAnswer::Spoiled(String::new()));
+        calls.answer("never heard of", InvocationAnswer::Spoiled(String::new()));
+        assert_eq!((calls.waiting_count(), calls.running_count()), (0, 0));
     }
 
     #[test]
     fn no_invocation_begins_after_the_end() {
-        let calls = Calls::default();
+        let calls = InvocationTable::default();
         calls.begin(&"a".into(), ROOM).unwrap();
         calls.close();
-        assert_eq!(calls.begin(&"b".into(), ROOM).err(), Some(Refused::Closed));
-        assert_eq!(calls.waiting(), 1);
+        assert_eq!(calls.begin(&"b".into(), ROOM).err(), Some(BeginInvocationError::Closed));
+        assert_eq!(calls.waiting_count(), 1);
         calls.fail_all("gone");
-        assert_eq!((calls.waiting(), calls.running()), (0, 0));
+        assert_eq!((calls.waiting_count(), calls.running_count()), (0, 0));
     }
 }

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::calls::{Answer, Calls, Refused, Room};
-use super::console::Meter;
+use super::calls::{BeginInvocationError, InvocationAnswer, InvocationTable, LogQueueLimits};
+use super::console::RateLimiter;
 use super::error::InvocationError;
-use super::events::{Events, Log, WorkerNumber};
-use super::framing::Item;
+use super::events::{LogRecord, WorkerEvents, WorkerNumber};
+use super::framing::IncomingMessage;
 use super::indexing::{failure, load_request};
-use super::invoke::Running;
-use super::limits::Limits;
-use super::outbox::{Closed, Outbox, SendError};
+use super::invoke::RunningInvocation;
+use super::limits::WorkerLimits;
+use super::outbox::{CloseReason, SendError, WorkerOutbox};
 use super::proto::streaming_message::Content;
 use super::proto::{
     FunctionLoadRequestCollection, FunctionLoadResponse, FunctionMetadataResponse, FunctionsMetadataRequest,
@@ -29,23 +29,23 @@ use crate::function::Function;
 use crate::invocation::Invocation;
 
 /// One stream to one worker.
-pub(super) struct Channel {
+pub(super) struct WorkerChannel {
     worker: WorkerNumber,
-    outbox: Arc<Outbox>,
-    waiting_logs: Room,
-    calls: Calls,
-    questions: Mutex<Questions>,
+    outbox: Arc<WorkerOutbox>,
+    waiting_logs: LogQueueLimits,
+    calls: InvocationTable,
+    questions: Mutex<PendingRequests>,
     capabilities: OnceLock<HashMap<String, String>>,
     /// Functions the worker was told to load, and why it could not. By id.
     loaded: Mutex<HashMap<String, Result<(), String>>>,
     ended: watch::Sender<Option<String>>,
-    events: Arc<dyn Events>,
-    meter: Meter,
+    events: Arc<dyn WorkerEvents>,
+    meter: RateLimiter,
 }
 
 /// Questions without an answer yet.
 #[derive(Default)]
-struct Questions {
+struct PendingRequests {
     init: Option<oneshot::Sender<WorkerInitResponse>>,
     metadata: Option<oneshot::Sender<FunctionMetadataResponse>>,
     loads: HashMap<String, oneshot::Sender<FunctionLoadResponse>>,
@@ -55,54 +55,54 @@ struct Questions {
 
 /// The stream ended before the answer came.
 #[derive(Debug)]
-pub(super) struct Ended;
+pub(super) struct StreamEnded;
 
 /// Why an invocation does not run.
-pub(super) enum NotStarted {
+pub(super) enum InvocationNotStarted {
     /// The stream has ended before it could be sent: another worker may take it.
     Unsent(Box<Invocation>),
     Failed(InvocationError),
 }
 
-impl From<InvocationError> for NotStarted {
+impl From<InvocationError> for InvocationNotStarted {
     fn from(error: InvocationError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl Channel {
+impl WorkerChannel {
     pub(super) fn new(
         worker: WorkerNumber,
-        outbox: Arc<Outbox>,
-        limits: &Limits,
-        events: Arc<dyn Events>,
+        outbox: Arc<WorkerOutbox>,
+        limits: &WorkerLimits,
+        events: Arc<dyn WorkerEvents>,
     ) -> Self {
         Self {
             worker,
             outbox,
-            waiting_logs: Room { records: limits.waiting_logs, bytes: limits.waiting_log_bytes },
-            calls: Calls::default(),
+            waiting_logs: LogQueueLimits { records: limits.waiting_logs, bytes: limits.waiting_log_bytes },
+            calls: InvocationTable::default(),
             questions: Mutex::default(),
             capabilities: OnceLock::new(),
             loaded: Mutex::default(),
             ended: watch::Sender::new(None),
             events,
-            meter: Meter::new(limits.lines_per_second),
+            meter: RateLimiter::new(limits.lines_per_second),
         }
     }
 
     /// The first question: who are you, and what can you do?
-    pub(super) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, Ended> {
-        let answer = self.ask(Content::WorkerInitRequest(request), |questions, sender| {
+    pub(super) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, StreamEnded> {
+        let answer = self.send_request(Content::WorkerInitRequest(request), |questions, sender| {
             questions.init = Some(sender);
         })?;
-        let response = answer.await.map_err(|_| Ended)?;
+        let response = answer.await.map_err(|_| StreamEnded)?;
         let _ = self.capabilities.set(response.capabilities.clone());
         Ok(response)
     }
 
     /// Whether the worker declared a capability. Values are free text: Java says its own name.
-    pub(super) fn can(&self, capability: &str) -> bool {
+    pub(super) fn has_capability(&self, capability: &str) -> bool {
         self.capabilities
             .get()
             .and_then(|capabilities| capabilities.get(capability))
@@ -110,12 +110,12 @@ impl Channel {
     }
 
     /// Asks which functions the app has. Only for workers that index: the public Java worker dies of it.
-    pub(super) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, Ended> {
+    pub(super) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, StreamEnded> {
         let request = FunctionsMetadataRequest { function_app_directory: app.to_owned() };
-        let answer = self.ask(Content::FunctionsMetadataRequest(request), |questions, sender| {
+        let answer = self.send_request(Content::FunctionsMetadataRequest(request), |questions, sender| {
             questions.metadata = Some(sender);
         })?;
-        answer.await.map_err(|_| Ended)
+        answer.await.map_err(|_| StreamEnded)
     }
 
     /// Lets the worker load functions. Failures are kept: invocations of those functions fail without a question.
@@ -123,13 +123,13 @@ impl Channel {
         &self,
         functions: &[Arc<Function>],
         limit: Duration,
-    ) -> Result<Vec<Result<(), String>>, Ended> {
+    ) -> Result<Vec<Result<(), String>>, StreamEnded> {
         // None for a function whose id another one has: no answer could tell them apart.
         let mut answers = Vec::with_capacity(functions.len());
         {
             let mut questions = self.questions();
             if questions.ended {
-                return Err(Ended);
+                return Err(StreamEnded);
             }
             for function in functions {
                 let Slot::Vacant(question) = questions.loads.entry(function.id.clone()) else {
@@ -143,12 +143,13 @@ impl Channel {
         }
         let requested = functions.iter().zip(&answers).filter(|(_, answer)| answer.is_some());
         let requests = requested.map(|(function, _)| load_request(function));
-        if self.can("SupportsLoadResponseCollection") {
+        if self.has_capability("SupportsLoadResponseCollection") {
             let collection = FunctionLoadRequestCollection { function_load_requests: requests.collect() };
-            self.send(new_id(), Content::FunctionLoadRequestCollection(collection)).map_err(|_| Ended)?;
+            self.send(new_id(), Content::FunctionLoadRequestCollection(collection))
+                .map_err(|_| StreamEnded)?;
         } else {
             for request in requests {
-                self.send(new_id(), Content::FunctionLoadRequest(request)).map_err(|_| Ended)?;
+                self.send(new_id(), Content::FunctionLoadRequest(request)).map_err(|_| StreamEnded)?;
             }
         }
         let deadline = tokio::time::Instant::now() + limit;
@@ -160,7 +161,7 @@ impl Channel {
             };
             let result = match tokio::time::timeout_at(deadline, answer).await {
                 Ok(Ok(response)) => failure(response.result).map_or(Ok(()), |it| Err(it.message)),
-                Ok(Err(_)) => return Err(Ended),
+                Ok(Err(_)) => return Err(StreamEnded),
                 Err(_) => Err(format!("the worker did not load it within {} s", limit.as_secs_f32())),
             };
             self.loaded().insert(function.id.clone(), result.clone());
@@ -170,23 +171,28 @@ impl Channel {
     }
 
     /// Sends an invocation. The answer is ready to be waited for; dropping that cancels the invocation.
-    pub(super) fn invoke(self: &Arc<Self>, invocation: Invocation) -> Result<Running, NotStarted> {
+    pub(super) fn invoke(
+        self: &Arc<Self>,
+        invocation: Invocation,
+    ) -> Result<RunningInvocation, InvocationNotStarted> {
         self.check_loaded(&invocation.function)?;
         let call = match self.calls.begin(&invocation.id, self.waiting_logs) {
             Ok(call) => call,
-            Err(Refused::Closed) => return Err(NotStarted::Unsent(Box::new(invocation))),
-            Err(Refused::Duplicate) => {
+            Err(BeginInvocationError::Closed) => {
+                return Err(InvocationNotStarted::Unsent(Box::new(invocation)));
+            }
+            Err(BeginInvocationError::Duplicate) => {
                 let reason = format!("invocation {} is running already", invocation.id);
                 return Err(InvocationError::Message { reason }.into());
             }
         };
         let id = Arc::clone(&invocation.id);
-        match self.outbox.send_invocation(invocation, self.calls.running()) {
-            Ok(()) => Ok(Running::new(Arc::clone(self), id, call)),
+        match self.outbox.send_invocation(invocation, self.calls.running_count()) {
+            Ok(()) => Ok(RunningInvocation::new(Arc::clone(self), id, call)),
             Err(error) => {
                 self.calls.forget(&id);
                 let reason = error.to_string();
-                Err(NotStarted::Failed(match error {
+                Err(InvocationNotStarted::Failed(match error {
                     SendError::Ended => InvocationError::WorkerExited { reason },
                     SendError::TooLarge { .. } | SendError::Stuck => InvocationError::Message { reason },
                 }))
@@ -204,7 +210,7 @@ impl Channel {
     }
 
     /// Asks whether the worker is still there.
-    pub(super) async fn status(&self) -> Result<(), Ended> {
+    pub(super) async fn status(&self) -> Result<(), StreamEnded> {
         let id = new_id();
         let (sender, receiver) = oneshot::channel();
         {
@@ -213,25 +219,25 @@ impl Channel {
             questions.status.retain(|_, sender| !sender.is_closed());
             questions.status.insert(id.clone(), sender);
         }
-        self.send(id, Content::WorkerStatusRequest(WorkerStatusRequest {})).map_err(|_| Ended)?;
-        receiver.await.map_err(|_| Ended)
+        self.send(id, Content::WorkerStatusRequest(WorkerStatusRequest {})).map_err(|_| StreamEnded)?;
+        receiver.await.map_err(|_| StreamEnded)
     }
 
     /// Asks the worker to exit. Says whether it understands that.
     pub(super) fn terminate(&self, grace: Duration) -> bool {
         let request = WorkerTerminate { grace_period: Some(grace.into()) };
-        self.can("HandlesWorkerTerminateMessage")
+        self.has_capability("HandlesWorkerTerminateMessage")
             && self.send(new_id(), Content::WorkerTerminate(request)).is_ok()
     }
 
     /// Invocations that somebody waits for.
-    pub(super) fn waiting(&self) -> usize {
-        self.calls.waiting()
+    pub(super) fn waiting_count(&self) -> usize {
+        self.calls.waiting_count()
     }
 
     /// Invocations that the worker has not answered, whether or not somebody waits.
-    pub(super) fn running(&self) -> usize {
-        self.calls.running()
+    pub(super) fn running_count(&self) -> usize {
+        self.calls.running_count()
     }
 
     pub(super) fn is_running(&self, invocation: &str) -> bool {
@@ -250,7 +256,7 @@ impl Channel {
         {
             // Whoever waits for an answer hears of the end by its sender being gone.
             let mut questions = self.questions();
-            *questions = Questions { ended: true, ..Questions::default() };
+            *questions = PendingRequests { ended: true, ..PendingRequests::default() };
         }
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
@@ -266,7 +272,7 @@ impl Channel {
     }
 
     /// Waits for the end of the stream; the answer is its reason.
-    pub(super) async fn ended(&self) -> String {
+    pub(super) async fn wait_for_end(&self) -> String {
         let mut ended = self.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
@@ -278,55 +284,57 @@ impl Channel {
     pub(super) fn fail_all(&self, reason: &str) {
         self.end(reason);
         self.calls.fail_all(reason);
-        self.outbox.close(Closed::Done);
+        self.outbox.close(CloseReason::Done);
     }
 
     /// Takes one message of the worker.
-    pub(super) fn receive(&self, item: Item) {
+    pub(super) fn receive(&self, item: IncomingMessage) {
         let message = match item {
-            Item::Message(message) => *message,
-            Item::Answer(response) => return self.answered(response),
-            Item::Spoiled { invocation: Some(id), reason } => {
-                return self.calls.answer(&id, Answer::Spoiled(reason));
+            IncomingMessage::Message(message) => *message,
+            IncomingMessage::Answer(response) => return self.complete_invocation(response),
+            IncomingMessage::Spoiled { invocation: Some(id), reason } => {
+                return self.calls.answer(&id, InvocationAnswer::Spoiled(reason));
             }
-            Item::Spoiled { invocation: None, reason } => return self.note(reason),
+            IncomingMessage::Spoiled { invocation: None, reason } => return self.log_error(reason),
         };
         match message.content {
-            Some(Content::InvocationResponse(response)) => self.answered(Box::new(response)),
+            Some(Content::InvocationResponse(response)) => self.complete_invocation(Box::new(response)),
             Some(Content::RpcLog(log)) => {
                 let id = log.invocation_id.clone();
-                if let Err(log) = self.calls.log(&id, Log::from_wire(log)) {
+                if let Err(log) = self.calls.log(&id, LogRecord::from_wire(log)) {
                     self.log(log);
                 }
             }
             Some(Content::WorkerStatusResponse(_)) => {
-                answer(self.questions().status.remove(&message.request_id), ());
+                send_answer(self.questions().status.remove(&message.request_id), ());
             }
             Some(Content::FunctionLoadResponse(response)) => self.answer_load(response),
             Some(Content::FunctionLoadResponseCollection(collection)) => {
                 collection.function_load_responses.into_iter().for_each(|it| self.answer_load(it));
             }
             Some(Content::FunctionMetadataResponse(response)) => {
-                answer(self.questions().metadata.take(), response);
+                send_answer(self.questions().metadata.take(), response);
             }
-            Some(Content::WorkerInitResponse(response)) => answer(self.questions().init.take(), response),
+            Some(Content::WorkerInitResponse(response)) => {
+                send_answer(self.questions().init.take(), response)
+            }
             // A second StartStream, words that only a host says, and whatever we do not know.
             _ => {}
         }
     }
 
-    fn answered(&self, mut response: Box<InvocationResponse>) {
+    fn complete_invocation(&self, mut response: Box<InvocationResponse>) {
         let id = std::mem::take(&mut response.invocation_id);
-        self.calls.answer(&id, Answer::Response(response));
+        self.calls.answer(&id, InvocationAnswer::Response(response));
     }
 
     fn answer_load(&self, response: FunctionLoadResponse) {
-        answer(self.questions().loads.remove(&response.function_id), response);
+        send_answer(self.questions().loads.remove(&response.function_id), response);
     }
 
     /// Reports log records that were dropped, for when no further record comes.
     pub(super) fn report_dropped(&self) {
-        self.report(self.meter.dropped());
+        self.report(self.meter.take_dropped());
     }
 
     fn report(&self, dropped: Option<u64>) {
@@ -335,7 +343,7 @@ impl Channel {
         }
     }
 
-    fn log(&self, log: Log) {
+    fn log(&self, log: LogRecord) {
         let admitted = self.meter.admit();
         self.report(admitted.dropped_before);
         if admitted.now {
@@ -344,9 +352,9 @@ impl Channel {
     }
 
     /// Something the operator should see, but nobody waits for.
-    fn note(&self, reason: String) {
-        self.log(Log {
-            level: super::events::Level::Error,
+    fn log_error(&self, reason: String) {
+        self.log(LogRecord {
+            level: super::events::LogSeverity::Error,
             origin: super::events::LogOrigin::System,
             category: "bindpost".into(),
             message: reason,
@@ -356,35 +364,35 @@ impl Channel {
 
     /// Nobody waits for the invocation any more.
     pub(super) fn abandon(&self, id: &str) {
-        if self.calls.abandon(id) && self.can("HandlesInvocationCancelMessage") {
+        if self.calls.abandon(id) && self.has_capability("HandlesInvocationCancelMessage") {
             let cancel = InvocationCancel { invocation_id: id.to_owned(), grace_period: None };
             let _ = self.send(new_id(), Content::InvocationCancel(cancel));
         }
     }
 
-    fn ask<T>(
+    fn send_request<T>(
         &self,
         request: Content,
-        keep: impl FnOnce(&mut Questions, oneshot::Sender<T>),
-    ) -> Result<oneshot::Receiver<T>, Ended> {
+        keep: impl FnOnce(&mut PendingRequests, oneshot::Sender<T>),
+    ) -> Result<oneshot::Receiver<T>, StreamEnded> {
         let (sender, receiver) = oneshot::channel();
         {
             let mut questions = self.questions();
             if questions.ended {
-                return Err(Ended);
+                return Err(StreamEnded);
             }
             keep(&mut questions, sender);
         }
-        self.send(new_id(), request).map_err(|_| Ended)?;
+        self.send(new_id(), request).map_err(|_| StreamEnded)?;
         Ok(receiver)
     }
 
     fn send(&self, request_id: String, content: Content) -> Result<(), SendError> {
         let message = StreamingMessage { request_id, content: Some(content) };
-        self.outbox.send(&message, self.calls.running())
+        self.outbox.send(&message, self.calls.running_count())
     }
 
-    fn questions(&self) -> MutexGuard<'_, Questions> {
+    fn questions(&self) -> MutexGuard<'_, PendingRequests> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -393,7 +401,7 @@ impl Channel {
     }
 }
 
-fn answer<T>(question: Option<oneshot::Sender<T>>, answer: T) {
+fn send_answer<T>(question: Option<oneshot::Sender<T>>, answer: T) {
     if let Some(question) = question {
         let _ = question.send(answer);
     }

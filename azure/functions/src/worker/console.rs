@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::error::Tail;
-use super::events::{ConsoleLine, ConsoleSource, Events, WorkerNumber};
+use super::error::ConsoleTail;
+use super::events::{ConsoleLine, ConsoleSource, WorkerEvents, WorkerNumber};
 use super::limits::LINE;
 
 /// Lines that are kept to explain why a worker ended.
@@ -20,31 +20,31 @@ const OF_THE_WORKER: &str = "LanguageWorkerConsoleLog";
 const OF_TOOLING: &[u8] = b"azfuncjsonlog:";
 
 /// The console of one worker.
-pub(crate) struct Console {
+pub(crate) struct ProcessConsole {
     worker: WorkerNumber,
-    events: Arc<dyn Events>,
-    meter: Meter,
+    events: Arc<dyn WorkerEvents>,
+    meter: RateLimiter,
     tail: Mutex<VecDeque<String>>,
 }
 
-impl Console {
-    pub(crate) fn new(worker: WorkerNumber, events: Arc<dyn Events>, lines_per_second: u32) -> Self {
-        Self { worker, events, meter: Meter::new(lines_per_second), tail: Mutex::default() }
+impl ProcessConsole {
+    pub(crate) fn new(worker: WorkerNumber, events: Arc<dyn WorkerEvents>, lines_per_second: u32) -> Self {
+        Self { worker, events, meter: RateLimiter::new(lines_per_second), tail: Mutex::default() }
     }
 
     /// The last lines, to show when something went wrong.
-    pub(crate) fn tail(&self) -> Tail {
-        Tail(self.lines().iter().cloned().collect())
+    pub(crate) fn tail(&self) -> ConsoleTail {
+        ConsoleTail(self.lines().iter().cloned().collect())
     }
 
     /// Reads one of the pipes until its end.
     pub(super) async fn read(self: Arc<Self>, mut pipe: impl AsyncRead + Unpin, stderr: bool) {
-        let mut cutter = LineCutter::default();
+        let mut cutter = LineSplitter::default();
         let mut chunk = vec![0; LINE];
         loop {
             let read = match tokio::time::timeout(Duration::from_secs(1), pipe.read(&mut chunk)).await {
                 Err(_) => {
-                    self.report(self.meter.dropped());
+                    self.report(self.meter.take_dropped());
                     continue;
                 }
                 Ok(Ok(0) | Err(_)) => break,
@@ -53,7 +53,7 @@ impl Console {
             cutter.push(chunk.get(..read).unwrap_or_default(), |line| self.line(line, stderr));
         }
         cutter.finish(|line| self.line(line, stderr));
-        self.report(self.meter.dropped());
+        self.report(self.meter.take_dropped());
     }
 
     fn line(&self, line: &[u8], stderr: bool) {
@@ -98,11 +98,11 @@ impl Console {
 
 /// Cuts bytes into lines of at most 64 KiB; what a line has beyond that is not kept.
 #[derive(Default)]
-struct LineCutter {
+struct LineSplitter {
     line: Vec<u8>,
 }
 
-impl LineCutter {
+impl LineSplitter {
     fn push(&mut self, mut chunk: &[u8], mut each: impl FnMut(&[u8])) {
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = chunk.split_at(end);
@@ -131,35 +131,35 @@ impl LineCutter {
 }
 
 /// Lets so many lines through each second, and counts the others.
-pub(super) struct Meter {
+pub(super) struct RateLimiter {
     per_second: u32,
-    state: Mutex<Second>,
+    state: Mutex<RateWindow>,
 }
 
-struct Second {
+struct RateWindow {
     began: Instant,
     admitted: u32,
     dropped: u64,
 }
 
 /// Whether a line may pass.
-pub(super) struct Admission {
+pub(super) struct RateDecision {
     pub(super) now: bool,
     /// Lines that were dropped since the last report; given at most once a second.
     pub(super) dropped_before: Option<u64>,
 }
 
-impl Meter {
+impl RateLimiter {
     pub(super) fn new(per_second: u32) -> Self {
-        Self { per_second, state: Mutex::new(Second { began: Instant::now(), admitted: 0, dropped: 0 }) }
+        Self { per_second, state: Mutex::new(RateWindow { began: Instant::now(), admitted: 0, dropped: 0 }) }
     }
 
-    pub(super) fn admit(&self) -> Admission {
+    pub(super) fn admit(&self) -> RateDecision {
         let mut second = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dropped_before = None;
         if second.began.elapsed() >= Duration::from_secs(1) {
             dropped_before = Some(second.dropped).filter(|dropped| *dropped > 0);
-            *second = Second { began: Instant::now(), admitted: 0, dropped: 0 };
+            *second = RateWindow { began: Instant::now(), admitted: 0, dropped: 0 };
         }
         let now = second.admitted < self.per_second;
         if now {
@@ -167,11 +167,11 @@ impl Meter {
         } else {
             second.dropped += 1;
         }
-        Admission { now, dropped_before }
+        RateDecision { now, dropped_before }
     }
 
     /// What was dropped since the last report, for when no further line comes.
-    pub(super) fn dropped(&self) -> Option<u64> {
+    pub(super) fn take_dropped(&self) -> Option<u64> {
         let mut second = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Some(std::mem::take(&mut second.dropped)).filter(|dropped| *dropped > 0)
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_does_not_grow() {
-        let mut cutter = LineCutter::default();
+        let mut cutter = LineSplitter::default();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..20 {
             cutter.push(&chunk, |_| panic!("no line yet"));
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn the_meter_counts_what_it_drops() {
-        let meter = Meter::new(2);
+        let meter = RateLimiter::new(2);
         assert_eq!((0..5).filter(|_| meter.admit().now).count(), 2);
-        assert_eq!(meter.dropped(), Some(3));
-        assert_eq!(meter.dropped(), None);
+        assert_eq!(meter.take_dropped(), Some(3));
+        assert_eq!(meter.take_dropped(), None);
     }
 }

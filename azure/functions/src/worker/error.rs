@@ -6,24 +6,24 @@ use std::time::Duration;
 
 /// Why a worker did not start. The text shows the command and the last lines of its console.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum WorkerStartError {
     #[error("cannot make the address for workers to connect to: {0}")]
     Listen(#[source] io::Error),
     #[error("cannot start `{command}`: {source}")]
     Spawn { command: String, source: io::Error },
     #[error("the worker exited ({status}) before it was ready\n  command: {command}{console}")]
-    Exited { command: String, status: String, console: Tail },
+    Exited { command: String, status: String, console: ConsoleTail },
     #[error("the worker did not {step} within {} s\n  command: {command}{console}", after.as_secs_f32())]
-    TimedOut { command: String, step: Step, after: Duration, console: Tail },
+    TimedOut { command: String, step: StartStep, after: Duration, console: ConsoleTail },
     #[error("the worker closed its stream before it could {step}\n  command: {command}{console}")]
-    HungUp { command: String, step: Step, console: Tail },
+    HungUp { command: String, step: StartStep, console: ConsoleTail },
     #[error("the worker could not {step}: {message}\n  command: {command}{console}")]
-    Refused { command: String, step: Step, message: String, stack: String, console: Tail },
+    Refused { command: String, step: StartStep, message: String, stack: String, console: ConsoleTail },
     #[error("the workers are being stopped")]
     Stopping,
 }
 
-impl StartError {
+impl WorkerStartError {
     /// The reason without commands, paths and console lines, for those who only call the app.
     pub fn brief(&self) -> String {
         match self {
@@ -42,14 +42,14 @@ impl StartError {
 
 /// A step on the way to a worker that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum StartStep {
     Connect,
     Init,
     Index,
     Load,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for StartStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "connect to the host",
@@ -62,9 +62,9 @@ impl fmt::Display for Step {
 
 /// The last lines of a worker's console.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tail(pub Vec<String>);
+pub struct ConsoleTail(pub Vec<String>);
 
-impl fmt::Display for Tail {
+impl fmt::Display for ConsoleTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("\n  it wrote nothing to its console");

@@ -10,9 +10,9 @@ use super::proto::RpcLog;
 /// Hears what happens to the workers. Every method does nothing unless it is implemented.
 ///
 /// The calls come from the tasks that read from workers: an implementation must be quick and must not wait.
-pub trait Events: Send + Sync + 'static {
+pub trait WorkerEvents: Send + Sync + 'static {
     /// A worker is ready for invocations.
-    fn worker_started(&self, worker: WorkerNumber, about: &WorkerAbout) {
+    fn worker_started(&self, worker: WorkerNumber, about: &WorkerDetails) {
         let _ = (worker, about);
     }
     /// A worker's process or stream has ended, wanted or not.
@@ -32,7 +32,7 @@ pub trait Events: Send + Sync + 'static {
         let _ = (worker, line);
     }
     /// A log record that belongs to no running invocation.
-    fn log(&self, worker: WorkerNumber, log: Log) {
+    fn log(&self, worker: WorkerNumber, log: LogRecord) {
         let _ = (worker, log);
     }
     /// Console lines, or log records outside invocations, above the rate were dropped. Both are counted apart, and
@@ -46,7 +46,7 @@ pub trait Events: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEvents;
 
-impl Events for NoEvents {}
+impl WorkerEvents for NoEvents {}
 
 /// Which worker of the app: 1, 2, 3 … in the order of their starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ impl fmt::Display for WorkerNumber {
 
 /// What a worker said about itself.
 #[derive(Clone, Debug, Default)]
-pub struct WorkerAbout {
+pub struct WorkerDetails {
     /// The id of the process.
     pub pid: u32,
     /// `python`, `node`, `java` …
@@ -91,8 +91,8 @@ pub enum ConsoleSource {
 
 /// One log record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    pub level: Level,
+pub struct LogRecord {
+    pub level: LogSeverity,
     pub origin: LogOrigin,
     /// The logger's name, at most 1 KiB.
     pub category: String,
@@ -104,7 +104,7 @@ pub struct Log {
 
 /// How much a log record matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogSeverity {
     Trace,
     Debug,
     Information,
@@ -124,15 +124,15 @@ pub enum LogOrigin {
     Metric,
 }
 
-impl Log {
+impl LogRecord {
     pub(super) fn from_wire(log: RpcLog) -> Self {
         let level = match log.level {
-            0 => Level::Trace,
-            1 => Level::Debug,
-            3 => Level::Warning,
-            4 => Level::Error,
-            5 => Level::Critical,
-            _ => Level::Information,
+            0 => LogSeverity::Trace,
+            1 => LogSeverity::Debug,
+            3 => LogSeverity::Warning,
+            4 => LogSeverity::Error,
+            5 => LogSeverity::Critical,
+            _ => LogSeverity::Information,
         };
         let origin = match log.log_category {
             1 => LogOrigin::System,
@@ -142,12 +142,12 @@ impl Log {
         let exception = log
             .exception
             .filter(|it| !it.message.is_empty() || !it.stack_trace.is_empty())
-            .map(|it| cut(format!("{}\n{}", it.message, it.stack_trace), LINE));
+            .map(|it| truncate_text(format!("{}\n{}", it.message, it.stack_trace), LINE));
         Self {
             level,
             origin,
-            category: cut(log.category, CATEGORY),
-            message: cut(log.message, LINE),
+            category: truncate_text(log.category, CATEGORY),
+            message: truncate_text(log.message, LINE),
             exception,
         }
     }
@@ -157,9 +157,9 @@ impl Log {
         self.category.len() + self.message.len() + self.exception.as_ref().map_or(0, String::len)
     }
 
-    pub(super) fn dropped(count: u64) -> Self {
+    pub(super) fn dropped_notice(count: u64) -> Self {
         Self {
-            level: Level::Warning,
+            level: LogSeverity::Warning,
             origin: LogOrigin::System,
             category: "bindpost".into(),
             message: format!(
@@ -171,7 +171,7 @@ impl Log {
 }
 
 /// The text, shortened to at most `limit` bytes at a character's border.
-pub(super) fn cut(mut text: String, limit: usize) -> String {
+pub(super) fn truncate_text(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);

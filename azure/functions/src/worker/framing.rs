@@ -92,7 +92,7 @@ impl Framing {
     }
 
     /// The invocation that a message answers, read from its first bytes.
-    fn peek(self, frame: &[u8]) -> Option<String> {
+    fn peek_invocation_id(self, frame: &[u8]) -> Option<String> {
         match self {
             Self::Grpc => peek_protobuf(frame),
             Self::Frames => peek_json(frame),
@@ -102,7 +102,7 @@ impl Framing {
 
 /// What came out of the stream.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(super) enum IncomingMessage {
     Message(Box<StreamingMessage>),
     /// The message that most are, by itself.
     Answer(Box<InvocationResponse>),
@@ -121,17 +121,17 @@ pub fn cut_frames<'a>(
     limit: usize,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> (Vec<Option<StreamingMessage>>, Result<(), String>) {
-    let (mut inbox, mut messages) = (Inbox::new(framing, limit), Vec::new());
+    let (mut inbox, mut messages) = (WorkerInbox::new(framing, limit), Vec::new());
     for piece in pieces {
         inbox.push(piece);
         loop {
             messages.push(match inbox.next() {
-                Ok(Some(Item::Message(message))) => Some(*message),
-                Ok(Some(Item::Answer(answer))) => Some(StreamingMessage {
+                Ok(Some(IncomingMessage::Message(message))) => Some(*message),
+                Ok(Some(IncomingMessage::Answer(answer))) => Some(StreamingMessage {
                     request_id: String::new(),
                     content: Some(Content::InvocationResponse(*answer)),
                 }),
-                Ok(Some(Item::Spoiled { .. })) => None,
+                Ok(Some(IncomingMessage::Spoiled { .. })) => None,
                 Ok(None) => break,
                 Err(broken) => return (messages, Err(broken.to_string())),
             });
@@ -142,7 +142,7 @@ pub fn cut_frames<'a>(
 
 /// Why a stream cannot be cut into messages any more.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum FramingError {
     #[error("the worker sent a compressed message, which was not agreed")]
     Compressed,
     /// All that follows would be taken for a part of it.
@@ -151,7 +151,7 @@ pub(super) enum Broken {
 }
 
 /// Bytes from a worker, cut into messages.
-pub(super) struct Inbox {
+pub(super) struct WorkerInbox {
     framing: Framing,
     limit: usize,
     buffer: BytesMut,
@@ -159,7 +159,7 @@ pub(super) struct Inbox {
     skip: usize,
 }
 
-impl Inbox {
+impl WorkerInbox {
     pub(super) fn new(framing: Framing, limit: usize) -> Self {
         Self { framing, limit, buffer: BytesMut::new(), skip: 0 }
     }
@@ -169,7 +169,7 @@ impl Inbox {
     }
 
     /// Where to put the next bytes that arrive: at least 16 KiB of room, or all that the current message needs.
-    pub(super) fn room(&mut self) -> &mut BytesMut {
+    pub(super) fn read_buffer(&mut self) -> &mut BytesMut {
         let missing = self.announced().map_or(0, |size| size.saturating_sub(self.buffer.len()));
         let wanted = if missing > self.limit { 16 << 10 } else { missing.max(16 << 10) };
         self.buffer.reserve(wanted);
@@ -191,7 +191,7 @@ impl Inbox {
     }
 
     /// The next message, if all of it has arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Item>, Broken> {
+    pub(super) fn next(&mut self) -> Result<Option<IncomingMessage>, FramingError> {
         let skipped = self.skip.min(self.buffer.len());
         self.buffer.advance(skipped);
         self.skip -= skipped;
@@ -199,24 +199,25 @@ impl Inbox {
         let Some(size) = self.announced() else { return Ok(None) };
         let header = self.framing.header();
         if self.framing == Framing::Grpc && self.buffer.first() != Some(&0) {
-            return Err(Broken::Compressed);
+            return Err(FramingError::Compressed);
         }
         let length = size - header;
         if length > LONGEST {
-            return Err(Broken::Impossible(length));
+            return Err(FramingError::Impossible(length));
         }
         if length > self.limit {
             if self.buffer.len() < size.min(header + PEEK) {
                 return Ok(None);
             }
             let seen = self.buffer.get(header..).unwrap_or_default();
-            let invocation = self.framing.peek(seen.get(..PEEK.min(seen.len())).unwrap_or_default());
+            let invocation =
+                self.framing.peek_invocation_id(seen.get(..PEEK.min(seen.len())).unwrap_or_default());
             self.skip = size;
             let reason = format!(
                 "the worker's answer has {length} bytes; the limit for one message is {}",
                 self.limit
             );
-            return Ok(Some(Item::Spoiled { invocation, reason }));
+            return Ok(Some(IncomingMessage::Spoiled { invocation, reason }));
         }
         if self.buffer.len() < size {
             return Ok(None);
@@ -234,28 +235,28 @@ impl Inbox {
     }
 }
 
-fn decode_protobuf(frame: Bytes) -> Item {
+fn decode_protobuf(frame: Bytes) -> IncomingMessage {
     if let Err(error) = parts::check_protobuf(&frame) {
         return spoiled(peek_protobuf(&frame), &error);
     }
     match StreamingMessage::decode(frame.clone()) {
-        Ok(message) => Item::Message(Box::new(message)),
+        Ok(message) => IncomingMessage::Message(Box::new(message)),
         Err(error) => spoiled(peek_protobuf(&frame), &error),
     }
 }
 
-fn decode_json(frame: &[u8]) -> Item {
+fn decode_json(frame: &[u8]) -> IncomingMessage {
     if let Some(response) = invocation_json::read_answer(frame) {
-        return Item::Answer(Box::new(response));
+        return IncomingMessage::Answer(Box::new(response));
     }
     match serde_json::from_slice(frame) {
-        Ok(message) => Item::Message(Box::new(message)),
+        Ok(message) => IncomingMessage::Message(Box::new(message)),
         Err(error) => spoiled(peek_json(frame), &error),
     }
 }
 
-fn spoiled(invocation: Option<String>, error: &dyn std::error::Error) -> Item {
-    Item::Spoiled { invocation, reason: format!("the worker's answer cannot be read: {error}") }
+fn spoiled(invocation: Option<String>, error: &dyn std::error::Error) -> IncomingMessage {
+    IncomingMessage::Spoiled { invocation, reason: format!("the worker's answer cannot be read: {error}") }
 }
 
 /// Field 5 of a message is the answer of an invocation; field 1 of that is the invocation's id.
@@ -322,11 +323,11 @@ mod tests {
         for framing in BOTH {
             let mut bytes = framing.encode(&hello(), 1_000).unwrap();
             bytes.extend(framing.encode(&answer("7", 20), 1_000).unwrap());
-            let mut inbox = Inbox::new(framing, 1_000);
+            let mut inbox = WorkerInbox::new(framing, 1_000);
             let mut seen = Vec::new();
             for byte in bytes {
                 inbox.push(&[byte]);
-                while let Some(Item::Message(message)) = inbox.next().unwrap() {
+                while let Some(IncomingMessage::Message(message)) = inbox.next().unwrap() {
                     seen.push(*message);
                 }
             }
@@ -339,7 +340,7 @@ mod tests {
         for framing in BOTH {
             let mut bytes = framing.encode(&answer("7", 50_000), 1 << 20).unwrap();
             bytes.extend(framing.encode(&hello(), 1_000).unwrap());
-            let mut inbox = Inbox::new(framing, 1_000);
+            let mut inbox = WorkerInbox::new(framing, 1_000);
             let mut seen = Vec::new();
             for chunk in bytes.chunks(999) {
                 inbox.push(chunk);
@@ -348,7 +349,8 @@ mod tests {
                 }
                 assert!(inbox.buffer.len() < 8 << 10, "nothing of it is kept");
             }
-            let [Item::Spoiled { invocation, reason }, Item::Message(next)] = &seen[..] else {
+            let [IncomingMessage::Spoiled { invocation, reason }, IncomingMessage::Message(next)] = &seen[..]
+            else {
                 panic!("{framing:?}: {seen:?}")
             };
             assert_eq!(invocation.as_deref(), Some("7"));
@@ -359,12 +361,12 @@ mod tests {
 
     #[test]
     fn an_unreadable_answer_spoils_only_itself() {
-        let mut inbox = Inbox::new(Framing::Frames, 1_000);
+        let mut inbox = WorkerInbox::new(Framing::Frames, 1_000);
         let lone_surrogate =
             br#"{"invocationResponse":{"invocationId":"9","returnValue":{"string":"\ud800"}}}"#;
         inbox.push(&u32::try_from(lone_surrogate.len()).unwrap().to_be_bytes());
         inbox.push(lone_surrogate);
-        let Some(Item::Spoiled { invocation, .. }) = inbox.next().unwrap() else { panic!() };
+        let Some(IncomingMessage::Spoiled { invocation, .. }) = inbox.next().unwrap() else { panic!() };
         assert_eq!(invocation.as_deref(), Some("9"));
     }
 
@@ -377,8 +379,8 @@ mod tests {
 
     #[test]
     fn a_compressed_message_breaks_the_stream() {
-        let mut inbox = Inbox::new(Framing::Grpc, 1_000);
+        let mut inbox = WorkerInbox::new(Framing::Grpc, 1_000);
         inbox.push(&[1, 0, 0, 0, 0]);
-        assert_eq!(inbox.next().err(), Some(Broken::Compressed));
+        assert_eq!(inbox.next().err(), Some(FramingError::Compressed));
     }
 }

@@ -23,9 +23,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::arrivals::{Arrivals, INTRODUCTION, Reception};
+use super::arrivals::{ExpectedWorkers, INTRODUCTION, IncomingStream};
 use super::framing::Framing;
-use super::outbox::{Closed, Outbox};
+use super::outbox::{CloseReason, WorkerOutbox};
 
 const METHOD: &str = "/AzureFunctionsRpcMessages.FunctionRpc/EventStream";
 
@@ -36,7 +36,7 @@ const FRAME: u32 = 1 << 20;
 
 /// The status codes of gRPC that we send.
 #[derive(Clone, Copy)]
-enum Status {
+enum GrpcStatus {
     Ok = 0,
     PermissionDenied = 7,
     Unimplemented = 12,
@@ -56,7 +56,7 @@ impl GrpcListener {
     }
 
     /// Serves every connection until this is dropped.
-    pub(super) async fn serve(self, arrivals: Arc<Arrivals>) {
+    pub(super) async fn serve(self, arrivals: Arc<ExpectedWorkers>) {
         let mut connections = JoinSet::new();
         loop {
             match self.listener.accept().await {
@@ -72,12 +72,12 @@ impl GrpcListener {
     }
 }
 
-async fn serve_connection(stream: TcpStream, arrivals: Arc<Arrivals>) {
+async fn serve_connection(stream: TcpStream, arrivals: Arc<ExpectedWorkers>) {
     // Without it small messages may wait for an acknowledgement; a failure costs only time.
     let _ = stream.set_nodelay(true);
     let admitted = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| {
-        let response = answer(request, &arrivals, &admitted);
+        let response = handle_request(request, &arrivals, &admitted);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -101,43 +101,43 @@ async fn serve_connection(stream: TcpStream, arrivals: Arc<Arrivals>) {
     }
 }
 
-fn answer(
+fn handle_request(
     request: Request<Incoming>,
-    arrivals: &Arc<Arrivals>,
+    arrivals: &Arc<ExpectedWorkers>,
     admitted: &Arc<AtomicBool>,
-) -> Response<Outgoing> {
+) -> Response<GrpcResponseBody> {
     let is_grpc = request
         .headers()
         .get(http::header::CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
     if !is_grpc {
-        let mut response = Response::new(Outgoing(None));
+        let mut response = Response::new(GrpcResponseBody(None));
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
     if request.method() != Method::POST || request.uri().path() != METHOD {
-        let mut response = grpc_response(Outgoing(None));
-        response.headers_mut().extend(status(Status::Unimplemented));
+        let mut response = grpc_response(GrpcResponseBody(None));
+        response.headers_mut().extend(status(GrpcStatus::Unimplemented));
         return response;
     }
-    let outbox = Arc::new(Outbox::new(Framing::Grpc, arrivals.message_limit(), None));
-    let reception = Reception::new(Arc::clone(arrivals), Framing::Grpc, Arc::clone(&outbox))
-        .telling(Arc::clone(admitted));
+    let outbox = Arc::new(WorkerOutbox::new(Framing::Grpc, arrivals.message_limit(), None));
+    let reception = IncomingStream::new(Arc::clone(arrivals), Framing::Grpc, Arc::clone(&outbox))
+        .with_admitted_flag(Arc::clone(admitted));
     tokio::spawn(read(request.into_body(), reception));
-    grpc_response(Outgoing(Some(outbox)))
+    grpc_response(GrpcResponseBody(Some(outbox)))
 }
 
-fn grpc_response(body: Outgoing) -> Response<Outgoing> {
+fn grpc_response(body: GrpcResponseBody) -> Response<GrpcResponseBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }
 
-fn status(status: Status) -> HeaderMap {
+fn status(status: GrpcStatus) -> HeaderMap {
     HeaderMap::from_iter([(http::HeaderName::from_static("grpc-status"), HeaderValue::from(status as u16))])
 }
 
-async fn read(mut body: Incoming, mut reception: Reception) {
+async fn read(mut body: Incoming, mut reception: IncomingStream) {
     loop {
         let frame = match reception.time_left() {
             Some(left) => match tokio::time::timeout(left, body.frame()).await {
@@ -164,9 +164,9 @@ async fn read(mut body: Incoming, mut reception: Reception) {
 }
 
 /// The messages to one worker, as the body of the response; without an outbox there is none.
-struct Outgoing(Option<Arc<Outbox>>);
+struct GrpcResponseBody(Option<Arc<WorkerOutbox>>);
 
-impl Body for Outgoing {
+impl Body for GrpcResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -181,8 +181,8 @@ impl Body for Outgoing {
                 Err(closed) => {
                     self.0 = None;
                     Frame::trailers(status(match closed {
-                        Closed::Refused => Status::PermissionDenied,
-                        Closed::Done => Status::Ok,
+                        CloseReason::Refused => GrpcStatus::PermissionDenied,
+                        CloseReason::Done => GrpcStatus::Ok,
                     }))
                 }
             }))

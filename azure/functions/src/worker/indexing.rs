@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::proto::binding_info;
 use super::proto::{BindingInfo, FunctionLoadRequest, RpcFunctionMetadata, StatusResult, status_result};
-use crate::function::{DataType, Direction, Function};
+use crate::function::{BindingDirection, DataType, Function};
 
 /// What a worker found in the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Indexing {
+pub enum IndexingResult {
     Functions(Vec<IndexedFunction>),
     /// It found nothing, or does not look: the host has to read `function.json` files. If there are none either, the
     /// reason may be on the console (Node's public worker says this too when the entry file threw).
@@ -54,14 +54,14 @@ impl IndexedFunction {
 
 /// What a worker says about something that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct WorkerFailure {
     pub(super) message: String,
     /// Holds local paths: for the log only.
     pub(super) stack: String,
 }
 
 /// The failure in a result; none if it succeeded. No result is a failure, and so is no status.
-pub(super) fn failure(result: Option<StatusResult>) -> Option<Failure> {
+pub(super) fn failure(result: Option<StatusResult>) -> Option<WorkerFailure> {
     let result = result.unwrap_or_default();
     if result.status == status_result::Status::Success as i32 {
         return None;
@@ -71,7 +71,7 @@ pub(super) fn failure(result: Option<StatusResult>) -> Option<Failure> {
         .into_iter()
         .find(|text| !text.is_empty())
         .unwrap_or_else(|| "the worker reported a failure without a message".into());
-    Some(Failure { message, stack: exception.stack_trace })
+    Some(WorkerFailure { message, stack: exception.stack_trace })
 }
 
 /// The request to load a function.
@@ -79,9 +79,9 @@ pub(super) fn load_request(function: &Function) -> FunctionLoadRequest {
     let source = &function.source;
     let bindings = source.bindings.iter().map(|binding| {
         let direction = match binding.direction {
-            Direction::In => binding_info::Direction::In,
-            Direction::Out => binding_info::Direction::Out,
-            Direction::InOut => binding_info::Direction::Inout,
+            BindingDirection::In => binding_info::Direction::In,
+            BindingDirection::Out => binding_info::Direction::Out,
+            BindingDirection::InOut => binding_info::Direction::Inout,
         };
         let data_type = match binding.data_type {
             DataType::Undefined => binding_info::DataType::Undefined,

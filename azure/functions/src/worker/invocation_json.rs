@@ -23,7 +23,7 @@ pub(super) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
         out.extend_from_slice(b"{\"name\":");
         push_string(out, name);
         out.extend_from_slice(b",\"data\":");
-        push_datum(out, datum, typed_data::input);
+        push_datum(out, datum, typed_data::encode_input);
         out.push(b'}');
     }
     out.extend_from_slice(b"],\"triggerMetadata\":{");
@@ -33,7 +33,7 @@ pub(super) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
         }
         push_string(out, name);
         out.push(b':');
-        push_datum(out, datum, typed_data::metadata);
+        push_datum(out, datum, typed_data::encode_metadata);
     }
     out.push(b'}');
     if let Some(trace_parent) = &invocation.trace_parent {
@@ -151,7 +151,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::function::{Function, Source, ToolTrigger, Trigger};
+    use crate::function::{Function, FunctionSource, ToolTrigger, Trigger};
     use crate::worker::invoke::wire_request;
     use crate::worker::proto::StreamingMessage;
     use crate::worker::proto::streaming_message::Content;
@@ -177,7 +177,7 @@ mod tests {
             trigger: Trigger::Tool(ToolTrigger { parameter, tool, required, uses_result_schema: false }),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            source: Source::default(),
+            source: FunctionSource::default(),
         })
     }
 

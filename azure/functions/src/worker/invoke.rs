@@ -3,46 +3,48 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::calls::{Answer, Call, Next};
-use super::channel::Channel;
+use super::calls::{InvocationAnswer, InvocationEvent, PendingInvocation};
+use super::channel::WorkerChannel;
 use super::error::InvocationError;
-use super::events::Log;
+use super::events::LogRecord;
 use super::indexing::failure;
 use super::proto::{InvocationRequest, InvocationResponse, ParameterBinding, RpcTraceContext, status_result};
 use super::typed_data;
-use crate::invocation::{Invocation, Outcome};
+use crate::invocation::{Invocation, InvocationOutcome};
 
 /// An invocation that was sent. Dropping it cancels the invocation.
-pub(super) struct Running {
-    channel: Arc<Channel>,
+pub(super) struct RunningInvocation {
+    channel: Arc<WorkerChannel>,
     id: Arc<str>,
-    call: Arc<Call>,
+    call: Arc<PendingInvocation>,
     finished: bool,
 }
 
-impl Running {
-    pub(super) fn new(channel: Arc<Channel>, id: Arc<str>, call: Arc<Call>) -> Self {
+impl RunningInvocation {
+    pub(super) fn new(channel: Arc<WorkerChannel>, id: Arc<str>, call: Arc<PendingInvocation>) -> Self {
         Self { channel, id, call, finished: false }
     }
 
     /// Waits for the outcome. Every log record is handed on before.
     pub(super) async fn outcome(
         &mut self,
-        logs: &mut (impl FnMut(Log) + Send),
-    ) -> Result<Outcome, InvocationError> {
+        logs: &mut (impl FnMut(LogRecord) + Send),
+    ) -> Result<InvocationOutcome, InvocationError> {
         loop {
             match self.call.next().await {
-                Next::Log(log) => {
+                InvocationEvent::Log(log) => {
                     logs(log);
                     // A flood of records must not keep the timeout from being seen.
                     tokio::task::consume_budget().await;
                 }
-                Next::Answer(answer) => {
+                InvocationEvent::Answer(answer) => {
                     self.finished = true;
                     return match answer {
-                        Answer::Response(response) => outcome(*response),
-                        Answer::Spoiled(reason) => Err(InvocationError::Message { reason }),
-                        Answer::WorkerExited(reason) => Err(InvocationError::WorkerExited { reason }),
+                        InvocationAnswer::Response(response) => outcome(*response),
+                        InvocationAnswer::Spoiled(reason) => Err(InvocationError::Message { reason }),
+                        InvocationAnswer::WorkerExited(reason) => {
+                            Err(InvocationError::WorkerExited { reason })
+                        }
                     };
                 }
             }
@@ -54,7 +56,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningInvocation {
     fn drop(&mut self) {
         if !self.finished {
             self.channel.abandon(&self.id);
@@ -63,7 +65,7 @@ impl Drop for Running {
 }
 
 pub(super) fn wire_request(invocation: Invocation) -> InvocationRequest {
-    let input = |(name, datum)| ParameterBinding { name, data: Some(typed_data::input(datum)) };
+    let input = |(name, datum)| ParameterBinding { name, data: Some(typed_data::encode_input(datum)) };
     InvocationRequest {
         invocation_id: invocation.id.as_ref().to_owned(),
         function_id: invocation.function.id.clone(),
@@ -71,7 +73,7 @@ pub(super) fn wire_request(invocation: Invocation) -> InvocationRequest {
         trigger_metadata: invocation
             .metadata
             .into_iter()
-            .map(|(name, datum)| (name, typed_data::metadata(datum)))
+            .map(|(name, datum)| (name, typed_data::encode_metadata(datum)))
             .collect(),
         trace_context: invocation.trace_parent.map(|trace_parent| RpcTraceContext {
             trace_parent,
@@ -81,7 +83,7 @@ pub(super) fn wire_request(invocation: Invocation) -> InvocationRequest {
     }
 }
 
-fn outcome(response: InvocationResponse) -> Result<Outcome, InvocationError> {
+fn outcome(response: InvocationResponse) -> Result<InvocationOutcome, InvocationError> {
     let status = response.result.as_ref().map_or(0, |result| result.status);
     if status == status_result::Status::Cancelled as i32 {
         return Err(InvocationError::Cancelled);
@@ -89,9 +91,9 @@ fn outcome(response: InvocationResponse) -> Result<Outcome, InvocationError> {
     if let Some(failure) = failure(response.result) {
         return Err(InvocationError::Failed { message: failure.message, stack: failure.stack });
     }
-    let output = |it: ParameterBinding| (it.name, typed_data::output(it.data.unwrap_or_default()));
-    Ok(Outcome {
+    let output = |it: ParameterBinding| (it.name, typed_data::decode_output(it.data.unwrap_or_default()));
+    Ok(InvocationOutcome {
         outputs: response.output_data.into_iter().map(output).collect(),
-        returned: typed_data::output(response.return_value.unwrap_or_default()),
+        returned: typed_data::decode_output(response.return_value.unwrap_or_default()),
     })
 }

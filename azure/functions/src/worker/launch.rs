@@ -12,7 +12,7 @@ use super::private_folder::PrivateFolder;
 
 /// How the processes of an app are started.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct WorkerLaunch {
     /// A command before the command, which ends by executing the rest of its arguments.
     pub launcher: Vec<OsString>,
     /// The interpreter, or the worker itself.
@@ -43,7 +43,7 @@ pub struct Launch {
 
 /// Where a worker connects to.
 #[derive(Clone, Debug)]
-pub(super) enum Address {
+pub(super) enum ConnectAddress {
     Grpc(SocketAddr),
     /// What `--socket` says.
     Frames(String),
@@ -52,10 +52,10 @@ pub(super) enum Address {
 /// No limit: the host's own applies.
 const MESSAGE_LENGTH: &str = "2147483647";
 
-impl Launch {
+impl WorkerLaunch {
     /// The command line, with the arguments that tell a worker where to connect and who it is.
-    pub(super) fn command(&self, address: &Address, worker_id: &str, request_id: &str) -> Command {
-        let line = self.line(address, worker_id, request_id);
+    pub(super) fn command(&self, address: &ConnectAddress, worker_id: &str, request_id: &str) -> Command {
+        let line = self.command_line(address, worker_id, request_id);
         let (program, arguments) = line
             .split_first()
             .map_or((OsStr::new(""), &[][..]), |(program, rest)| (program.as_os_str(), rest));
@@ -81,14 +81,14 @@ impl Launch {
         command
     }
 
-    fn line(&self, address: &Address, worker_id: &str, request_id: &str) -> Vec<OsString> {
+    fn command_line(&self, address: &ConnectAddress, worker_id: &str, request_id: &str) -> Vec<OsString> {
         let mut line = self.launcher.clone();
         line.push(self.program.clone());
         line.extend(self.arguments.iter().cloned());
         line.extend(self.worker_path.iter().map(OsString::from));
         match address {
             // Python reads the first five, Node the others, Java either: always all, in this order.
-            Address::Grpc(address) => {
+            ConnectAddress::Grpc(address) => {
                 let (host, port) = (address.ip().to_string(), address.port().to_string());
                 let uri = format!("http://{address}/");
                 line.extend(
@@ -108,7 +108,7 @@ impl Launch {
                     .map(OsString::from),
                 );
             }
-            Address::Frames(address) => line.extend(
+            ConnectAddress::Frames(address) => line.extend(
                 ["--socket", address, "--worker-id", worker_id, "--request-id", request_id]
                     .map(OsString::from),
             ),
@@ -117,7 +117,7 @@ impl Launch {
     }
 
     /// The command as a user would recognize it.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_command(&self) -> String {
         let parts = [self.program.clone()].into_iter().chain(self.arguments.iter().cloned());
         let parts = parts.chain(self.worker_path.iter().map(OsString::from));
         parts.map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
@@ -128,8 +128,8 @@ impl Launch {
 mod tests {
     use super::*;
 
-    fn launch() -> Launch {
-        Launch {
+    fn launch() -> WorkerLaunch {
+        WorkerLaunch {
             launcher: vec!["bindpost".into(), "child".into()],
             program: "java".into(),
             arguments: vec!["-jar".into()],
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn public_workers_get_nine_fixed_arguments_in_order() {
-        let line = launch().line(&Address::Grpc(([127, 0, 0, 1], 5).into()), "W", "R");
+        let line = launch().command_line(&ConnectAddress::Grpc(([127, 0, 0, 1], 5).into()), "W", "R");
         let expected = "bindpost child java -jar worker.jar --host 127.0.0.1 --port 5 --workerId W --requestId R \
              --grpcMaxMessageLength 2147483647 --functions-uri http://127.0.0.1:5/ --functions-worker-id W \
              --functions-request-id R --functions-grpc-max-message-length 2147483647";
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn our_own_workers_get_the_socket() {
-        let line = launch().line(&Address::Frames("unix:/x/socket".into()), "W", "R");
+        let line = launch().command_line(&ConnectAddress::Frames("unix:/x/socket".into()), "W", "R");
         assert_eq!(
             line[4..].join(OsStr::new(" ")),
             OsStr::new("worker.jar --socket unix:/x/socket --worker-id W --request-id R")
         );
-        assert_eq!(launch().shown(), "java -jar worker.jar");
+        assert_eq!(launch().display_command(), "java -jar worker.jar");
     }
 }

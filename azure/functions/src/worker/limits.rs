@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Times and sizes that the workers are held to. The defaults are those of the Functions host, where it has one.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct WorkerLimits {
     /// From the start of a process to its first message.
     pub connect: Duration,
     /// For the answer to the init request. Node's public worker asks for two minutes.
@@ -47,7 +47,7 @@ pub struct Limits {
     pub lines_per_second: u32,
 }
 
-impl Default for Limits {
+impl Default for WorkerLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(60),

@@ -52,7 +52,7 @@ impl Serialize for StreamingMessage {
 /// The members of a message.
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
-enum Member {
+enum MessageMember {
     RequestId,
     RpcLog,
     InvocationRequest,
@@ -93,44 +93,56 @@ impl<'de> Visitor<'de> for MessageVisitor {
         let mut message = StreamingMessage::default();
         while let Some(member) = map.next_key()? {
             let content = match member {
-                Member::RequestId => {
+                MessageMember::RequestId => {
                     message.request_id = map.next_value::<Option<String>>()?.unwrap_or_default();
                     continue;
                 }
-                Member::Unknown => {
+                MessageMember::Unknown => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                Member::RpcLog => map.next_value::<Option<_>>()?.map(Content::RpcLog),
-                Member::InvocationRequest => map.next_value::<Option<_>>()?.map(Content::InvocationRequest),
-                Member::InvocationResponse => map.next_value::<Option<_>>()?.map(Content::InvocationResponse),
-                Member::FunctionLoadRequest => {
+                MessageMember::RpcLog => map.next_value::<Option<_>>()?.map(Content::RpcLog),
+                MessageMember::InvocationRequest => {
+                    map.next_value::<Option<_>>()?.map(Content::InvocationRequest)
+                }
+                MessageMember::InvocationResponse => {
+                    map.next_value::<Option<_>>()?.map(Content::InvocationResponse)
+                }
+                MessageMember::FunctionLoadRequest => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionLoadRequest)
                 }
-                Member::FunctionLoadResponse => {
+                MessageMember::FunctionLoadResponse => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionLoadResponse)
                 }
-                Member::WorkerStatusRequest => {
+                MessageMember::WorkerStatusRequest => {
                     map.next_value::<Option<_>>()?.map(Content::WorkerStatusRequest)
                 }
-                Member::WorkerStatusResponse => {
+                MessageMember::WorkerStatusResponse => {
                     map.next_value::<Option<_>>()?.map(Content::WorkerStatusResponse)
                 }
-                Member::WorkerTerminate => map.next_value::<Option<_>>()?.map(Content::WorkerTerminate),
-                Member::WorkerInitResponse => map.next_value::<Option<_>>()?.map(Content::WorkerInitResponse),
-                Member::WorkerInitRequest => map.next_value::<Option<_>>()?.map(Content::WorkerInitRequest),
-                Member::StartStream => map.next_value::<Option<_>>()?.map(Content::StartStream),
-                Member::InvocationCancel => map.next_value::<Option<_>>()?.map(Content::InvocationCancel),
-                Member::FunctionsMetadataRequest => {
+                MessageMember::WorkerTerminate => {
+                    map.next_value::<Option<_>>()?.map(Content::WorkerTerminate)
+                }
+                MessageMember::WorkerInitResponse => {
+                    map.next_value::<Option<_>>()?.map(Content::WorkerInitResponse)
+                }
+                MessageMember::WorkerInitRequest => {
+                    map.next_value::<Option<_>>()?.map(Content::WorkerInitRequest)
+                }
+                MessageMember::StartStream => map.next_value::<Option<_>>()?.map(Content::StartStream),
+                MessageMember::InvocationCancel => {
+                    map.next_value::<Option<_>>()?.map(Content::InvocationCancel)
+                }
+                MessageMember::FunctionsMetadataRequest => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionsMetadataRequest)
                 }
-                Member::FunctionMetadataResponse => {
+                MessageMember::FunctionMetadataResponse => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionMetadataResponse)
                 }
-                Member::FunctionLoadRequestCollection => {
+                MessageMember::FunctionLoadRequestCollection => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionLoadRequestCollection)
                 }
-                Member::FunctionLoadResponseCollection => {
+                MessageMember::FunctionLoadResponseCollection => {
                     map.next_value::<Option<_>>()?.map(Content::FunctionLoadResponseCollection)
                 }
             };

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::framing::Framing;
 use super::proto::StreamingMessage;
-use super::socket::Socket;
+use super::socket::SocketWriter;
 use crate::invocation::Invocation;
 
 /// Writes messages to one worker, from any task.
@@ -17,15 +17,15 @@ use crate::invocation::Invocation;
 /// On a socket a message is written right here while nothing else waits: an invocation then needs no other task to
 /// leave the host. What the socket does not take, and everything under load, goes to the queue; whoever empties it
 /// takes many at once, so that they leave in one write.
-pub(super) struct Outbox {
+pub(super) struct WorkerOutbox {
     framing: Framing,
     limit: usize,
-    socket: Option<std::sync::Arc<Socket>>,
-    state: Mutex<State>,
+    socket: Option<std::sync::Arc<SocketWriter>>,
+    state: Mutex<OutboxState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     /// Pieces to write one after the other, each of one or more messages.
     queue: VecDeque<Vec<u8>>,
     /// Bytes in all of them.
@@ -35,10 +35,10 @@ struct State {
     /// Somebody writes what was in the queue before: nothing may overtake it.
     taken: bool,
     waker: Option<Waker>,
-    closed: Option<Closed>,
+    closed: Option<CloseReason>,
 }
 
-impl State {
+impl OutboxState {
     fn remember(&mut self, context: &Context<'_>) {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.waker = Some(context.waker().clone());
@@ -48,7 +48,7 @@ impl State {
 
 /// How a stream is ended by us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum CloseReason {
     Refused,
     Done,
 }
@@ -74,8 +74,8 @@ const TOGETHER: usize = 32 << 10;
 /// Above this many invocations on one worker a message is queued rather than written at once.
 const BUSY: usize = 2;
 
-impl Outbox {
-    pub(super) fn new(framing: Framing, limit: usize, socket: Option<std::sync::Arc<Socket>>) -> Self {
+impl WorkerOutbox {
+    pub(super) fn new(framing: Framing, limit: usize, socket: Option<std::sync::Arc<SocketWriter>>) -> Self {
         Self { framing, limit, socket, state: Mutex::default() }
     }
 
@@ -106,7 +106,7 @@ impl Outbox {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => {
                     // The reader of the stream sees the same, and says why.
-                    state.closed = Some(Closed::Done);
+                    state.closed = Some(CloseReason::Done);
                     return Err(SendError::Ended);
                 }
             }
@@ -143,7 +143,7 @@ impl Outbox {
     }
 
     /// What waits, for the one task that writes it. To ask again means that it is written.
-    pub(super) fn poll_take(&self, context: &Context<'_>) -> Poll<Result<Bytes, Closed>> {
+    pub(super) fn poll_take(&self, context: &Context<'_>) -> Poll<Result<Bytes, CloseReason>> {
         let mut state = self.state();
         state.taken = false;
         if let Some(closed) = state.closed {
@@ -161,7 +161,7 @@ impl Outbox {
     }
 
     /// Ends the stream; what waits is not written any more.
-    pub(super) fn close(&self, how: Closed) {
+    pub(super) fn close(&self, how: CloseReason) {
         let mut state = self.state();
         state.closed.get_or_insert(how);
         let waker = state.waker.take();
@@ -171,7 +171,7 @@ impl Outbox {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

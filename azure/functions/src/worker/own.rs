@@ -11,23 +11,23 @@ include!(concat!(env!("OUT_DIR"), "/own_workers.rs"));
 
 /// One of our own workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnWorker {
+pub enum BundledWorker {
     Python,
     Node,
 }
 
 /// An own worker, ready to be run by its interpreter.
 #[derive(Clone, Debug)]
-pub struct Unpacked {
+pub struct UnpackedWorker {
     /// Where its files are, and where its socket will be.
     pub folder: Arc<PrivateFolder>,
     /// What the interpreter runs.
     pub entry: PathBuf,
 }
 
-impl OwnWorker {
+impl BundledWorker {
     /// Writes the worker's files to a new private folder.
-    pub fn unpack(self) -> io::Result<Unpacked> {
+    pub fn unpack(self) -> io::Result<UnpackedWorker> {
         let (files, entry) = match self {
             Self::Python => (PYTHON, "worker.py"),
             Self::Node => (NODE, "worker.cjs"),
@@ -43,7 +43,7 @@ impl OwnWorker {
             }
             std::fs::write(path, content)?;
         }
-        Ok(Unpacked { entry: folder.path().join(entry), folder: Arc::new(folder) })
+        Ok(UnpackedWorker { entry: folder.path().join(entry), folder: Arc::new(folder) })
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_folder_is_private_and_goes_away() {
-        for worker in [OwnWorker::Python, OwnWorker::Node] {
+        for worker in [BundledWorker::Python, BundledWorker::Node] {
             let unpacked = worker.unpack().unwrap();
             assert!(unpacked.entry.is_file());
             #[cfg(unix)]

@@ -14,18 +14,18 @@ pub(super) const MOST: usize = 250_000;
 const SMALL: usize = 64 << 10;
 
 /// The fields of a message that are messages with lists in them, by their numbers, and what these are like.
-struct Shape(&'static [(u32, &'static Shape)]);
+struct MessageShape(&'static [(u32, &'static MessageShape)]);
 
-static PLAIN: Shape = Shape(&[]);
+static PLAIN: MessageShape = MessageShape(&[]);
 /// Lists of bytes and of strings.
-static TYPED_DATA: Shape = Shape(&[(8, &PLAIN), (9, &PLAIN)]);
-static PARAMETER: Shape = Shape(&[(2, &TYPED_DATA)]);
-static FUNCTION: Shape = Shape(&[(6, &PLAIN), (16, &PLAIN)]);
-static LOAD_REQUEST: Shape = Shape(&[(2, &FUNCTION)]);
-static INVOCATION_REQUEST: Shape = Shape(&[(3, &PARAMETER), (4, &PARAMETER)]);
-static INVOCATION_RESPONSE: Shape = Shape(&[(2, &PARAMETER), (4, &TYPED_DATA)]);
-static INIT_RESPONSE: Shape = Shape(&[(4, &PLAIN)]);
-static MESSAGE: Shape = Shape(&[
+static TYPED_DATA: MessageShape = MessageShape(&[(8, &PLAIN), (9, &PLAIN)]);
+static PARAMETER: MessageShape = MessageShape(&[(2, &TYPED_DATA)]);
+static FUNCTION: MessageShape = MessageShape(&[(6, &PLAIN), (16, &PLAIN)]);
+static LOAD_REQUEST: MessageShape = MessageShape(&[(2, &FUNCTION)]);
+static INVOCATION_REQUEST: MessageShape = MessageShape(&[(3, &PARAMETER), (4, &PARAMETER)]);
+static INVOCATION_RESPONSE: MessageShape = MessageShape(&[(2, &PARAMETER), (4, &TYPED_DATA)]);
+static INIT_RESPONSE: MessageShape = MessageShape(&[(4, &PLAIN)]);
+static MESSAGE: MessageShape = MessageShape(&[
     (2, &PLAIN),
     (4, &INVOCATION_REQUEST),
     (5, &INVOCATION_RESPONSE),
@@ -33,26 +33,26 @@ static MESSAGE: Shape = Shape(&[
     (9, &PLAIN),
     (16, &INIT_RESPONSE),
     (17, &PLAIN),
-    (30, &Shape(&[(1, &FUNCTION)])),
-    (31, &Shape(&[(1, &LOAD_REQUEST)])),
-    (32, &Shape(&[(1, &PLAIN)])),
+    (30, &MessageShape(&[(1, &FUNCTION)])),
+    (31, &MessageShape(&[(1, &LOAD_REQUEST)])),
+    (32, &MessageShape(&[(1, &PLAIN)])),
 ]);
 
 /// A message has too many parts.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has more than {MOST} parts")]
-pub(super) struct TooMany;
+pub(super) struct TooManyParts;
 
 /// Counts the fields of a protobuf message, and of those within, up to the limit. What cannot be read is for the decoder
 /// to refuse.
-pub(super) fn check_protobuf(message: &[u8]) -> Result<(), TooMany> {
+pub(super) fn check_protobuf(message: &[u8]) -> Result<(), TooManyParts> {
     let mut left = MOST;
     if message.len() > SMALL { count(message, &MESSAGE, &mut left) } else { Ok(()) }
 }
 
-fn count(mut message: &[u8], shape: &Shape, left: &mut usize) -> Result<(), TooMany> {
+fn count(mut message: &[u8], shape: &MessageShape, left: &mut usize) -> Result<(), TooManyParts> {
     while let Ok((field, wire)) = decode_key(&mut message) {
-        *left = left.checked_sub(1).ok_or(TooMany)?;
+        *left = left.checked_sub(1).ok_or(TooManyParts)?;
         let length = match wire {
             WireType::Varint if decode_varint(&mut message).is_ok() => 0,
             WireType::SixtyFourBit => 8,
@@ -73,11 +73,11 @@ fn count(mut message: &[u8], shape: &Shape, left: &mut usize) -> Result<(), TooM
 }
 
 /// Reads a list of JSON up to the limit.
-pub(super) fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(super) fn deserialize_limited_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    struct Few<T>(std::marker::PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+    struct LimitedListVisitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for LimitedListVisitor<T> {
         type Value = Vec<T>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list")
@@ -86,14 +86,14 @@ pub(super) fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
             let mut elements = Vec::new();
             while let Some(element) = list.next_element()? {
                 if elements.len() == MOST {
-                    return Err(A::Error::custom(TooMany));
+                    return Err(A::Error::custom(TooManyParts));
                 }
                 elements.push(element);
             }
             Ok(elements)
         }
     }
-    deserializer.deserialize_seq(Few(std::marker::PhantomData))
+    deserializer.deserialize_seq(LimitedListVisitor(std::marker::PhantomData))
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn lists_are_counted_wherever_they_are() {
         for (number, message) in lists(MOST + 1).iter().enumerate() {
-            assert_eq!(check_protobuf(message), Err(TooMany), "{number}");
+            assert_eq!(check_protobuf(message), Err(TooManyParts), "{number}");
         }
         for (number, message) in lists(MOST - 100).iter().enumerate() {
             assert_eq!(check_protobuf(message), Ok(()), "{number}");

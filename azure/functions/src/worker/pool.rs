@@ -9,39 +9,39 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
-use super::channel::NotStarted;
-use super::error::{InvocationError, StartError};
-use super::events::{Events, Log, WorkerAbout, WorkerNumber};
-use super::indexing::Indexing;
-use super::launch::Launch;
-use super::limits::{Limits, MAX_PROCESSES};
-use super::process::Signal;
-use super::start::{Generation, Worker};
+use super::channel::InvocationNotStarted;
+use super::error::{InvocationError, WorkerStartError};
+use super::events::{LogRecord, WorkerDetails, WorkerEvents, WorkerNumber};
+use super::indexing::IndexingResult;
+use super::launch::WorkerLaunch;
+use super::limits::{MAX_PROCESSES, WorkerLimits};
+use super::process::StopSignal;
+use super::start::{Worker, WorkerGeneration};
 use super::supervise;
 use crate::function::Function;
-use crate::invocation::{Invocation, Outcome};
+use crate::invocation::{Invocation, InvocationOutcome};
 
 /// The workers of one app. Dropping this kills them.
-pub struct Workers {
-    pool: Arc<Pool>,
+pub struct WorkerPool {
+    pool: Arc<SharedPool>,
 }
 
-impl std::fmt::Debug for Workers {
+impl std::fmt::Debug for WorkerPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workers").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+        f.debug_struct("WorkerPool").field("in_flight", &self.in_flight()).finish_non_exhaustive()
     }
 }
 
 /// A worker with new files or settings, which has told its functions but does not serve yet.
-pub struct Fresh {
+pub struct PreparedWorker {
     worker: Arc<Worker>,
     /// What it found in the app.
-    pub indexing: Indexing,
+    pub indexing: IndexingResult,
 }
 
 /// Whether the workers can serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum PoolHealth {
     /// So many workers serve.
     Serving(usize),
     /// None serves at the moment; the reason why the last one ended.
@@ -54,40 +54,41 @@ pub enum Health {
 /// Why a function could not be loaded; in the order of the functions.
 pub type LoadResults = Vec<Result<(), String>>;
 
-impl Workers {
+impl WorkerPool {
     /// Starts the first worker of an app and asks it for the functions. Next comes `load`.
     pub async fn start(
-        launch: Launch,
-        limits: Limits,
-        events: Arc<dyn Events>,
-    ) -> Result<(Self, Indexing), StartError> {
-        let workers = Self { pool: Arc::new(Pool::new(limits, events)) };
+        launch: WorkerLaunch,
+        limits: WorkerLimits,
+        events: Arc<dyn WorkerEvents>,
+    ) -> Result<(Self, IndexingResult), WorkerStartError> {
+        let workers = Self { pool: Arc::new(SharedPool::new(limits, events)) };
         let fresh = workers.prepare(launch).await?;
         let indexing = fresh.indexing.clone();
         workers.pool.state().first = Some(fresh);
-        tokio::spawn(supervise::keep(Arc::clone(&workers.pool)));
+        tokio::spawn(supervise::fill_vacancies(Arc::clone(&workers.pool)));
         Ok((workers, indexing))
     }
 
     /// Lets the first worker load the functions, and starts the others. Those that cannot be loaded fail every
     /// invocation with the reason.
-    pub async fn load(&self, functions: Vec<Arc<Function>>) -> Result<LoadResults, StartError> {
+    pub async fn load(&self, functions: Vec<Arc<Function>>) -> Result<LoadResults, WorkerStartError> {
         let first = self.pool.state().first.take();
         match first {
             Some(fresh) => self.replace_all(fresh, functions).await,
-            None => Err(StartError::Stopping),
+            None => Err(WorkerStartError::Stopping),
         }
     }
 
     /// Starts a worker for changed files or settings, beside those that serve. Next comes `replace_all`.
-    pub async fn prepare(&self, launch: Launch) -> Result<Fresh, StartError> {
+    pub async fn prepare(&self, launch: WorkerLaunch) -> Result<PreparedWorker, WorkerStartError> {
         let pool = &self.pool;
         pool.unless_stopped(async {
-            let generation = Generation::open(launch, pool.limits.clone(), Arc::clone(&pool.events)).await?;
+            let generation =
+                WorkerGeneration::open(launch, pool.limits.clone(), Arc::clone(&pool.events)).await?;
             pool.state().last_start = Some(Instant::now());
             let worker = Arc::new(generation).start(pool.next_number()).await?;
             let indexing = worker.index().await?;
-            Ok(Fresh { worker, indexing })
+            Ok(PreparedWorker { worker, indexing })
         })
         .await
     }
@@ -95,15 +96,15 @@ impl Workers {
     /// Lets a fresh worker serve in place of all others, which finish what they run and end.
     pub async fn replace_all(
         &self,
-        fresh: Fresh,
+        fresh: PreparedWorker,
         functions: Vec<Arc<Function>>,
-    ) -> Result<LoadResults, StartError> {
-        let Fresh { worker, .. } = fresh;
+    ) -> Result<LoadResults, WorkerStartError> {
+        let PreparedWorker { worker, .. } = fresh;
         let results = self.pool.unless_stopped(worker.load(&functions)).await?;
         let old = {
             let mut state = self.pool.state();
             if state.stopping {
-                return Err(StartError::Stopping);
+                return Err(WorkerStartError::Stopping);
             }
             let wanted = worker.generation.launch.processes.clamp(1, MAX_PROCESSES);
             state.generation = Some(Arc::clone(&worker.generation));
@@ -111,11 +112,11 @@ impl Workers {
             state.wanted = wanted;
             // Other files deserve another try.
             state.restarts.clear();
-            state.vacancies = (1..wanted).map(|_| Vacancy { reason: None, counted: false }).collect();
+            state.vacancies = (1..wanted).map(|_| WorkerVacancy { reason: None, counted: false }).collect();
             std::mem::take(&mut state.serving)
         };
         self.pool.failed.send_replace(None);
-        self.pool.serve(worker);
+        self.pool.add_worker(worker);
         self.pool.vacancy.notify_one();
         for worker in old {
             worker.retired.send_replace(Some("the app has changed".into()));
@@ -130,17 +131,17 @@ impl Workers {
         &self,
         mut invocation: Invocation,
         timeout: Duration,
-        mut logs: impl FnMut(Log) + Send,
-    ) -> Result<Outcome, InvocationError> {
+        mut logs: impl FnMut(LogRecord) + Send,
+    ) -> Result<InvocationOutcome, InvocationError> {
         let (worker, mut running) = loop {
-            let worker = self.pool.worker().await?;
+            let worker = self.pool.least_busy_worker().await?;
             match worker.channel.invoke(invocation) {
                 Ok(running) => break (worker, running),
-                Err(NotStarted::Unsent(unsent)) => invocation = *unsent,
-                Err(NotStarted::Failed(error)) => return Err(error),
+                Err(InvocationNotStarted::Unsent(unsent)) => invocation = *unsent,
+                Err(InvocationNotStarted::Failed(error)) => return Err(error),
             }
         };
-        let mut overdue = Overdue::new(worker, running.id(), timeout, self.pool.limits.cancel_grace);
+        let mut overdue = OverdueGuard::new(worker, running.id(), timeout, self.pool.limits.cancel_grace);
         let answered = tokio::time::timeout(timeout, running.outcome(&mut logs)).await;
         match answered {
             Ok(outcome) => {
@@ -151,23 +152,23 @@ impl Workers {
         }
     }
 
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> PoolHealth {
         let state = self.pool.state();
         if let Some(reason) = &*self.pool.failed.borrow() {
-            return Health::Failed(reason.clone());
+            return PoolHealth::Failed(reason.clone());
         }
         if state.stopping {
-            return Health::Stopping;
+            return PoolHealth::Stopping;
         }
         match state.serving.len() {
-            0 if state.generation.is_none() => Health::Restarting("the first one is starting".into()),
-            0 => Health::Restarting(state.last_end.clone()),
-            serving => Health::Serving(serving),
+            0 if state.generation.is_none() => PoolHealth::Restarting("the first one is starting".into()),
+            0 => PoolHealth::Restarting(state.last_end.clone()),
+            serving => PoolHealth::Serving(serving),
         }
     }
 
     /// Waits until workers ended too often; the answer is why. The host should exit then.
-    pub async fn failed(&self) -> String {
+    pub async fn wait_for_failure(&self) -> String {
         match self.pool.failed.subscribe().wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => String::new(),
@@ -175,7 +176,7 @@ impl Workers {
     }
 
     /// What the workers that serve said about themselves.
-    pub fn about(&self) -> Vec<(WorkerNumber, WorkerAbout)> {
+    pub fn worker_details(&self) -> Vec<(WorkerNumber, WorkerDetails)> {
         self.pool.state().serving.iter().map(|worker| (worker.number, worker.about.clone())).collect()
     }
 
@@ -189,7 +190,7 @@ impl Workers {
     /// Invocations that somebody waits for.
     pub fn in_flight(&self) -> usize {
         let state = self.pool.state();
-        state.serving.iter().chain(&state.retiring).map(|worker| worker.channel.waiting()).sum()
+        state.serving.iter().chain(&state.retiring).map(|worker| worker.channel.waiting_count()).sum()
     }
 
     /// Takes no further invocation, waits for those that run, then ends all workers. Returns how many invocations
@@ -214,13 +215,13 @@ impl Workers {
     /// Ends all workers at once, whatever they run.
     pub fn kill(&self) {
         for worker in self.pool.begin_stop() {
-            worker.process.signal(Signal::Kill);
+            worker.process.signal(StopSignal::Kill);
         }
         self.pool.stopped.send_replace(true);
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.kill();
     }
@@ -228,21 +229,21 @@ impl Drop for Workers {
 
 /// Sees to it that an invocation nobody waits for any more, because it took too long or its caller has gone, does not
 /// hold its worker for longer than one that is waited for.
-struct Overdue {
+struct OverdueGuard {
     worker: Option<Arc<Worker>>,
     invocation: Arc<str>,
     end: Option<Instant>,
     grace: Duration,
 }
 
-impl Overdue {
+impl OverdueGuard {
     fn new(worker: Arc<Worker>, invocation: &Arc<str>, timeout: Duration, grace: Duration) -> Self {
         let end = Instant::now().checked_add(timeout);
         Self { worker: Some(worker), invocation: Arc::clone(invocation), end, grace }
     }
 }
 
-impl Drop for Overdue {
+impl Drop for OverdueGuard {
     fn drop(&mut self) {
         let (Some(worker), Some(end)) = (self.worker.take(), self.end) else { return };
         let left = end.saturating_duration_since(Instant::now());
@@ -254,10 +255,10 @@ impl Drop for Overdue {
 }
 
 /// What the tasks around the workers share.
-pub(super) struct Pool {
-    pub(super) limits: Limits,
-    pub(super) events: Arc<dyn Events>,
-    state: Mutex<State>,
+pub(super) struct SharedPool {
+    pub(super) limits: WorkerLimits,
+    pub(super) events: Arc<dyn WorkerEvents>,
+    state: Mutex<PoolState>,
     numbers: AtomicU64,
     /// A worker came, or none will come.
     changed: Notify,
@@ -268,16 +269,16 @@ pub(super) struct Pool {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct PoolState {
     /// The worker that was started to index, until it serves.
-    first: Option<Fresh>,
-    pub(super) generation: Option<Arc<Generation>>,
+    first: Option<PreparedWorker>,
+    pub(super) generation: Option<Arc<WorkerGeneration>>,
     pub(super) functions: Arc<[Arc<Function>]>,
     pub(super) serving: Vec<Arc<Worker>>,
     /// Workers that finish what they run.
     pub(super) retiring: Vec<Arc<Worker>>,
     pub(super) wanted: usize,
-    pub(super) vacancies: VecDeque<Vacancy>,
+    pub(super) vacancies: VecDeque<WorkerVacancy>,
     /// When workers were started again after a crash.
     pub(super) restarts: VecDeque<Instant>,
     pub(super) last_start: Option<Instant>,
@@ -287,15 +288,15 @@ pub(super) struct State {
 }
 
 /// A place for a worker to be started.
-pub(super) struct Vacancy {
+pub(super) struct WorkerVacancy {
     /// Why the worker that was there is gone.
     pub(super) reason: Option<String>,
     /// Whether its start uses up the budget.
     pub(super) counted: bool,
 }
 
-impl Pool {
-    pub(super) fn new(limits: Limits, events: Arc<dyn Events>) -> Self {
+impl SharedPool {
+    pub(super) fn new(limits: WorkerLimits, events: Arc<dyn WorkerEvents>) -> Self {
         Self {
             limits,
             events,
@@ -313,7 +314,7 @@ impl Pool {
     }
 
     /// The least busy worker; waits for one if there is none.
-    async fn worker(&self) -> Result<Arc<Worker>, InvocationError> {
+    async fn least_busy_worker(&self) -> Result<Arc<Worker>, InvocationError> {
         if let Some(worker) = self.pick()? {
             return Ok(worker);
         }
@@ -337,7 +338,7 @@ impl Pool {
             return Err(InvocationError::NoWorker { reason: "the host is stopping".into() });
         }
         let open = state.serving.iter().filter(|worker| !worker.channel.has_ended());
-        let best = open.min_by_key(|worker| worker.channel.running()).map(Arc::clone);
+        let best = open.min_by_key(|worker| worker.channel.running_count()).map(Arc::clone);
         if best.is_none() && self.failed.borrow().is_some() {
             let reason = format!("workers keep ending; the last one: {}", state.last_end);
             return Err(InvocationError::NoWorker { reason });
@@ -346,12 +347,12 @@ impl Pool {
     }
 
     /// Gives a worker its place among those that serve, unless it is not wanted any more.
-    pub(super) fn serve(self: &Arc<Self>, worker: Arc<Worker>) {
+    pub(super) fn add_worker(self: &Arc<Self>, worker: Arc<Worker>) {
         {
             let mut state = self.state();
             let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
             if state.stopping || !current || state.serving.len() >= state.wanted {
-                worker.process.signal(Signal::Kill);
+                worker.process.signal(StopSignal::Kill);
                 return;
             }
             state.serving.push(Arc::clone(&worker));
@@ -385,16 +386,16 @@ impl Pool {
     /// Runs the future, but not beyond the end of the pool.
     pub(super) async fn unless_stopped<T>(
         &self,
-        future: impl Future<Output = Result<T, StartError>>,
-    ) -> Result<T, StartError> {
+        future: impl Future<Output = Result<T, WorkerStartError>>,
+    ) -> Result<T, WorkerStartError> {
         let mut stopped = self.stopped.subscribe();
         tokio::select! {
             result = future => result,
-            _ = stopped.wait_for(|stopped| *stopped) => Err(StartError::Stopping),
+            _ = stopped.wait_for(|stopped| *stopped) => Err(WorkerStartError::Stopping),
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -82,7 +82,7 @@ fn sweep(parent: &Path) {
         }
         let path = entry.path();
         // The lock is held until the folder is gone.
-        if let Some(_owner) = is_private(&path).then(|| abandoned(&path)).flatten() {
+        if let Some(_owner) = is_private(&path).then(|| lock_if_abandoned(&path)).flatten() {
             match fs::remove_dir_all(&path) {
                 Ok(()) => {
                     tracing::debug!(target: "host", "removed {}, left by a host that was killed", path.display())
@@ -112,7 +112,7 @@ fn is_private(path: &Path) -> bool {
 }
 
 /// The lock of a folder's owner, if there is one file to lock and its owner does not hold it any more.
-fn abandoned(folder: &Path) -> Option<File> {
+fn lock_if_abandoned(folder: &Path) -> Option<File> {
     let path = folder.join(OWNER);
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
         return None;

@@ -11,28 +11,28 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::console::Console;
+use super::console::ProcessConsole;
 
 /// How long the console of a process that ended may take to be read to its end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A running or ended process. Dropping it kills the process and its children.
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     pid: u32,
-    exit: watch::Receiver<Option<Exit>>,
+    exit: watch::Receiver<Option<ProcessExit>>,
     kill: watch::Sender<bool>,
 }
 
 /// How hard a process is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(crate) enum StopSignal {
     Terminate,
     Kill,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts the command in a process group of its own, so that its whole tree can be ended.
-    pub(crate) async fn start(mut command: Command, console: Arc<Console>) -> io::Result<Self> {
+    pub(crate) async fn start(mut command: Command, console: Arc<ProcessConsole>) -> io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
@@ -50,24 +50,24 @@ impl Process {
         self.pid
     }
 
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    pub(crate) fn exit(&self) -> Option<ProcessExit> {
         *self.exit.borrow()
     }
 
     /// Waits for the end of the process and of its console.
-    pub(crate) async fn exited(&self) -> Exit {
+    pub(crate) async fn wait_for_exit(&self) -> ProcessExit {
         match self.exit.clone().wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or_default(),
-            Err(_) => Exit::default(),
+            Err(_) => ProcessExit::default(),
         }
     }
 
     /// Signals the process and its children, unless it has ended. A stopped process obeys only `Kill`.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: StopSignal) {
         if self.exit().is_none() {
             #[cfg(unix)]
             signal_group(self.pid, signal);
-            if !cfg!(unix) || signal == Signal::Kill {
+            if !cfg!(unix) || signal == StopSignal::Kill {
                 self.kill.send_replace(true);
             }
         }
@@ -75,13 +75,13 @@ impl Process {
 
     /// Waits for the end, for so long; says whether it came.
     pub(crate) async fn ends_within(&self, limit: Duration) -> bool {
-        tokio::time::timeout(limit, self.exited()).await.is_ok()
+        tokio::time::timeout(limit, self.wait_for_exit()).await.is_ok()
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        self.signal(Signal::Kill);
+        self.signal(StopSignal::Kill);
     }
 }
 
@@ -90,7 +90,7 @@ async fn reap(
     pid: u32,
     console: [Option<JoinHandle<()>>; 2],
     mut kill: watch::Receiver<bool>,
-    exit: watch::Sender<Option<Exit>>,
+    exit: watch::Sender<Option<ProcessExit>>,
 ) {
     let wanted = async { kill.wait_for(|wanted| *wanted).await.is_ok() };
     let status = tokio::select! {
@@ -102,7 +102,7 @@ async fn reap(
     };
     // What the process started must not outlive it, nor keep its console open.
     #[cfg(unix)]
-    signal_group(pid, Signal::Kill);
+    signal_group(pid, StopSignal::Kill);
     let _ = pid;
     let last_words = async {
         for reader in console.into_iter().flatten() {
@@ -110,15 +110,15 @@ async fn reap(
         }
     };
     let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
-    exit.send_replace(Some(status.map(Exit::from).unwrap_or_default()));
+    exit.send_replace(Some(status.map(ProcessExit::from).unwrap_or_default()));
 }
 
 #[cfg(unix)]
-fn signal_group(pid: u32, signal: Signal) {
+fn signal_group(pid: u32, signal: StopSignal) {
     use rustix::process::{Pid, Signal as Posix, kill_process_group};
     let signal = match signal {
-        Signal::Terminate => Posix::TERM,
-        Signal::Kill => Posix::KILL,
+        StopSignal::Terminate => Posix::TERM,
+        StopSignal::Kill => Posix::KILL,
     };
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // The group is gone, most likely; there is nothing left to end.
@@ -128,7 +128,7 @@ fn signal_group(pid: u32, signal: Signal) {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Exit {
+pub(crate) struct ProcessExit {
     code: Option<i32>,
     signal: Option<i32>,
 }
@@ -136,13 +136,13 @@ pub(crate) struct Exit {
 /// With this code a public worker says that it wants to be started again.
 const RESTART: i32 = 200;
 
-impl Exit {
+impl ProcessExit {
     pub(super) fn wants_restart(self) -> bool {
         self.code == Some(RESTART)
     }
 }
 
-impl From<ExitStatus> for Exit {
+impl From<ExitStatus> for ProcessExit {
     fn from(status: ExitStatus) -> Self {
         #[cfg(unix)]
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -152,7 +152,7 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "exit code {code}"),
@@ -165,7 +165,7 @@ impl fmt::Display for Exit {
     }
 }
 
-struct Order {
+struct SpawnRequest {
     command: Command,
     runtime: Handle,
     reply: oneshot::Sender<io::Result<Child>>,
@@ -176,9 +176,9 @@ struct Order {
 /// A launcher may ask the kernel to signal the worker when its parent dies. The parent, to the kernel, is the thread
 /// that made the process: a thread of the runtime may end before the program does.
 async fn spawn(command: Command) -> io::Result<Child> {
-    static SPAWNER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    static SPAWNER: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
-        let (orders, received) = mpsc::channel::<Order>();
+        let (orders, received) = mpsc::channel::<SpawnRequest>();
         // Without the thread the channel is closed, which the sender below reports.
         let _ = std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for mut order in received {
@@ -190,6 +190,6 @@ async fn spawn(command: Command) -> io::Result<Child> {
     });
     let gone = || io::Error::other("the thread that starts processes is gone");
     let (reply, child) = oneshot::channel();
-    spawner.send(Order { command, runtime: Handle::current(), reply }).map_err(|_| gone())?;
+    spawner.send(SpawnRequest { command, runtime: Handle::current(), reply }).map_err(|_| gone())?;
     child.await.map_err(|_| gone())?
 }

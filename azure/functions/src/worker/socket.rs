@@ -15,25 +15,25 @@ use tokio::net::unix;
 use tokio::net::{TcpListener, tcp};
 use tokio::task::JoinSet;
 
-use super::arrivals::{Arrivals, Reception};
+use super::arrivals::{ExpectedWorkers, IncomingStream};
 use super::framing::Framing;
-use super::outbox::{Closed, Outbox};
+use super::outbox::{CloseReason, WorkerOutbox};
 
 /// The side of a connected stream that any task may write to.
-pub(super) enum Socket {
+pub(super) enum SocketWriter {
     #[cfg(unix)]
     Unix(unix::OwnedWriteHalf),
     Tcp(tcp::OwnedWriteHalf),
 }
 
 /// The side that one task reads from.
-enum ReadHalf {
+enum SocketReader {
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
     Tcp(tcp::OwnedReadHalf),
 }
 
-impl Socket {
+impl SocketWriter {
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             #[cfg(unix)]
@@ -59,7 +59,7 @@ impl Socket {
     }
 }
 
-impl ReadHalf {
+impl SocketReader {
     /// Appends what has arrived; zero bytes are the end. A read that leaves room in the buffer has emptied the socket,
     /// and tokio does not ask again then: one system call for all messages that came together.
     async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
@@ -98,24 +98,24 @@ impl SocketListener {
         Ok((Self::Tcp(listener), address))
     }
 
-    async fn accept(&self) -> io::Result<(ReadHalf, Socket)> {
+    async fn accept(&self) -> io::Result<(SocketReader, SocketWriter)> {
         match self {
             #[cfg(unix)]
             Self::Unix(listener) => {
                 let (read, write) = listener.accept().await?.0.into_split();
-                Ok((ReadHalf::Unix(read), Socket::Unix(write)))
+                Ok((SocketReader::Unix(read), SocketWriter::Unix(write)))
             }
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 let (read, write) = stream.into_split();
-                Ok((ReadHalf::Tcp(read), Socket::Tcp(write)))
+                Ok((SocketReader::Tcp(read), SocketWriter::Tcp(write)))
             }
         }
     }
 
     /// Serves every stream until this is dropped.
-    pub(super) async fn serve(self, arrivals: Arc<Arrivals>) {
+    pub(super) async fn serve(self, arrivals: Arc<ExpectedWorkers>) {
         let mut streams = JoinSet::new();
         loop {
             match self.accept().await {
@@ -131,9 +131,10 @@ impl SocketListener {
     }
 }
 
-async fn serve_stream(incoming: ReadHalf, socket: Arc<Socket>, arrivals: Arc<Arrivals>) {
-    let outbox = Arc::new(Outbox::new(Framing::Frames, arrivals.message_limit(), Some(Arc::clone(&socket))));
-    let reception = Reception::new(arrivals, Framing::Frames, Arc::clone(&outbox));
+async fn serve_stream(incoming: SocketReader, socket: Arc<SocketWriter>, arrivals: Arc<ExpectedWorkers>) {
+    let outbox =
+        Arc::new(WorkerOutbox::new(Framing::Frames, arrivals.message_limit(), Some(Arc::clone(&socket))));
+    let reception = IncomingStream::new(arrivals, Framing::Frames, Arc::clone(&outbox));
     let reading = read(incoming, reception);
     let writing = write(&socket, &outbox);
     tokio::select! {
@@ -142,14 +143,16 @@ async fn serve_stream(incoming: ReadHalf, socket: Arc<Socket>, arrivals: Arc<Arr
     }
 }
 
-async fn read(mut socket: ReadHalf, mut reception: Reception) {
+async fn read(mut socket: SocketReader, mut reception: IncomingStream) {
     loop {
         let read = match reception.time_left() {
-            Some(left) => match tokio::time::timeout(left, socket.read(reception.inbox().room())).await {
-                Ok(read) => read,
-                Err(_) => return,
-            },
-            None => socket.read(reception.inbox().room()).await,
+            Some(left) => {
+                match tokio::time::timeout(left, socket.read(reception.inbox().read_buffer())).await {
+                    Ok(read) => read,
+                    Err(_) => return,
+                }
+            }
+            None => socket.read(reception.inbox().read_buffer()).await,
         };
         match read {
             Ok(0) => return reception.end("the worker closed its stream"),
@@ -162,7 +165,7 @@ async fn read(mut socket: ReadHalf, mut reception: Reception) {
     }
 }
 
-async fn write(socket: &Socket, outbox: &Outbox) {
+async fn write(socket: &SocketWriter, outbox: &WorkerOutbox) {
     loop {
         poll_fn(|context| outbox.poll_waiting(context)).await;
         // Whoever else is about to send does so first: what leaves in one write arrives in one read, and a worker
@@ -171,7 +174,7 @@ async fn write(socket: &Socket, outbox: &Outbox) {
         tokio::task::yield_now().await;
         let Ok(bytes) = poll_fn(|context| outbox.poll_take(context)).await else { return };
         if socket.write_all(&bytes).await.is_err() {
-            outbox.close(Closed::Done);
+            outbox.close(CloseReason::Done);
             // The reader notices too; it should first take the answers that are still there.
             return tokio::time::sleep(Duration::from_millis(500)).await;
         }

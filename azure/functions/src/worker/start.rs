@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::arrivals::Arrivals;
-use super::channel::{Channel, Ended};
-use super::console::Console;
-use super::error::{StartError, Step};
-use super::events::{Events, WorkerAbout, WorkerNumber};
+use super::arrivals::ExpectedWorkers;
+use super::channel::{StreamEnded, WorkerChannel};
+use super::console::ProcessConsole;
+use super::error::{StartStep, WorkerStartError};
+use super::events::{WorkerDetails, WorkerEvents, WorkerNumber};
 use super::framing::Framing;
 use super::grpc::GrpcListener;
-use super::indexing::{Failure, IndexedFunction, Indexing, failure};
-use super::launch::{Address, Launch};
-use super::limits::Limits;
+use super::indexing::{IndexedFunction, IndexingResult, WorkerFailure, failure};
+use super::launch::{ConnectAddress, WorkerLaunch};
+use super::limits::WorkerLimits;
 use super::private_folder::PrivateFolder;
-use super::process::{Process, Signal};
+use super::process::{ChildProcess, StopSignal};
 use super::proto::WorkerInitRequest;
 use super::socket::SocketListener;
 
@@ -28,86 +28,91 @@ use super::socket::SocketListener;
 const AFTER_STREAM: Duration = Duration::from_secs(1);
 
 /// Workers that run the same files with the same settings.
-pub(super) struct Generation {
-    pub(super) launch: Launch,
-    limits: Limits,
-    events: Arc<dyn Events>,
-    address: Address,
-    arrivals: Arc<Arrivals>,
+pub(super) struct WorkerGeneration {
+    pub(super) launch: WorkerLaunch,
+    limits: WorkerLimits,
+    events: Arc<dyn WorkerEvents>,
+    address: ConnectAddress,
+    arrivals: Arc<ExpectedWorkers>,
     listening: AbortHandle,
 }
 
 /// A process that speaks our protocol.
 pub(super) struct Worker {
     pub(super) number: WorkerNumber,
-    pub(super) process: Process,
-    pub(super) channel: Arc<Channel>,
-    pub(super) console: Arc<Console>,
-    pub(super) about: WorkerAbout,
+    pub(super) process: ChildProcess,
+    pub(super) channel: Arc<WorkerChannel>,
+    pub(super) console: Arc<ProcessConsole>,
+    pub(super) about: WorkerDetails,
     pub(super) since: Instant,
     /// Set once the worker gets no further invocations: why.
     pub(super) retired: watch::Sender<Option<String>>,
     /// Keeps the address open that this worker is connected to.
-    pub(super) generation: Arc<Generation>,
+    pub(super) generation: Arc<WorkerGeneration>,
 }
 
-impl Generation {
+impl WorkerGeneration {
     /// Makes the address that the workers connect to.
     pub(super) async fn open(
-        mut launch: Launch,
-        limits: Limits,
-        events: Arc<dyn Events>,
-    ) -> Result<Self, StartError> {
+        mut launch: WorkerLaunch,
+        limits: WorkerLimits,
+        events: Arc<dyn WorkerEvents>,
+    ) -> Result<Self, WorkerStartError> {
         // The worker's working directory is the app: a relative path would mean another folder there.
         for directory in [&mut launch.app_directory, &mut launch.worker_directory] {
-            *directory = std::path::absolute(&*directory).map_err(StartError::Listen)?;
+            *directory = std::path::absolute(&*directory).map_err(WorkerStartError::Listen)?;
         }
-        let arrivals = Arc::new(Arrivals::new(limits.clone(), Arc::clone(&events)));
+        let arrivals = Arc::new(ExpectedWorkers::new(limits.clone(), Arc::clone(&events)));
         let (address, listening) = match launch.framing {
             Framing::Grpc => {
-                let (listener, address) = GrpcListener::bind().await.map_err(StartError::Listen)?;
+                let (listener, address) = GrpcListener::bind().await.map_err(WorkerStartError::Listen)?;
                 let address: SocketAddr = address;
-                (Address::Grpc(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
+                (ConnectAddress::Grpc(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
             }
             Framing::Frames => {
                 let folder = match &launch.folder {
                     Some(folder) => Arc::clone(folder),
-                    None => Arc::new(PrivateFolder::create().map_err(StartError::Listen)?),
+                    None => Arc::new(PrivateFolder::create().map_err(WorkerStartError::Listen)?),
                 };
                 let (listener, address) =
-                    SocketListener::bind(folder.path()).await.map_err(StartError::Listen)?;
+                    SocketListener::bind(folder.path()).await.map_err(WorkerStartError::Listen)?;
                 launch.folder = Some(folder);
-                (Address::Frames(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
+                (ConnectAddress::Frames(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
             }
         };
         Ok(Self { launch, limits, events, address, arrivals, listening: listening.abort_handle() })
     }
 
     /// Starts one process and waits until it is initialized. A process that does not get there is killed.
-    pub(super) async fn start(self: &Arc<Self>, number: WorkerNumber) -> Result<Arc<Worker>, StartError> {
-        let console = Arc::new(Console::new(number, Arc::clone(&self.events), self.limits.lines_per_second));
-        let expected = self.arrivals.expect(number);
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        number: WorkerNumber,
+    ) -> Result<Arc<Worker>, WorkerStartError> {
+        let console =
+            Arc::new(ProcessConsole::new(number, Arc::clone(&self.events), self.limits.lines_per_second));
+        let expected = self.arrivals.expect_worker(number);
         let request_id = uuid::Uuid::new_v4().to_string();
         let command = self.launch.command(&self.address, expected.id(), &request_id);
-        let process = Process::start(command, Arc::clone(&console))
+        let process = ChildProcess::start(command, Arc::clone(&console))
             .await
-            .map_err(|source| StartError::Spawn { command: self.launch.shown(), source })?;
-        let starting = Starting { generation: self, process: &process, console: &console };
+            .map_err(|source| WorkerStartError::Spawn { command: self.launch.display_command(), source })?;
+        let starting = StartingWorker { generation: self, process: &process, console: &console };
 
-        let channel =
-            starting.step(Step::Connect, self.limits.connect, async { expected.await.ok_or(Ended) }).await?;
+        let channel = starting
+            .step(StartStep::Connect, self.limits.connect, async { expected.await.ok_or(StreamEnded) })
+            .await?;
         let request = WorkerInitRequest {
             host_version: self.launch.host_version.clone(),
             capabilities: HashMap::from([("MultiStream".to_owned(), "10".to_owned())]),
             worker_directory: text(&self.launch.worker_directory),
             function_app_directory: text(&self.launch.app_directory),
         };
-        let response = starting.step(Step::Init, self.limits.init, channel.init(request)).await?;
+        let response = starting.step(StartStep::Init, self.limits.init, channel.init(request)).await?;
         if let Some(failure) = failure(response.result) {
-            return Err(starting.refused(Step::Init, failure));
+            return Err(starting.refused(StartStep::Init, failure));
         }
         let metadata = response.worker_metadata.unwrap_or_default();
-        let about = WorkerAbout {
+        let about = WorkerDetails {
             pid: process.pid(),
             runtime: metadata.runtime_name,
             runtime_version: metadata.runtime_version,
@@ -130,7 +135,7 @@ impl Generation {
     }
 }
 
-impl Drop for Generation {
+impl Drop for WorkerGeneration {
     fn drop(&mut self) {
         self.listening.abort();
     }
@@ -138,8 +143,8 @@ impl Drop for Generation {
 
 impl Worker {
     /// Asks for the functions of the app, if this kind of worker can tell.
-    pub(super) async fn index(&self) -> Result<Indexing, StartError> {
-        let default = || Indexing::UseFunctionJson { console: self.console.tail().0 };
+    pub(super) async fn index(&self) -> Result<IndexingResult, WorkerStartError> {
+        let default = || IndexingResult::UseFunctionJson { console: self.console.tail().0 };
         let launch = &self.generation.launch;
         if !launch.indexes {
             return Ok(default());
@@ -147,26 +152,26 @@ impl Worker {
         let starting = self.starting();
         let app = text(&launch.app_directory);
         let limit = self.generation.limits.index;
-        let response = starting.step(Step::Index, limit, self.channel.index(&app)).await?;
+        let response = starting.step(StartStep::Index, limit, self.channel.index(&app)).await?;
         if let Some(failure) = failure(response.result) {
-            return Err(starting.refused(Step::Index, failure));
+            return Err(starting.refused(StartStep::Index, failure));
         }
         if response.use_default_metadata_indexing {
             return Ok(default());
         }
         let functions = response.function_metadata_results.into_iter().map(IndexedFunction::from_wire);
-        Ok(Indexing::Functions(functions.collect()))
+        Ok(IndexingResult::Functions(functions.collect()))
     }
 
     /// Lets the worker load functions; the results are in their order.
     pub(super) async fn load(
         &self,
         functions: &[Arc<crate::function::Function>],
-    ) -> Result<Vec<Result<(), String>>, StartError> {
+    ) -> Result<Vec<Result<(), String>>, WorkerStartError> {
         let limit = self.generation.limits.load;
         // The channel keeps to the limit itself: one function that hangs must not fail the others.
         let load = self.channel.load(functions, limit);
-        self.starting().step(Step::Load, limit + Duration::from_secs(1), load).await
+        self.starting().step(StartStep::Load, limit + Duration::from_secs(1), load).await
     }
 
     /// Asks the worker to end, then tells it, then makes it.
@@ -175,34 +180,34 @@ impl Worker {
         if self.channel.terminate(limits.terminate) && self.process.ends_within(limits.terminate).await {
             return;
         }
-        self.process.signal(Signal::Terminate);
+        self.process.signal(StopSignal::Terminate);
         if self.process.ends_within(limits.sigterm).await {
             return;
         }
-        self.process.signal(Signal::Kill);
-        self.process.exited().await;
+        self.process.signal(StopSignal::Kill);
+        self.process.wait_for_exit().await;
     }
 
-    fn starting(&self) -> Starting<'_> {
-        Starting { generation: &self.generation, process: &self.process, console: &self.console }
+    fn starting(&self) -> StartingWorker<'_> {
+        StartingWorker { generation: &self.generation, process: &self.process, console: &self.console }
     }
 }
 
 /// A worker on its way, and what is needed to explain why it did not arrive.
-struct Starting<'a> {
-    generation: &'a Generation,
-    process: &'a Process,
-    console: &'a Console,
+struct StartingWorker<'a> {
+    generation: &'a WorkerGeneration,
+    process: &'a ChildProcess,
+    console: &'a ProcessConsole,
 }
 
-impl Starting<'_> {
+impl StartingWorker<'_> {
     /// One step, which ends with its answer, with the process, or at the time limit.
     async fn step<T>(
         &self,
-        step: Step,
+        step: StartStep,
         limit: Duration,
-        answer: impl Future<Output = Result<T, Ended>>,
-    ) -> Result<T, StartError> {
+        answer: impl Future<Output = Result<T, StreamEnded>>,
+    ) -> Result<T, WorkerStartError> {
         let answer = async {
             let answer = answer.await;
             if answer.is_err() {
@@ -211,18 +216,18 @@ impl Starting<'_> {
             }
             answer
         };
-        let command = || self.generation.launch.shown();
+        let command = || self.generation.launch.display_command();
         tokio::select! {
             biased;
-            answer = answer => answer.map_err(|Ended| {
-                StartError::HungUp { command: command(), step, console: self.console.tail() }
+            answer = answer => answer.map_err(|StreamEnded| {
+                WorkerStartError::HungUp { command: command(), step, console: self.console.tail() }
             }),
-            exit = self.process.exited() => Err(StartError::Exited {
+            exit = self.process.wait_for_exit() => Err(WorkerStartError::Exited {
                 command: command(),
                 status: exit.to_string(),
                 console: self.console.tail(),
             }),
-            () = tokio::time::sleep(limit) => Err(StartError::TimedOut {
+            () = tokio::time::sleep(limit) => Err(WorkerStartError::TimedOut {
                 command: command(),
                 step,
                 after: limit,
@@ -231,10 +236,10 @@ impl Starting<'_> {
         }
     }
 
-    fn refused(&self, step: Step, failure: Failure) -> StartError {
-        let Failure { message, stack } = failure;
-        let command = self.generation.launch.shown();
-        StartError::Refused { command, step, message, stack, console: self.console.tail() }
+    fn refused(&self, step: StartStep, failure: WorkerFailure) -> WorkerStartError {
+        let WorkerFailure { message, stack } = failure;
+        let command = self.generation.launch.display_command();
+        WorkerStartError::Refused { command, step, message, stack, console: self.console.tail() }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::channel::Ended;
-use super::pool::{Pool, Vacancy};
-use super::process::{Exit, Signal};
+use super::channel::StreamEnded;
+use super::pool::{SharedPool, WorkerVacancy};
+use super::process::{ProcessExit, StopSignal};
 use super::start::Worker;
 
 /// How long a process may outlive its stream before it is killed. Usually both end at once, and the exit says more.
@@ -16,15 +16,15 @@ const AFTER_PROCESS: Duration = Duration::from_millis(250);
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// How a worker stopped serving.
-enum End {
-    Exited(Exit),
+enum ServingEnd {
+    Exited(ProcessExit),
     Stream(String),
     Unresponsive,
     Retired(String),
 }
 
 /// Watches a worker that serves until it has ended.
-pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
+pub(super) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
     let mut retired = worker.retired.subscribe();
     let retired = async {
         match retired.wait_for(Option::is_some).await {
@@ -33,10 +33,10 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
         }
     };
     let end = tokio::select! {
-        exit = worker.process.exited() => End::Exited(exit),
-        reason = worker.channel.ended() => End::Stream(reason),
-        () = unresponsive(&pool, &worker) => End::Unresponsive,
-        reason = retired => End::Retired(reason),
+        exit = worker.process.wait_for_exit() => ServingEnd::Exited(exit),
+        reason = worker.channel.wait_for_end() => ServingEnd::Stream(reason),
+        () = wait_until_unresponsive(&pool, &worker) => ServingEnd::Unresponsive,
+        reason = retired => ServingEnd::Retired(reason),
     };
     {
         let mut state = pool.state();
@@ -44,36 +44,36 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
         state.retiring.push(Arc::clone(&worker));
     }
     let reason = match end {
-        End::Exited(exit) => {
+        ServingEnd::Exited(exit) => {
             // What it said before its end still counts.
-            let _ = tokio::time::timeout(AFTER_PROCESS, worker.channel.ended()).await;
-            ended(&pool, &worker, exit)
+            let _ = tokio::time::timeout(AFTER_PROCESS, worker.channel.wait_for_end()).await;
+            handle_exit(&pool, &worker, exit)
         }
-        End::Stream(reason) => {
+        ServingEnd::Stream(reason) => {
             if worker.process.ends_within(AFTER_STREAM).await {
-                ended(&pool, &worker, worker.process.exit().unwrap_or_default())
+                handle_exit(&pool, &worker, worker.process.exit().unwrap_or_default())
             } else {
                 let reason = format!("{reason}; its process was killed");
-                worker.process.signal(Signal::Kill);
+                worker.process.signal(StopSignal::Kill);
                 pool.vacate(&worker, &reason, true);
                 reason
             }
         }
-        End::Unresponsive => {
+        ServingEnd::Unresponsive => {
             // A function may keep its worker from answering for as long as it may run, so it is not ended for that.
             let misses = pool.limits.health_misses;
             let reason =
                 format!("it left {misses} health questions unanswered; other calls go to a new worker");
             worker.channel.retire();
             pool.vacate(&worker, &reason, false);
-            finish(&worker, None).await;
+            wait_until_idle(&worker, None).await;
             worker.stop().await;
             reason
         }
-        End::Retired(reason) => {
+        ServingEnd::Retired(reason) => {
             worker.channel.retire();
             pool.vacate(&worker, &reason, false);
-            finish(&worker, Some(pool.limits.drain)).await;
+            wait_until_idle(&worker, Some(pool.limits.drain)).await;
             // The others of its invocations had their time.
             worker.channel.fail_all(&format!("it was replaced: {reason}"));
             worker.stop().await;
@@ -82,13 +82,13 @@ pub(super) async fn supervise(pool: Arc<Pool>, worker: Arc<Worker>) {
     };
     worker.channel.fail_all(&reason);
     worker.channel.report_dropped();
-    worker.process.exited().await;
+    worker.process.wait_for_exit().await;
     pool.state().retiring.retain(|it| !Arc::ptr_eq(it, &worker));
     pool.events.worker_exited(worker.number, &reason);
 }
 
 /// The process is gone. Its console says why, but may hold local paths: it is not part of the reason.
-fn ended(pool: &Arc<Pool>, worker: &Arc<Worker>, exit: Exit) -> String {
+fn handle_exit(pool: &Arc<SharedPool>, worker: &Arc<Worker>, exit: ProcessExit) -> String {
     let reason = exit.to_string();
     worker.channel.fail_all(&reason);
     let wanted = exit.wants_restart() && worker.since.elapsed() > SETTLED;
@@ -97,24 +97,24 @@ fn ended(pool: &Arc<Pool>, worker: &Arc<Worker>, exit: Exit) -> String {
 }
 
 /// Waits until a worker has nothing to do, has ended, or has used up its time, if there is a limit to it.
-async fn finish(worker: &Worker, limit: Option<Duration>) {
+async fn wait_until_idle(worker: &Worker, limit: Option<Duration>) {
     let idle = async {
-        while worker.channel.waiting() > 0 {
+        while worker.channel.waiting_count() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::select! {
         () = idle => {}
-        _ = worker.process.exited() => {}
-        _ = worker.channel.ended() => {}
+        _ = worker.process.wait_for_exit() => {}
+        _ = worker.channel.wait_for_end() => {}
         () = tokio::time::sleep(limit.unwrap_or_default()), if limit.is_some() => {}
     }
 }
 
 /// Asks after the worker's health from time to time; returns when it does not answer although it has work.
-async fn unresponsive(pool: &Pool, worker: &Worker) {
+async fn wait_until_unresponsive(pool: &SharedPool, worker: &Worker) {
     let limits = &pool.limits;
-    if !worker.channel.can("WorkerStatus") {
+    if !worker.channel.has_capability("WorkerStatus") {
         return std::future::pending().await;
     }
     let mut misses = 0;
@@ -125,10 +125,10 @@ async fn unresponsive(pool: &Pool, worker: &Worker) {
                 misses = 0;
                 tokio::time::sleep(limits.health_interval).await;
             }
-            Ok(Err(Ended)) => return std::future::pending().await,
+            Ok(Err(StreamEnded)) => return std::future::pending().await,
             Err(_) => misses += 1,
         }
-        if misses >= limits.health_misses && worker.channel.running() > 0 {
+        if misses >= limits.health_misses && worker.channel.running_count() > 0 {
             return;
         }
     }
@@ -147,21 +147,21 @@ pub(super) async fn retire_if_overdue(worker: Arc<Worker>, invocation: Arc<str>,
     }
 }
 
-impl Pool {
+impl SharedPool {
     /// A worker's place is free.
     fn vacate(&self, worker: &Worker, reason: &str, counted: bool) {
         let mut state = self.state();
         let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
         if current && !state.stopping {
             state.last_end = reason.to_owned();
-            state.vacancies.push_back(Vacancy { reason: Some(reason.to_owned()), counted });
+            state.vacancies.push_back(WorkerVacancy { reason: Some(reason.to_owned()), counted });
             self.vacancy.notify_one();
         }
     }
 }
 
 /// Fills vacancies until the pool stops or fails: the first at once, then slower, and not for ever.
-pub(super) async fn keep(pool: Arc<Pool>) {
+pub(super) async fn fill_vacancies(pool: Arc<SharedPool>) {
     loop {
         let vacancy = {
             let mut state = pool.state();
@@ -203,12 +203,12 @@ pub(super) async fn keep(pool: Arc<Pool>) {
             }
             state.last_start = Some(Instant::now());
         }
-        tokio::spawn(fill(Arc::clone(&pool)));
+        tokio::spawn(start_replacement(Arc::clone(&pool)));
     }
 }
 
 /// How long to wait before a start, or why there is none.
-fn delay(pool: &Pool, vacancy: &Vacancy) -> Result<Duration, String> {
+fn delay(pool: &SharedPool, vacancy: &WorkerVacancy) -> Result<Duration, String> {
     let limits = &pool.limits;
     let mut state = pool.state();
     let now = Instant::now();
@@ -240,7 +240,7 @@ fn delay(pool: &Pool, vacancy: &Vacancy) -> Result<Duration, String> {
 }
 
 /// Starts one worker of the current generation and lets it load the functions.
-async fn fill(pool: Arc<Pool>) {
+async fn start_replacement(pool: Arc<SharedPool>) {
     let (generation, functions) = {
         let state = pool.state();
         (state.generation.clone(), Arc::clone(&state.functions))
@@ -254,13 +254,13 @@ async fn fill(pool: Arc<Pool>) {
         })
         .await;
     match started {
-        Ok(worker) => pool.serve(worker),
+        Ok(worker) => pool.add_worker(worker),
         Err(error) => {
             let mut state = pool.state();
             let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &generation));
             if current && !state.stopping {
                 state.last_end = error.brief();
-                state.vacancies.push_back(Vacancy { reason: Some(error.to_string()), counted: true });
+                state.vacancies.push_back(WorkerVacancy { reason: Some(error.to_string()), counted: true });
                 pool.vacancy.notify_one();
             }
         }
@@ -270,30 +270,30 @@ async fn fill(pool: Arc<Pool>) {
 #[cfg(test)]
 mod tests {
     use super::super::events::NoEvents;
-    use super::super::limits::Limits;
+    use super::super::limits::WorkerLimits;
     use super::*;
 
-    fn crash() -> Vacancy {
-        Vacancy { reason: Some("exit code 1".into()), counted: true }
+    fn crash() -> WorkerVacancy {
+        WorkerVacancy { reason: Some("exit code 1".into()), counted: true }
     }
 
     #[test]
     fn each_process_has_one_restart_at_once_then_they_slow_down_then_end() {
-        let limits = Limits { restarts_per_process: 5, ..Limits::default() };
-        let pool = Pool::new(limits, Arc::new(NoEvents));
+        let limits = WorkerLimits { restarts_per_process: 5, ..WorkerLimits::default() };
+        let pool = SharedPool::new(limits, Arc::new(NoEvents));
         pool.state().wanted = 2;
         let delays: Vec<_> = (0..10).map(|_| delay(&pool, &crash()).unwrap().as_secs()).collect();
         assert_eq!(delays, [0, 0, 2, 2, 4, 4, 8, 8, 10, 10]);
         let reason = delay(&pool, &crash()).unwrap_err();
         assert!(reason.contains("restarted 10 times within 30 min"), "{reason}");
         // A worker that is only replaced costs nothing.
-        let replaced = Vacancy { reason: None, counted: false };
+        let replaced = WorkerVacancy { reason: None, counted: false };
         assert_eq!(delay(&pool, &replaced), Ok(Duration::ZERO));
     }
 
     #[test]
     fn starts_keep_their_distance() {
-        let pool = Pool::new(Limits::default(), Arc::new(NoEvents));
+        let pool = SharedPool::new(WorkerLimits::default(), Arc::new(NoEvents));
         pool.state().last_start = Some(Instant::now());
         let delay = delay(&pool, &crash()).unwrap();
         assert!(delay > Duration::from_millis(900) && delay <= Duration::from_secs(1), "{delay:?}");

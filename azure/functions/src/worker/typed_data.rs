@@ -15,7 +15,7 @@ use super::proto::{CollectionBytes, CollectionSInt64, TypedData};
 use crate::datum::Datum;
 
 /// An input as the worker gets it: `Nothing` is a value that is set and empty, which is how a missing blob travels.
-pub(super) fn input(datum: Datum) -> TypedData {
+pub(super) fn encode_input(datum: Datum) -> TypedData {
     TypedData {
         data: match datum {
             Datum::Nothing => None,
@@ -29,8 +29,8 @@ pub(super) fn input(datum: Datum) -> TypedData {
 }
 
 /// A value of the trigger's metadata. Python's public worker refuses numbers there, so they travel as text.
-pub(super) fn metadata(datum: Datum) -> TypedData {
-    input(match datum {
+pub(super) fn encode_metadata(datum: Datum) -> TypedData {
+    encode_input(match datum {
         Datum::Int(number) => Datum::Text(number.to_string()),
         Datum::Double(number) => Datum::Text(number.to_string()),
         other => other,
@@ -38,7 +38,7 @@ pub(super) fn metadata(datum: Datum) -> TypedData {
 }
 
 /// A value that came back. Collections become JSON arrays; a kind we do not know is nothing.
-pub(super) fn output(value: TypedData) -> Datum {
+pub(super) fn decode_output(value: TypedData) -> Datum {
     match value.data {
         None => Datum::Nothing,
         Some(Data::String(text)) => Datum::Text(text),
@@ -67,8 +67,8 @@ impl Serialize for TypedData {
             None => {}
             Some(Data::String(text)) => map.serialize_entry("string", text)?,
             Some(Data::Json(json)) => map.serialize_entry("json", json)?,
-            Some(Data::Bytes(bytes)) => map.serialize_entry("bytes", &Base64(bytes.clone()))?,
-            Some(Data::Stream(bytes)) => map.serialize_entry("stream", &Base64(bytes.clone()))?,
+            Some(Data::Bytes(bytes)) => map.serialize_entry("bytes", &Base64Bytes(bytes.clone()))?,
+            Some(Data::Stream(bytes)) => map.serialize_entry("stream", &Base64Bytes(bytes.clone()))?,
             // 64 bit integers are text in protobuf's JSON: many readers know only doubles.
             Some(Data::Int(number)) => map.serialize_entry("int", &number.to_string())?,
             Some(Data::Double(number)) => map.serialize_entry("double", number)?,
@@ -84,7 +84,7 @@ impl Serialize for TypedData {
 /// The members of a value.
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
-enum Member {
+enum TypedDataMember {
     String,
     Json,
     Bytes,
@@ -101,13 +101,13 @@ enum Member {
 
 impl<'de> Deserialize<'de> for TypedData {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ValueVisitor)
+        deserializer.deserialize_map(TypedDataVisitor)
     }
 }
 
-struct ValueVisitor;
+struct TypedDataVisitor;
 
-impl<'de> Visitor<'de> for ValueVisitor {
+impl<'de> Visitor<'de> for TypedDataVisitor {
     type Value = TypedData;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,17 +118,27 @@ impl<'de> Visitor<'de> for ValueVisitor {
         let mut value = TypedData::default();
         while let Some(member) = map.next_key()? {
             let data = match member {
-                Member::String => map.next_value::<Option<_>>()?.map(Data::String),
-                Member::Json => map.next_value::<Option<_>>()?.map(Data::Json),
-                Member::Bytes => map.next_value::<Option<Base64>>()?.map(|it| Data::Bytes(it.0)),
-                Member::Stream => map.next_value::<Option<Base64>>()?.map(|it| Data::Stream(it.0)),
-                Member::Int => map.next_value::<Option<Integer>>()?.map(|it| Data::Int(it.0)),
-                Member::Double => map.next_value::<Option<_>>()?.map(Data::Double),
-                Member::CollectionBytes => map.next_value::<Option<_>>()?.map(Data::CollectionBytes),
-                Member::CollectionString => map.next_value::<Option<_>>()?.map(Data::CollectionString),
-                Member::CollectionDouble => map.next_value::<Option<_>>()?.map(Data::CollectionDouble),
-                Member::CollectionSint64 => map.next_value::<Option<_>>()?.map(Data::CollectionSint64),
-                Member::Unknown => {
+                TypedDataMember::String => map.next_value::<Option<_>>()?.map(Data::String),
+                TypedDataMember::Json => map.next_value::<Option<_>>()?.map(Data::Json),
+                TypedDataMember::Bytes => {
+                    map.next_value::<Option<Base64Bytes>>()?.map(|it| Data::Bytes(it.0))
+                }
+                TypedDataMember::Stream => {
+                    map.next_value::<Option<Base64Bytes>>()?.map(|it| Data::Stream(it.0))
+                }
+                TypedDataMember::Int => map.next_value::<Option<JsonInt64>>()?.map(|it| Data::Int(it.0)),
+                TypedDataMember::Double => map.next_value::<Option<_>>()?.map(Data::Double),
+                TypedDataMember::CollectionBytes => map.next_value::<Option<_>>()?.map(Data::CollectionBytes),
+                TypedDataMember::CollectionString => {
+                    map.next_value::<Option<_>>()?.map(Data::CollectionString)
+                }
+                TypedDataMember::CollectionDouble => {
+                    map.next_value::<Option<_>>()?.map(Data::CollectionDouble)
+                }
+                TypedDataMember::CollectionSint64 => {
+                    map.next_value::<Option<_>>()?.map(Data::CollectionSint64)
+                }
+                TypedDataMember::Unknown => {
                     map.next_value::<IgnoredAny>()?;
                     None
                 }
@@ -140,46 +150,46 @@ impl<'de> Visitor<'de> for ValueVisitor {
 }
 
 /// Bytes as base64 text: the standard alphabet, with padding.
-struct Base64(Bytes);
+struct Base64Bytes(Bytes);
 
-impl Serialize for Base64 {
+impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Base64 {
+impl<'de> Deserialize<'de> for Base64Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl Visitor<'_> for TextVisitor {
-            type Value = Base64;
+        struct Base64Visitor;
+        impl Visitor<'_> for Base64Visitor {
+            type Value = Base64Bytes;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("base64 text")
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Base64, E> {
-                STANDARD.decode(text).map(|bytes| Base64(bytes.into())).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Base64Bytes, E> {
+                STANDARD.decode(text).map(|bytes| Base64Bytes(bytes.into())).map_err(E::custom)
             }
         }
-        deserializer.deserialize_str(TextVisitor)
+        deserializer.deserialize_str(Base64Visitor)
     }
 }
 
 /// A 64 bit integer, written as a number or as text.
 #[derive(Clone, Copy)]
-struct Integer(i64);
+struct JsonInt64(i64);
 
-impl<'de> Deserialize<'de> for Integer {
+impl<'de> Deserialize<'de> for JsonInt64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(serde::Deserialize)]
         #[serde(untagged)]
-        enum Written<'a> {
+        enum NumberOrText<'a> {
             Number(i64),
             #[serde(borrow)]
             Text(Cow<'a, str>),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Number(number) => Ok(Self(number)),
-            Written::Text(text) => text.parse().map(Self).map_err(de::Error::custom),
+        match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Number(number) => Ok(Self(number)),
+            NumberOrText::Text(text) => text.parse().map(Self).map_err(de::Error::custom),
         }
     }
 }
@@ -189,13 +199,13 @@ impl<'de> Deserialize<'de> for Integer {
 #[serde(default)]
 #[derive(Default)]
 struct BytesMember {
-    #[serde(deserialize_with = "parts::few")]
-    bytes: Vec<Base64>,
+    #[serde(deserialize_with = "parts::deserialize_limited_list")]
+    bytes: Vec<Base64Bytes>,
 }
 
 impl Serialize for CollectionBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let items: Vec<_> = self.bytes.iter().map(|bytes| Base64(bytes.clone())).collect();
+        let items: Vec<_> = self.bytes.iter().map(|bytes| Base64Bytes(bytes.clone())).collect();
         let mut map = serializer.serialize_map(Some(1))?;
         map.serialize_entry("bytes", &items)?;
         map.end()
@@ -213,7 +223,7 @@ impl<'de> Deserialize<'de> for CollectionBytes {
 #[derive(serde::Deserialize, Default)]
 #[serde(default)]
 struct IntegersMember {
-    sint64: Vec<Integer>,
+    sint64: Vec<JsonInt64>,
 }
 
 impl Serialize for CollectionSInt64 {
@@ -270,7 +280,7 @@ mod tests {
     fn collections_become_json() {
         let texts: Vec<_> = all()
             .into_iter()
-            .map(output)
+            .map(decode_output)
             .filter_map(|datum| match datum {
                 Datum::Json(text) => Some(text),
                 _ => None,
@@ -282,17 +292,17 @@ mod tests {
     #[test]
     fn an_unknown_kind_is_nothing() {
         let value: TypedData = serde_json::from_str(r#"{"http":{"body":{"string":"x"}}}"#).unwrap();
-        assert_eq!(output(value), Datum::Nothing);
+        assert_eq!(decode_output(value), Datum::Nothing);
         // Field 5 (HTTP), three bytes long.
         let value = <TypedData as prost::Message>::decode(&[0x2a, 3, 0x0a, 1, b'x'][..]).unwrap();
-        assert_eq!(output(value), Datum::Nothing);
+        assert_eq!(decode_output(value), Datum::Nothing);
     }
 
     #[test]
     fn metadata_never_carries_numbers() {
-        assert_eq!(metadata(Datum::Int(3)), TypedData { data: Some(Data::String("3".into())) });
-        assert_eq!(metadata(Datum::Double(0.5)), TypedData { data: Some(Data::String("0.5".into())) });
-        assert_eq!(metadata(Datum::Nothing), TypedData::default());
+        assert_eq!(encode_metadata(Datum::Int(3)), TypedData { data: Some(Data::String("3".into())) });
+        assert_eq!(encode_metadata(Datum::Double(0.5)), TypedData { data: Some(Data::String("0.5".into())) });
+        assert_eq!(encode_metadata(Datum::Nothing), TypedData::default());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bindpost_azure_functions::app::{App, LocalHost, LogLevel, McpConfig, Runtime, WebhookAuthorization};
+use bindpost_azure_functions::app::{
+    App, LocalHostConfig, LogLevel, McpConfig, WebhookAuthorization, WorkerRuntime,
+};
 use bindpost_azure_functions::function::Trigger;
 
 use crate::folder::Folder;
@@ -35,8 +37,8 @@ fn a_small_app_has_the_defaults_of_azure() {
     assert_eq!(app.host.function_timeout, Some(Duration::from_secs(1800)));
     assert_eq!(app.host.log_levels.level("Host.Startup"), LogLevel::Information);
     assert_eq!(app.host.custom_handler, None);
-    assert_eq!(app.runtime, Runtime::Python);
-    assert_eq!(app.local, LocalHost::default());
+    assert_eq!(app.runtime, WorkerRuntime::Python);
+    assert_eq!(app.local, LocalHostConfig::default());
     assert_eq!(app.folder, folder.path());
     assert_eq!(app.worker_config(), Ok(None));
 }
@@ -166,7 +168,7 @@ fn local_settings_are_read_below_the_environment() {
     assert_eq!([get("ConnectionStrings:Db"), get("ConnectionStrings__Other")], [Some("one"), Some("two")]);
     assert!(app.settings.iter().any(|pair| pair == ("Number", "5")));
     let cors = vec!["https://a".to_owned(), "https://b".to_owned()];
-    assert_eq!(app.local, LocalHost { port: Some(7072), cors, cors_credentials: true });
+    assert_eq!(app.local, LocalHostConfig { port: Some(7072), cors, cors_credentials: true });
 }
 
 #[test]
@@ -188,7 +190,9 @@ fn mistakes_in_local_settings_are_told() {
 #[test]
 fn the_runtime_is_what_the_setting_says() {
     let folder = Folder::app(&[("package.json", "{}")]);
-    for (name, runtime) in [("node", Runtime::Node), ("JAVA", Runtime::Java), ("python", Runtime::Python)] {
+    for (name, runtime) in
+        [("node", WorkerRuntime::Node), ("JAVA", WorkerRuntime::Java), ("python", WorkerRuntime::Python)]
+    {
         assert_eq!(folder.open(&[("FUNCTIONS_WORKER_RUNTIME", name)]).unwrap().runtime, runtime);
     }
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "dotnet-isolated")]);
@@ -201,7 +205,7 @@ fn the_runtime_is_what_the_setting_says() {
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "powershell")]);
     assert!(told.contains("has no worker for it\n  fix: set it to python, node, java or custom"), "{told}");
     let own = [("FUNCTIONS_WORKER_RUNTIME", "Go"), ("languageWorkers__go__workerDirectory", "w")];
-    assert_eq!(folder.open(&own).unwrap().runtime, Runtime::Other("go".to_owned()));
+    assert_eq!(folder.open(&own).unwrap().runtime, WorkerRuntime::Other("go".to_owned()));
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "custom")]);
     assert!(told.starts_with("host.json: customHandler: is required"), "{told}");
 }
@@ -212,19 +216,19 @@ fn the_runtime_is_inferred_from_the_files() {
     let function = |script: &str| format!(r#"{{"scriptFile": "{script}", "bindings": []}}"#);
     let handler = r#"{"version": "2.0", "customHandler": {"description": {"defaultExecutablePath": "h"}}}"#;
     for (files, runtime) in [
-        (vec![("requirements.txt", "")], Runtime::Python),
-        (vec![("package.json", "")], Runtime::Node),
-        (vec![("pom.xml", "")], Runtime::Java),
-        (vec![("pom.xml", ""), ("extensions.csproj", "")], Runtime::Java),
-        (vec![("package.json", ""), ("host.json", handler)], Runtime::Custom),
-        (vec![("F/function.json", function("../app.jar").as_str())], Runtime::Java),
-        (vec![("F/function.json", function("index.mjs").as_str())], Runtime::Node),
-        (vec![("F/function.json", function("__init__.py").as_str())], Runtime::Python),
+        (vec![("requirements.txt", "")], WorkerRuntime::Python),
+        (vec![("package.json", "")], WorkerRuntime::Node),
+        (vec![("pom.xml", "")], WorkerRuntime::Java),
+        (vec![("pom.xml", ""), ("extensions.csproj", "")], WorkerRuntime::Java),
+        (vec![("package.json", ""), ("host.json", handler)], WorkerRuntime::Custom),
+        (vec![("F/function.json", function("../app.jar").as_str())], WorkerRuntime::Java),
+        (vec![("F/function.json", function("index.mjs").as_str())], WorkerRuntime::Node),
+        (vec![("F/function.json", function("__init__.py").as_str())], WorkerRuntime::Python),
     ] {
         assert_eq!(app(&files).open(&[]).unwrap().runtime, runtime, "{files:?}");
     }
     let python = app(&[("main.py", "")]).open(&[("PYTHON_SCRIPT_FILE_NAME", "main.py")]).unwrap();
-    assert_eq!(python.runtime, Runtime::Python);
+    assert_eq!(python.runtime, WorkerRuntime::Python);
     for (files, told) in [
         (vec![], "nothing says which language the app is written in"),
         (

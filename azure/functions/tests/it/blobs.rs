@@ -13,7 +13,8 @@ mod proxy;
 use std::time::Duration;
 
 use bindpost_azure_functions::blobs::{
-    Account, AzureStore, BlobPath, BlobSettings, BlobStore, Connection, Credential, Endpoint, SharedKey,
+    AzureStore, BlobEndpoint, BlobPath, BlobSettings, BlobStore, SharedKey, StorageAccount,
+    StorageConnection, StorageCredential,
 };
 
 /// The key of every emulator, and a name no error may show.
@@ -27,14 +28,16 @@ fn path(text: &str) -> BlobPath {
 /// An account at this address, with the emulator's key.
 fn keyed(address: &str, settings: &BlobSettings) -> BlobStore {
     let key = SharedKey::new(ACCOUNT, KEY).unwrap();
-    let account = Account::new(Endpoint::parse(address).unwrap(), Credential::SharedKey(key)).unwrap();
+    let account =
+        StorageAccount::new(BlobEndpoint::parse(address).unwrap(), StorageCredential::SharedKey(key))
+            .unwrap();
     BlobStore::Azure(AzureStore::new(account, settings).unwrap())
 }
 
 /// What a connection string leads to, without any other setting.
-fn from_connection_string(text: &str) -> Connection {
+fn from_connection_string(text: &str) -> StorageConnection {
     let lookup = |name: &str| (name == "AzureWebJobsStorage").then(|| text.to_owned());
-    Connection::resolve("", &lookup).unwrap()
+    StorageConnection::resolve("", &lookup).unwrap()
 }
 
 fn quick() -> BlobSettings {

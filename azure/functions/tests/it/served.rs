@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bindpost_azure_functions::app::App;
-use bindpost_azure_functions::setup::Progress;
-use bindpost_azure_functions::{Door, Host, HostOptions, KeyDemand, Report};
+use bindpost_azure_functions::setup::SetupProgress;
+use bindpost_azure_functions::{AccessPolicy, AppReport, Host, HostOptions, KeyRequirement};
 use bindpost_mcp_http::bind;
 use bindpost_mcp_http::listener::{Drain, DrainTrigger};
 
@@ -34,13 +34,13 @@ pub(crate) struct Launch {
     folder: Scratch,
     environment: Vec<(String, String)>,
     options: HostOptions,
-    door: Door,
+    door: AccessPolicy,
 }
 
 /// An app that is served until this is dropped.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
-    pub(crate) report: Report,
+    pub(crate) report: AppReport,
     folder: Scratch,
     end: DrainTrigger,
     thread: Option<JoinHandle<()>>,
@@ -86,7 +86,7 @@ impl Launch {
             folder,
             environment: vec![("PATH".to_owned(), path)],
             options: HostOptions { install: false, ..HostOptions::default() },
-            door: Door::default(),
+            door: AccessPolicy::default(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Launch {
     }
 
     pub(crate) fn with_keys(mut self) -> Launch {
-        self.door.keys = KeyDemand::Always;
+        self.door.keys = KeyRequirement::Always;
         self
     }
 
@@ -195,7 +195,7 @@ fn copy(from: &Path, to: &Path) {
 
 struct Silent;
 
-impl Progress for Silent {
+impl SetupProgress for Silent {
     fn started(&self, _step: &str) {}
     fn output(&self, _line: &str) {}
     fn done(&self, _step: &str, _took: Duration) {}

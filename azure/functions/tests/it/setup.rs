@@ -16,7 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bindpost_azure_functions::setup::{Options, Prepared, Progress, Runtime, SetupError, prepare};
+use bindpost_azure_functions::setup::{
+    PreparedApp, SetupError, SetupOptions, SetupProgress, WorkerRuntime, prepare,
+};
 
 /// A folder of a test, gone with it.
 struct Folder(PathBuf);
@@ -82,7 +84,7 @@ struct Kept {
     done: Mutex<Vec<String>>,
 }
 
-impl Progress for Kept {
+impl SetupProgress for Kept {
     fn started(&self, step: &str) {
         self.started.lock().unwrap().push(step.to_owned());
     }
@@ -96,7 +98,7 @@ impl Progress for Kept {
 
 /// One call of `prepare`, with an environment that holds a PATH and nothing else.
 struct Preparation {
-    runtime: Runtime,
+    runtime: WorkerRuntime,
     app: PathBuf,
     install: bool,
     executable: Option<PathBuf>,
@@ -105,14 +107,14 @@ struct Preparation {
 }
 
 struct Outcome {
-    result: Result<Prepared, SetupError>,
+    result: Result<PreparedApp, SetupError>,
     /// The steps that ran to their end.
     steps: Vec<String>,
     output: Vec<String>,
 }
 
 impl Preparation {
-    fn of(runtime: Runtime, app: &Folder) -> Self {
+    fn of(runtime: WorkerRuntime, app: &Folder) -> Self {
         let path = std::env::var_os("PATH").unwrap();
         let (install, executable, time_limit) = (true, None, Duration::from_secs(300));
         Self {
@@ -151,7 +153,7 @@ impl Preparation {
         let lookup = |name: &str| {
             self.environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
-        let mut options = Options::new(&lookup);
+        let mut options = SetupOptions::new(&lookup);
         options.install = self.install;
         options.executable = self.executable.clone();
         options.time_limit = self.time_limit;
@@ -164,7 +166,7 @@ impl Preparation {
     }
 
     /// Runs, expecting success.
-    async fn ready(self) -> (Prepared, Vec<String>) {
+    async fn ready(self) -> (PreparedApp, Vec<String>) {
         let outcome = self.run().await;
         match outcome.result {
             Ok(prepared) => (prepared, outcome.steps),
@@ -180,21 +182,21 @@ impl Preparation {
     }
 }
 
-fn variable<'a>(prepared: &'a Prepared, name: &str) -> Option<&'a OsString> {
+fn variable<'a>(prepared: &'a PreparedApp, name: &str) -> Option<&'a OsString> {
     prepared.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 #[tokio::test]
 async fn a_custom_handler_needs_nothing() {
     let app = Folder::new();
-    let (prepared, steps) = Preparation::of(Runtime::Custom, &app).variable("PATH", "").ready().await;
+    let (prepared, steps) = Preparation::of(WorkerRuntime::Custom, &app).variable("PATH", "").ready().await;
     assert!(prepared.interpreter.is_none() && prepared.environment.is_empty() && steps.is_empty());
 }
 
 #[test]
 fn an_app_can_be_prepared_on_any_thread() {
     fn is_send(_: impl Send) {}
-    let options = Options::new(&|_| None);
+    let options = SetupOptions::new(&|_| None);
     assert_eq!(options.time_limit, Duration::from_secs(900));
-    is_send(prepare(Runtime::Python, Path::new("app"), &options, &Kept::default()));
+    is_send(prepare(WorkerRuntime::Python, Path::new("app"), &options, &Kept::default()));
 }

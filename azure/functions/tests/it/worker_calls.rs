@@ -19,7 +19,7 @@ async fn indexes_loads_and_invokes() {
         let outcome = running.invoke("save", "content").await.unwrap();
         assert_eq!(outcome.outputs, [("file".to_owned(), Datum::Text("content".into()))]);
         assert_eq!(outcome.returned, Datum::Bytes(Bytes::from_static(b"\0\x01\xff")));
-        assert_eq!(running.workers.health(), Health::Serving(1));
+        assert_eq!(running.workers.health(), PoolHealth::Serving(1));
         assert!(running.heard.lines().contains(&"started 1: scripted".to_owned()));
     }
 }
@@ -129,10 +129,10 @@ async fn all_logs_come_before_the_outcome() {
 
 #[tokio::test]
 async fn logs_that_nobody_takes_are_dropped_and_counted() {
-    let limits = Limits { waiting_logs: 100, ..quick() };
+    let limits = WorkerLimits { waiting_logs: 100, ..quick() };
     let running = start_with(Framing::Frames, script(&[("log", &[Step::Logs(5_000)])]), limits, 1).await;
     let (mut taken, mut dropped) = (0, 0);
-    let logs = |log: Log| match log.message.strip_suffix(
+    let logs = |log: LogRecord| match log.message.strip_suffix(
         " log records of this invocation were dropped: they came faster than they could be passed on",
     ) {
         Some(count) => dropped += count.parse::<usize>().unwrap(),
@@ -176,7 +176,7 @@ async fn no_cancel_for_a_worker_that_does_not_know_it() {
 #[tokio::test]
 async fn an_oversize_answer_fails_only_its_invocation() {
     for framing in BOTH {
-        let limits = Limits { message: 1 << 20, ..quick() };
+        let limits = WorkerLimits { message: 1 << 20, ..quick() };
         let functions =
             script(&[("large", &[Step::ReturnSize(5 << 20)]), ("slow", &[Step::Sleep(500)]), ("echo", &[])]);
         let running = start_with(framing, functions, limits, 1).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_azure_functions::app::{Platform, ProcessOptions, Runtime, Settings, WorkerConfig};
+use bindpost_azure_functions::app::{HostPlatform, ProcessOptions, Settings, WorkerConfig, WorkerRuntime};
 
 use crate::folder::Folder;
 
@@ -37,8 +37,8 @@ const JAVA: &str = r#"{
     }]
 }"#;
 
-fn platform() -> Platform {
-    Platform { os: "LINUX".to_owned(), architecture: "X64".to_owned() }
+fn platform() -> HostPlatform {
+    HostPlatform { os: "LINUX".to_owned(), architecture: "X64".to_owned() }
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -91,7 +91,7 @@ fn what_a_worker_does_not_support_is_told() {
     assert!(told.contains("fix: set FUNCTIONS_WORKER_RUNTIME_VERSION to one of 3.10, 3.11"), "{told}");
     let told = read(&folder, &[("FUNCTIONS_WORKER_RUNTIME_VERSION", "3.10")]).unwrap_err();
     assert!(told.contains("3.10/LINUX/X64/worker.py is not there"), "{told}");
-    let moon = Platform { os: "MOON".to_owned(), architecture: "Z".to_owned() };
+    let moon = HostPlatform { os: "MOON".to_owned(), architecture: "Z".to_owned() };
     let told = WorkerConfig::read(folder.path(), &settings(&[]), None, &moon).unwrap_err().to_string();
     assert!(told.contains("MOON is not supported") && told.contains("Z is not supported"), "{told}");
 }
@@ -128,8 +128,8 @@ fn settings_name_and_change_the_worker_of_an_app() {
         ("languageWorkers__python__arguments", "-u -O"),
     ];
     let app = app.open(&pairs).unwrap();
-    assert_eq!(app.runtime, Runtime::Python);
-    let machine = Platform::current();
+    assert_eq!(app.runtime, WorkerRuntime::Python);
+    let machine = HostPlatform::current();
     let path = worker.path().join(format!("3.11/{}/{}/worker.py", machine.os, machine.architecture));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "").unwrap();

@@ -36,7 +36,7 @@ async fn a_crash_ends_only_the_invocations_of_that_worker() {
             }
         }
         assert_eq!((exited, answered), (50, 50));
-        until("two serve again", || running.workers.health() == Health::Serving(2)).await;
+        until("two serve again", || running.workers.health() == PoolHealth::Serving(2)).await;
         assert_eq!(running.text("echo", "a").await, "a");
         let heard = running.heard.lines();
         assert!(heard.contains(&"exited 1: signal 9, SIGKILL".to_owned()), "{heard:?}");
@@ -60,17 +60,17 @@ async fn an_exit_in_a_function_is_named() {
 async fn a_crash_loop_ends_with_the_budget() {
     let mut crashing = script(&[("exit", &[Step::Exit(1)])]);
     crashing.exit_from = Some((2, 4));
-    let limits = Limits { start_spacing: Duration::from_millis(300), ..quick() };
+    let limits = WorkerLimits { start_spacing: Duration::from_millis(300), ..quick() };
     let running = start_with(Framing::Grpc, crashing, limits, 1).await;
     let began = Instant::now();
     running.invoke("exit", "").await.unwrap_err();
-    let reason = running.workers.failed().await;
+    let reason = running.workers.wait_for_failure().await;
     assert!(reason.contains("restarted 3 times") && reason.contains("exit code 4"), "{reason}");
     assert!(reason.contains("exiting as the script says"), "{reason}");
     assert_eq!(running.scratch.pids().len(), 4);
     // Two of the spaces lie between the three restarts.
     assert!(began.elapsed() >= Duration::from_millis(600));
-    assert_eq!(running.workers.health(), Health::Failed(reason.clone()));
+    assert_eq!(running.workers.health(), PoolHealth::Failed(reason.clone()));
     let error = running.invoke("exit", "").await.unwrap_err();
     let brief = "workers keep ending; the last one: exit code 4, before it was ready".to_owned();
     assert_eq!(error, InvocationError::NoWorker { reason: brief });
@@ -82,7 +82,7 @@ async fn a_crash_loop_ends_with_the_budget() {
     let functions = functions(&fresh.indexing);
     let echo = functions[0].clone();
     running.workers.replace_all(fresh, functions).await.unwrap();
-    assert_eq!(running.workers.health(), Health::Serving(1));
+    assert_eq!(running.workers.health(), PoolHealth::Serving(1));
     let invocation = Invocation { function: echo, ..running.invocation("exit", "back") };
     let outcome = running.workers.invoke(invocation, LONG, |_| {}).await.unwrap();
     assert_eq!(outcome.returned, Datum::Text("back".into()));
@@ -93,7 +93,7 @@ async fn a_crash_loop_ends_with_the_budget() {
 async fn an_invocation_waits_only_so_long_for_a_worker() {
     let mut script = script(&[("exit", &[Step::Exit(1)])]);
     script.at_start = vec![Step::Sleep(300)];
-    let limits = Limits { wait_for_worker: Duration::from_millis(100), ..quick() };
+    let limits = WorkerLimits { wait_for_worker: Duration::from_millis(100), ..quick() };
     let running = start_with(Framing::Frames, script, limits, 1).await;
     running.invoke("exit", "").await.unwrap_err();
     let error = running.invoke("exit", "").await.unwrap_err();
@@ -122,7 +122,8 @@ async fn a_hung_function_times_out_and_its_worker_is_replaced() {
         let error = running.workers.invoke(invocation, timeout, |_| {}).await.unwrap_err();
         assert_eq!(error, InvocationError::TimedOut { after: timeout });
         assert!(began.elapsed() >= timeout);
-        until("another serves", || running.workers.about().iter().any(|(number, _)| number.0 == 2)).await;
+        until("another serves", || running.workers.worker_details().iter().any(|(number, _)| number.0 == 2))
+            .await;
         assert!(running.scratch.notes("notes").contains(&format!("cancel {id}")));
         assert_ne!(running.text("pid", "").await, old);
         assert_eq!(other.await.unwrap().unwrap().returned, Datum::Text(old.clone()));
@@ -145,7 +146,7 @@ async fn a_late_answer_keeps_the_worker() {
 #[tokio::test]
 async fn a_stopped_worker_is_killed_and_replaced() {
     for framing in BOTH {
-        let limits = Limits { terminate: Duration::from_millis(200), ..quick() };
+        let limits = WorkerLimits { terminate: Duration::from_millis(200), ..quick() };
         let running = start_with(framing, script(&[("echo", &[])]), limits, 1).await;
         let stopped = running.scratch.pids()[0];
         stop(stopped).await;
@@ -162,7 +163,7 @@ async fn a_stopped_worker_is_killed_and_replaced() {
 #[tokio::test]
 async fn a_worker_that_does_not_answer_for_its_health_gets_no_more_calls_and_ends_when_it_has_answered() {
     for framing in BOTH {
-        let limits = Limits { health_interval: Duration::from_millis(200), ..quick() };
+        let limits = WorkerLimits { health_interval: Duration::from_millis(200), ..quick() };
         let running = Arc::new(start_with(framing, script(&[("echo", &[])]), limits, 1).await);
         let stopped = running.scratch.pids()[0];
         stop(stopped).await;
@@ -237,7 +238,7 @@ async fn workers_end_with_a_host_that_is_killed() {
         // On a thread of the runtime that may end long before the program.
         let start = move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-            let started = runtime.block_on(Workers::start(launch, quick(), std::sync::Arc::new(NoEvents)));
+            let started = runtime.block_on(WorkerPool::start(launch, quick(), std::sync::Arc::new(NoEvents)));
             std::mem::forget(runtime);
             started.unwrap()
         };
@@ -303,7 +304,7 @@ async fn a_cut_stream_is_the_end_of_its_worker() {
 /// F01 over and over: a thousand invocations, twenty kills, exactly one answer each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_invocation_gets_exactly_one_answer() {
-    let limits = Limits { restarts_per_process: 100, restart_delay: Duration::ZERO, ..quick() };
+    let limits = WorkerLimits { restarts_per_process: 100, restart_delay: Duration::ZERO, ..quick() };
     let running = start_with(Framing::Frames, script(&[("sleep", &[Step::SleepInput])]), limits, 3).await;
     let calls: Vec<_> = (0..1_000)
         .map(|number| {
@@ -326,8 +327,8 @@ async fn every_invocation_gets_exactly_one_answer() {
         .collect();
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        until("one serves", || !running.workers.about().is_empty()).await;
-        if let Some((_, about)) = running.workers.about().first() {
+        until("one serves", || !running.workers.worker_details().is_empty()).await;
+        if let Some((_, about)) = running.workers.worker_details().first() {
             let pid = rustix::process::Pid::from_raw(i32::try_from(about.pid).unwrap()).unwrap();
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
@@ -338,5 +339,5 @@ async fn every_invocation_gets_exactly_one_answer() {
     }
     assert!(answers > 500, "{answers}");
     assert_eq!(running.workers.in_flight(), 0);
-    until("all serve again", || running.workers.health() == Health::Serving(3)).await;
+    until("all serve again", || running.workers.health() == PoolHealth::Serving(3)).await;
 }

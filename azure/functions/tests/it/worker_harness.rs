@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bindpost_azure_functions::datum::Datum;
-use bindpost_azure_functions::function::{Function, Source, ToolTrigger, Trigger};
-use bindpost_azure_functions::invocation::{Invocation, Outcome};
+use bindpost_azure_functions::function::{Function, FunctionSource, ToolTrigger, Trigger};
+use bindpost_azure_functions::invocation::{Invocation, InvocationOutcome};
 use bindpost_azure_functions::worker::*;
 
 use super::worker_scripted::{SCRIPT, Script, Step};
@@ -29,8 +29,8 @@ impl Heard {
     }
 }
 
-impl Events for Heard {
-    fn worker_started(&self, worker: WorkerNumber, about: &WorkerAbout) {
+impl WorkerEvents for Heard {
+    fn worker_started(&self, worker: WorkerNumber, about: &WorkerDetails) {
         self.add(format!("started {worker}: {}", about.runtime));
     }
     fn worker_exited(&self, worker: WorkerNumber, reason: &str) {
@@ -47,7 +47,7 @@ impl Events for Heard {
             self.add(format!("{:?} {}: {}", line.from, if line.stderr { "err" } else { "out" }, line.text));
         }
     }
-    fn log(&self, _: WorkerNumber, log: Log) {
+    fn log(&self, _: WorkerNumber, log: LogRecord) {
         self.add(format!("log: {}", log.message));
     }
     fn dropped(&self, _: WorkerNumber, lines: u64) {
@@ -90,9 +90,9 @@ pub(crate) fn script(functions: &[(&str, &[Step])]) -> Script {
     }
 }
 
-pub(crate) fn launch(framing: Framing, scratch: &Scratch, mut script: Script) -> Launch {
+pub(crate) fn launch(framing: Framing, scratch: &Scratch, mut script: Script) -> WorkerLaunch {
     script.notes = scratch.path();
-    Launch {
+    WorkerLaunch {
         launcher: Vec::new(),
         program: std::env::current_exe().unwrap().into(),
         arguments: ["--exact", "--nocapture", "--test-threads=1", "--"].map(Into::into).to_vec(),
@@ -111,21 +111,21 @@ pub(crate) fn launch(framing: Framing, scratch: &Scratch, mut script: Script) ->
 }
 
 /// Limits with which faults take less of a test's time.
-pub(crate) fn quick() -> Limits {
-    Limits {
+pub(crate) fn quick() -> WorkerLimits {
+    WorkerLimits {
         terminate: Duration::from_secs(2),
         sigterm: Duration::from_millis(500),
         cancel_grace: Duration::from_millis(500),
         start_spacing: Duration::from_millis(50),
         restart_delay: Duration::from_millis(100),
         restart_delay_max: Duration::from_millis(200),
-        ..Limits::default()
+        ..WorkerLimits::default()
     }
 }
 
 /// Workers that serve, and their functions.
 pub(crate) struct Running {
-    pub(crate) workers: Arc<Workers>,
+    pub(crate) workers: Arc<WorkerPool>,
     pub(crate) functions: Vec<Arc<Function>>,
     pub(crate) loaded: LoadResults,
     pub(crate) heard: Arc<Heard>,
@@ -139,24 +139,24 @@ pub(crate) async fn start(framing: Framing, script: Script) -> Running {
 pub(crate) async fn start_with(
     framing: Framing,
     script: Script,
-    limits: Limits,
+    limits: WorkerLimits,
     processes: usize,
 ) -> Running {
     let scratch = Scratch::new();
-    let launch = Launch { processes, ..launch(framing, &scratch, script) };
+    let launch = WorkerLaunch { processes, ..launch(framing, &scratch, script) };
     let heard = Arc::new(Heard::default());
-    let (workers, indexing) = Workers::start(launch, limits, heard.clone()).await.unwrap();
+    let (workers, indexing) = WorkerPool::start(launch, limits, heard.clone()).await.unwrap();
     let functions = functions(&indexing);
     let loaded = workers.load(functions.clone()).await.unwrap();
     let running = Running { workers: Arc::new(workers), functions, loaded, heard, scratch };
-    until("all processes serve", || running.workers.about().len() == processes).await;
+    until("all processes serve", || running.workers.worker_details().len() == processes).await;
     running
 }
 
 /// Functions as the host would make them of what a worker found.
-pub(crate) fn functions(indexing: &Indexing) -> Vec<Arc<Function>> {
-    let Indexing::Functions(indexed) = indexing else { panic!("{indexing:?}") };
-    let source = |it: &IndexedFunction| Source {
+pub(crate) fn functions(indexing: &IndexingResult) -> Vec<Arc<Function>> {
+    let IndexingResult::Functions(indexed) = indexing else { panic!("{indexing:?}") };
+    let source = |it: &IndexedFunction| FunctionSource {
         directory: it.directory.clone(),
         script_file: it.script_file.clone(),
         entry_point: it.entry_point.clone(),
@@ -168,7 +168,7 @@ pub(crate) fn functions(indexing: &Indexing) -> Vec<Arc<Function>> {
 }
 
 /// A function of which only what workers are told matters.
-pub(crate) fn function(name: &str, id: &str, source: Source) -> Arc<Function> {
+pub(crate) fn function(name: &str, id: &str, source: FunctionSource) -> Arc<Function> {
     let tool = serde_json::json!({"name": name, "inputSchema": {"type": "object"}});
     Arc::new(Function {
         name: name.into(),
@@ -199,13 +199,17 @@ impl Running {
         }
     }
 
-    pub(crate) async fn invoke(&self, function: &str, input: &str) -> Result<Outcome, InvocationError> {
+    pub(crate) async fn invoke(
+        &self,
+        function: &str,
+        input: &str,
+    ) -> Result<InvocationOutcome, InvocationError> {
         self.workers.invoke(self.invocation(function, input), LONG, |_| {}).await
     }
 
     pub(crate) async fn text(&self, function: &str, input: &str) -> String {
         match self.invoke(function, input).await {
-            Ok(Outcome { returned: Datum::Text(text), .. }) => text,
+            Ok(InvocationOutcome { returned: Datum::Text(text), .. }) => text,
             other => panic!("{function}: {other:?}"),
         }
     }
@@ -216,7 +220,7 @@ impl Running {
         function: &str,
         input: &str,
         timeout: Duration,
-    ) -> tokio::task::JoinHandle<Result<Outcome, InvocationError>> {
+    ) -> tokio::task::JoinHandle<Result<InvocationOutcome, InvocationError>> {
         let (workers, invocation) = (Arc::clone(&self.workers), self.invocation(function, input));
         tokio::spawn(async move { workers.invoke(invocation, timeout, |_| {}).await })
     }

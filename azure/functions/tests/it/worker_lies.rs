@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bindpost_azure_functions::function::Source;
+use bindpost_azure_functions::function::FunctionSource;
 use bindpost_azure_functions::worker::*;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ async fn an_answer_for_the_invocation_of_another_worker_is_ignored() {
             assert_eq!(logs.lock().unwrap().len(), 0);
         }
         assert_eq!(stage.workers.in_flight(), 0);
-        assert_eq!(stage.workers.health(), Health::Serving(2));
+        assert_eq!(stage.workers.health(), PoolHealth::Serving(2));
     }
 }
 
@@ -101,7 +101,7 @@ async fn words_of_a_host_and_a_second_introduction_are_ignored() {
             stage.puppets.iter().for_each(|puppet| puppet.answer(&id, "well"));
             call.returns("well").await;
         }
-        assert_eq!(stage.workers.health(), Health::Serving(2));
+        assert_eq!(stage.workers.health(), PoolHealth::Serving(2));
     }
 }
 
@@ -183,7 +183,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_and_no_other() {
         }
         stage.puppets[0].answer(&bystander_id, "well");
         bystander.returns("well").await;
-        assert_eq!(stage.workers.health(), Health::Serving(1));
+        assert_eq!(stage.workers.health(), PoolHealth::Serving(1));
         assert!(!stage.heard.lines().iter().any(|line| line.starts_with("exited")));
     }
 }
@@ -271,8 +271,9 @@ async fn a_message_that_is_cut_off_ends_its_worker_with_a_reason() {
 async fn a_worker_that_never_answers_init_is_ended_and_named() {
     for framing in BOTH {
         let scratch = Scratch::new();
-        let limits = Limits { init: Duration::from_millis(500), ..quick() };
-        let starting = tokio::spawn(Workers::start(launch(framing, &scratch, 1), limits, Arc::new(NoEvents)));
+        let limits = WorkerLimits { init: Duration::from_millis(500), ..quick() };
+        let starting =
+            tokio::spawn(WorkerPool::start(launch(framing, &scratch, 1), limits, Arc::new(NoEvents)));
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start_stream(&puppet.worker_id.clone());
         puppet.hears("workerInitRequest").await;
@@ -291,7 +292,7 @@ async fn a_worker_that_hangs_up_before_it_is_ready_is_not_waited_for() {
     for framing in BOTH {
         let scratch = Scratch::new();
         let starting =
-            tokio::spawn(Workers::start(launch(framing, &scratch, 1), quick(), Arc::new(NoEvents)));
+            tokio::spawn(WorkerPool::start(launch(framing, &scratch, 1), quick(), Arc::new(NoEvents)));
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start().await;
         puppet.hears("functionsMetadataRequest").await;
@@ -306,13 +307,14 @@ async fn a_worker_that_hangs_up_before_it_is_ready_is_not_waited_for() {
 async fn load_answers_for_other_functions_are_ignored() {
     for framing in BOTH {
         let scratch = Scratch::new();
-        let limits = Limits { load: Duration::from_secs(1), ..quick() };
-        let starting = tokio::spawn(Workers::start(launch(framing, &scratch, 1), limits, Arc::new(NoEvents)));
+        let limits = WorkerLimits { load: Duration::from_secs(1), ..quick() };
+        let starting =
+            tokio::spawn(WorkerPool::start(launch(framing, &scratch, 1), limits, Arc::new(NoEvents)));
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start().await;
         puppet.index(&["a", "b"]).await;
         let workers = Arc::new(starting.await.unwrap().unwrap().0);
-        let functions = ["a", "b"].map(|id| function(id, id, Source::default())).to_vec();
+        let functions = ["a", "b"].map(|id| function(id, id, FunctionSource::default())).to_vec();
         let loading = tokio::spawn({
             let (workers, functions) = (workers.clone(), functions.clone());
             async move { workers.load(functions).await }
@@ -337,12 +339,12 @@ async fn a_second_function_of_the_same_id_is_refused_and_the_first_one_serves() 
     for framing in BOTH {
         let scratch = Scratch::new();
         let starting =
-            tokio::spawn(Workers::start(launch(framing, &scratch, 1), quick(), Arc::new(NoEvents)));
+            tokio::spawn(WorkerPool::start(launch(framing, &scratch, 1), quick(), Arc::new(NoEvents)));
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start().await;
         puppet.index(&["a", "a"]).await;
         let workers = Arc::new(starting.await.unwrap().unwrap().0);
-        let functions = ["a", "a"].map(|id| function(id, id, Source::default())).to_vec();
+        let functions = ["a", "a"].map(|id| function(id, id, FunctionSource::default())).to_vec();
         let loading = tokio::spawn({
             let (workers, functions) = (workers.clone(), functions.clone());
             async move { workers.load(functions).await }
@@ -384,7 +386,7 @@ async fn what_a_log_record_holds_is_cut() {
 async fn a_flood_of_stray_records_is_dropped_and_counted() {
     const RECORDS: usize = 60_000;
     for framing in BOTH {
-        let limits = Limits { lines_per_second: 100, ..quick() };
+        let limits = WorkerLimits { lines_per_second: 100, ..quick() };
         let mut stage = Stage::set_with(framing, limits, 2).await;
         let call = stage.call(LONG);
         let (first, second) = stage.puppets.split_at_mut(1);
@@ -425,7 +427,7 @@ async fn garbage_on_the_console_harms_nothing() {
         let script = launch.arguments[1].to_str().unwrap().to_owned();
         let garbage = r#"printf '\000\377\376\033[2J\r\n{"startStream":{"workerId":"x"}}\nazfuncjsonlog:{\n'; head -c 300000 /dev/urandom; head -c 300000 /dev/urandom >&2; "#;
         launch.arguments[1] = format!("{garbage}{script}").into();
-        let starting = tokio::spawn(Workers::start(launch, quick(), heard.clone()));
+        let starting = tokio::spawn(WorkerPool::start(launch, quick(), heard.clone()));
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start().await;
         puppet.index(&["f"]).await;

@@ -33,7 +33,7 @@ async fn drain_waits_for_what_runs_and_takes_nothing_new() {
         until("it runs", || running.workers.in_flight() == 1).await;
         let workers = running.workers.clone();
         let drain = tokio::spawn(async move { workers.drain(LONG).await });
-        until("it drains", || running.workers.health() == Health::Stopping).await;
+        until("it drains", || running.workers.health() == PoolHealth::Stopping).await;
         let refused = running.invoke("slow", "").await.unwrap_err();
         assert!(matches!(refused, InvocationError::NoWorker { .. }), "{refused}");
         assert_eq!(drain.await.unwrap(), 0);
@@ -59,7 +59,7 @@ async fn a_worker_that_ignores_everything_is_killed() {
     for framing in BOTH {
         let mut script = script(&[("echo", &[])]);
         (script.ignore_terminate, script.ignore_sigterm) = (true, true);
-        let limits = Limits { terminate: Duration::from_millis(200), ..quick() };
+        let limits = WorkerLimits { terminate: Duration::from_millis(200), ..quick() };
         let running = start_with(framing, script, limits, 1).await;
         assert_eq!(running.workers.drain(LONG).await, 0);
         assert!(!is_alive(running.scratch.pids()[0]));
@@ -101,7 +101,7 @@ async fn a_changed_app_takes_over_without_losing_an_invocation() {
         }
         let pids = running.scratch.pids();
         until("the old ones are gone", || pids.iter().filter(|pid| is_alive(**pid)).count() == 1).await;
-        assert_eq!(running.workers.about().len(), 1);
+        assert_eq!(running.workers.worker_details().len(), 1);
     }
 }
 
@@ -135,12 +135,12 @@ async fn the_console_is_heard() {
 
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
-    let start = |change: fn(&mut super::worker_scripted::Script), limits: Limits| async move {
+    let start = |change: fn(&mut super::worker_scripted::Script), limits: WorkerLimits| async move {
         let scratch = Scratch::new();
         let mut script = script(&[("echo", &[])]);
         change(&mut script);
         let launch = launch(Framing::Grpc, &scratch, script);
-        let error = Workers::start(launch, limits, std::sync::Arc::new(NoEvents)).await.err().unwrap();
+        let error = WorkerPool::start(launch, limits, std::sync::Arc::new(NoEvents)).await.err().unwrap();
         let pids = scratch.pids();
         until("nothing is left behind", || pids.iter().all(|pid| !is_alive(*pid))).await;
         error.to_string()
@@ -150,7 +150,7 @@ async fn a_start_that_fails_says_why() {
     assert!(exited.contains("exit code 3") && exited.contains("\n    no such module"), "{exited}");
     assert!(exited.contains("worker_scripted::process"), "{exited}");
 
-    let limits = Limits { connect: Duration::from_millis(300), ..quick() };
+    let limits = WorkerLimits { connect: Duration::from_millis(300), ..quick() };
     let hung = start(|it| it.at_start = vec![Step::Say("waiting".into()), Step::Hang], limits).await;
     assert!(hung.contains("did not connect to the host within 0.3 s") && hung.contains("waiting"), "{hung}");
 
@@ -161,7 +161,7 @@ async fn a_start_that_fails_says_why() {
     let scratch = Scratch::new();
     let mut launch = launch(Framing::Frames, &scratch, script(&[]));
     launch.program = "/no/such/python".into();
-    let error = Workers::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.err().unwrap();
+    let error = WorkerPool::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.err().unwrap();
     assert!(error.to_string().starts_with("cannot start `/no/such/python"), "{error}");
 }
 
@@ -172,7 +172,8 @@ async fn a_worker_that_finds_nothing_leaves_it_to_function_json() {
     script.use_function_json = true;
     script.at_start = vec![Step::Say("Worker was unable to load entry point".into())];
     let launch = launch(Framing::Grpc, &scratch, script);
-    let (_workers, indexing) = Workers::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.unwrap();
-    let Indexing::UseFunctionJson { console } = indexing else { panic!("{indexing:?}") };
+    let (_workers, indexing) =
+        WorkerPool::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.unwrap();
+    let IndexingResult::UseFunctionJson { console } = indexing else { panic!("{indexing:?}") };
     assert!(console.iter().any(|line| line.contains("unable to load entry point")), "{console:?}");
 }

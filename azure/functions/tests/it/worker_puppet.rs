@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_functions::function::{Function, Source};
+use bindpost_azure_functions::function::{Function, FunctionSource};
 use bindpost_azure_functions::worker::proto::StreamingMessage;
 use bindpost_azure_functions::worker::*;
 use bytes::Bytes;
@@ -34,17 +34,17 @@ pub(crate) struct Puppet {
 
 /// Workers that serve, the puppets that are their processes' other side, and the one function `f` they have.
 pub(crate) struct Stage {
-    pub(crate) workers: Arc<Workers>,
+    pub(crate) workers: Arc<WorkerPool>,
     pub(crate) puppets: Vec<Puppet>,
     pub(crate) function: Arc<Function>,
     pub(crate) heard: Arc<Heard>,
     pub(crate) scratch: Scratch,
 }
 
-pub(crate) fn launch(framing: Framing, scratch: &Scratch, processes: usize) -> Launch {
+pub(crate) fn launch(framing: Framing, scratch: &Scratch, processes: usize) -> WorkerLaunch {
     // The arguments, one line each, whole before they can be seen.
     let script = r#"printf '%s\n' "$@" > draft.$$; mv draft.$$ arguments.$$; exec sleep 600"#;
-    Launch {
+    WorkerLaunch {
         launcher: Vec::new(),
         program: "/bin/sh".into(),
         arguments: ["-c", script, "worker"].map(Into::into).to_vec(),
@@ -67,17 +67,17 @@ impl Stage {
         Stage::set_with(framing, quick(), 1).await
     }
 
-    pub(crate) async fn set_with(framing: Framing, limits: Limits, processes: usize) -> Stage {
+    pub(crate) async fn set_with(framing: Framing, limits: WorkerLimits, processes: usize) -> Stage {
         let scratch = Scratch::new();
         let heard = Arc::new(Heard::default());
         let starting =
-            tokio::spawn(Workers::start(launch(framing, &scratch, processes), limits, heard.clone()));
+            tokio::spawn(WorkerPool::start(launch(framing, &scratch, processes), limits, heard.clone()));
         let mut first = Puppet::next(framing, &scratch).await;
         first.start().await;
         first.index(&["f"]).await;
         let (workers, _) = starting.await.unwrap().unwrap();
         let workers = Arc::new(workers);
-        let function = function("f", "f", Source::default());
+        let function = function("f", "f", FunctionSource::default());
         let loading = tokio::spawn({
             let (workers, function) = (workers.clone(), function.clone());
             async move { workers.load(vec![function]).await }
@@ -92,7 +92,7 @@ impl Stage {
             puppets.push(next);
         }
         let stage = Stage { workers, puppets, function, heard, scratch };
-        until("all serve", || stage.workers.about().len() == processes).await;
+        until("all serve", || stage.workers.worker_details().len() == processes).await;
         stage
     }
 
@@ -138,9 +138,10 @@ impl Stage {
 /// A call that is waited for.
 pub(crate) struct Calling {
     pub(crate) id: String,
-    pub(crate) answer:
-        tokio::task::JoinHandle<Result<bindpost_azure_functions::invocation::Outcome, InvocationError>>,
-    pub(crate) logs: Arc<std::sync::Mutex<Vec<Log>>>,
+    pub(crate) answer: tokio::task::JoinHandle<
+        Result<bindpost_azure_functions::invocation::InvocationOutcome, InvocationError>,
+    >,
+    pub(crate) logs: Arc<std::sync::Mutex<Vec<LogRecord>>>,
 }
 
 impl Calling {
@@ -153,7 +154,7 @@ impl Calling {
         self.ends().await.unwrap_err()
     }
 
-    async fn ends(self) -> Result<bindpost_azure_functions::invocation::Outcome, InvocationError> {
+    async fn ends(self) -> Result<bindpost_azure_functions::invocation::InvocationOutcome, InvocationError> {
         tokio::time::timeout(LONG, self.answer).await.expect("the call ends").unwrap()
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use bindpost_azure_functions::datum::Datum;
-use bindpost_azure_functions::function::{Function, Source};
+use bindpost_azure_functions::function::{Function, FunctionSource};
 use bindpost_azure_functions::invocation::Invocation;
 use bindpost_azure_functions::worker::proto::StreamingMessage;
 use bindpost_azure_functions::worker::*;
@@ -97,8 +97,8 @@ fn holds(value: &Value, expected: &Value) -> bool {
 }
 
 struct Recorded {
-    workers: Workers,
-    indexing: Indexing,
+    workers: WorkerPool,
+    indexing: IndexingResult,
     _scratch: Scratch,
 }
 
@@ -106,8 +106,9 @@ async fn start(name: &str, indexes: bool) -> Recorded {
     let scratch = Scratch::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name);
     let script = Script { replay: Some(file), ..Script::default() };
-    let launch = Launch { indexes, ..launch(Framing::Grpc, &scratch, script) };
-    let (workers, indexing) = Workers::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.unwrap();
+    let launch = WorkerLaunch { indexes, ..launch(Framing::Grpc, &scratch, script) };
+    let (workers, indexing) =
+        WorkerPool::start(launch, quick(), std::sync::Arc::new(NoEvents)).await.unwrap();
     Recorded { workers, indexing, _scratch: scratch }
 }
 
@@ -117,7 +118,8 @@ impl Recorded {
         id: &str,
         function: &std::sync::Arc<Function>,
         inputs: &[(&str, &str)],
-    ) -> (Result<bindpost_azure_functions::invocation::Outcome, InvocationError>, Vec<Log>) {
+    ) -> (Result<bindpost_azure_functions::invocation::InvocationOutcome, InvocationError>, Vec<LogRecord>)
+    {
         let invocation = Invocation {
             id: id.into(),
             function: function.clone(),
@@ -142,13 +144,13 @@ async fn python() {
     let functions = functions(&recorded.indexing);
     let names: Vec<_> = functions.iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["save_snippet", "readme", "code_review"]);
-    let Indexing::Functions(indexed) = &recorded.indexing else { panic!() };
+    let IndexingResult::Functions(indexed) = &recorded.indexing else { panic!() };
     assert_eq!(indexed[0].raw_bindings.len(), 2);
     assert!(indexed[1].raw_bindings[0].contains("file://readme.md"));
     assert_eq!(indexed[0].properties["worker_indexed"], "True");
     let save = &functions[0];
     assert_eq!(recorded.workers.load(vec![save.clone()]).await.unwrap(), [Ok(())]);
-    assert_eq!(recorded.workers.about()[0].1.runtime_version, "3.11");
+    assert_eq!(recorded.workers.worker_details()[0].1.runtime_version, "3.11");
 
     let (outcome, logs) = recorded.invoke("e146c8df", save, &[("context", "{}")]).await;
     let outcome = outcome.unwrap();
@@ -171,10 +173,10 @@ async fn python() {
 async fn node() {
     let recorded = start("node.txt", true).await;
     let functions = functions(&recorded.indexing);
-    let Indexing::Functions(indexed) = &recorded.indexing else { panic!() };
+    let IndexingResult::Functions(indexed) = &recorded.indexing else { panic!() };
     assert_eq!((&*indexed[0].id, indexed[0].raw_bindings.len()), ("save_snippet", 2));
     assert_eq!(recorded.workers.load(functions.clone()).await.unwrap(), [Ok(())]);
-    let (_, about) = &recorded.workers.about()[0];
+    let (_, about) = &recorded.workers.worker_details()[0];
     assert_eq!((&*about.runtime, &*about.worker_version), ("node", "3.9.1"));
 
     let input = [("mcpToolTrigger96c1ebfeb0", "{}")];
@@ -193,13 +195,13 @@ async fn node() {
 async fn java() {
     // Java's worker dies of a question after its functions: the host reads function.json instead.
     let recorded = start("java.txt", false).await;
-    assert!(matches!(recorded.indexing, Indexing::UseFunctionJson { .. }));
-    let source = Source {
+    assert!(matches!(recorded.indexing, IndexingResult::UseFunctionJson { .. }));
+    let source = FunctionSource {
         directory: "/app/SaveSnippets".into(),
         script_file: "/app/probe-app.jar".into(),
         entry_point: "probe.Fn.save".into(),
         language: "java".into(),
-        ..Source::default()
+        ..FunctionSource::default()
     };
     let save = function("SaveSnippets", "3ed2cf03", source);
     assert_eq!(recorded.workers.load(vec![save.clone()]).await.unwrap(), [Ok(())]);

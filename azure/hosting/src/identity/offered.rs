@@ -50,7 +50,7 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
     }
     if let (Some(endpoint), Some(header)) = (set("IDENTITY_ENDPOINT"), set("IDENTITY_HEADER")) {
         // The platform's own service next to the app, which has no TLS.
-        let endpoint = address("IDENTITY_ENDPOINT", &endpoint)?;
+        let endpoint = parse_address("IDENTITY_ENDPOINT", &endpoint)?;
         return Ok(vec![TokenSource::AppService { endpoint, header: Secret::new(header), client_id }]);
     }
     Ok(vec![TokenSource::virtual_machine(client_id)?, TokenSource::azure_cli()])
@@ -59,7 +59,7 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
 impl TokenSource {
     /// The managed identity of the virtual machine that this may be.
     pub fn virtual_machine(client_id: Option<String>) -> Result<TokenSource, SettingError> {
-        let address = address("the machine's identity service", VIRTUAL_MACHINE)?;
+        let address = parse_address("the machine's identity service", VIRTUAL_MACHINE)?;
         Ok(TokenSource::VirtualMachine { address, client_id })
     }
 
@@ -72,7 +72,7 @@ impl TokenSource {
 /// Where Entra ID is, by `AZURE_AUTHORITY_HOST`: other clouds have their own.
 pub fn authority(set: Option<&str>) -> Result<Url, SettingError> {
     let variable = "AZURE_AUTHORITY_HOST";
-    let url = address(variable, set.unwrap_or(AUTHORITY))?;
+    let url = parse_address(variable, set.unwrap_or(AUTHORITY))?;
     match url.scheme() == "https" || is_loopback(&url) {
         true => Ok(url),
         false => {
@@ -83,7 +83,7 @@ pub fn authority(set: Option<&str>) -> Result<Url, SettingError> {
 }
 
 /// The address that a variable holds.
-pub fn address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
+pub fn parse_address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         _ => Err(SettingError { variable, problem: "is neither an http nor an https address" }),

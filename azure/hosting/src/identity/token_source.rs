@@ -9,7 +9,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use super::secret::Secret;
-use super::{IdentityError, Token, causes, is_loopback};
+use super::{AccessToken, IdentityError, error_chain, is_loopback};
 
 /// A virtual machine answers at once; on a laptop nobody listens, and nobody says so.
 const VIRTUAL_MACHINE_TIME: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ impl TokenSource {
         resource: &str,
         client: &Client,
         near: &Client,
-    ) -> Result<Token, IdentityError> {
+    ) -> Result<AccessToken, IdentityError> {
         let (request, time) = match self {
             TokenSource::AppService { endpoint, header, client_id } => {
                 let url = with_query(endpoint, resource, "2019-08-01", client_id.as_deref());
@@ -80,23 +80,23 @@ impl TokenSource {
                     ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
                     ("client_assertion", assertion.trim()),
                 ];
-                (entra(client, near, authority, tenant, &about, &form), REQUEST_TIME)
+                (entra_request(client, near, authority, tenant, &about, &form), REQUEST_TIME)
             }
             TokenSource::ClientSecret { authority, tenant, client_id, secret } => {
                 let about = [("scope", scope(resource)), ("client_id", client_id.clone())];
                 let form = [("client_secret", secret.reveal())];
-                (entra(client, near, authority, tenant, &about, &form), REQUEST_TIME)
+                (entra_request(client, near, authority, tenant, &about, &form), REQUEST_TIME)
             }
-            TokenSource::AzureCli { program } => return self.run(program, resource).await,
+            TokenSource::AzureCli { program } => return self.run_azure_cli(program, resource).await,
         };
-        match tokio::time::timeout(time, self.ask(request)).await {
+        match tokio::time::timeout(time, self.send_request(request)).await {
             Ok(answer) => self.decode(&answer?),
             Err(_) => Err(IdentityError::Unreachable(self.name(), "it took too long".into())),
         }
     }
 
-    async fn ask(&self, request: RequestBuilder) -> Result<Vec<u8>, IdentityError> {
-        let broken = |error| IdentityError::Unreachable(self.name(), causes(error));
+    async fn send_request(&self, request: RequestBuilder) -> Result<Vec<u8>, IdentityError> {
+        let broken = |error| IdentityError::Unreachable(self.name(), error_chain(error));
         let mut response = request.send().await.map_err(broken)?;
         let status = response.status();
         let mut answer = Vec::new();
@@ -109,10 +109,10 @@ impl TokenSource {
         if status.is_success() {
             return Ok(answer);
         }
-        Err(IdentityError::Refused { asked: self.name(), status, reason: reason(&answer) })
+        Err(IdentityError::Refused { asked: self.name(), status, reason: error_reason(&answer) })
     }
 
-    async fn run(&self, program: &PathBuf, resource: &str) -> Result<Token, IdentityError> {
+    async fn run_azure_cli(&self, program: &PathBuf, resource: &str) -> Result<AccessToken, IdentityError> {
         let mut command = tokio::process::Command::new(program);
         command.args(["account", "get-access-token", "--output", "json", "--resource", resource]);
         command.stdin(Stdio::null()).kill_on_drop(true);
@@ -130,7 +130,7 @@ impl TokenSource {
     }
 
     /// All sources answer with nearly the same JSON.
-    fn decode(&self, answer: &[u8]) -> Result<Token, IdentityError> {
+    fn decode(&self, answer: &[u8]) -> Result<AccessToken, IdentityError> {
         let unexpected = |problem| IdentityError::Unexpected(self.name(), problem);
         let answer: Value = serde_json::from_slice(answer).map_err(|_| unexpected("it is not JSON"))?;
         let token = ["access_token", "accessToken"].iter().find_map(|name| answer.get(name)?.as_str());
@@ -149,7 +149,7 @@ impl TokenSource {
             // Old versions of `az` give a local time only; ask again soon.
             .unwrap_or(600);
         let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());
-        Ok(Token::new(Secret::new(token), left))
+        Ok(AccessToken::new(Secret::new(token), left))
     }
 }
 
@@ -168,7 +168,7 @@ fn with_query(url: &Url, resource: &str, version: &str, client_id: Option<&str>)
 }
 
 /// A request to Entra ID for a token of an app.
-fn entra(
+fn entra_request(
     client: &Client,
     near: &Client,
     authority: &Url,
@@ -193,7 +193,7 @@ fn entra(
 }
 
 /// What Entra ID or the identity service says is wrong, in one short line.
-fn reason(answer: &[u8]) -> String {
+fn error_reason(answer: &[u8]) -> String {
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return String::new() };
     let text = ["error_description", "message", "error"].iter().find_map(|name| answer.get(name)?.as_str());
     text.map(|text| format!(": {}", shortened(text.lines().next().unwrap_or_default()))).unwrap_or_default()

@@ -6,8 +6,8 @@ use crate::bindings::arguments::Arguments;
 const ARGUMENTS: &str = r#"{"snippetname":"a","n":4.20,"yes":true,"no":false,"none":null,
     "obj":{"Inner":{"deep":"x"}},"list":[1, 2]}"#;
 
-fn request(subject: Subject<'_>) -> Request<'_> {
-    Request {
+fn request(subject: RequestSubject<'_>) -> McpRequest<'_> {
+    McpRequest {
         subject,
         session_id: Some("s1"),
         client_info: None,
@@ -18,11 +18,11 @@ fn request(subject: Subject<'_>) -> Request<'_> {
     }
 }
 
-fn tool(arguments: Option<&str>) -> Request<'_> {
-    request(Subject::Tool { name: "save", arguments: Arguments::parse(arguments) })
+fn tool(arguments: Option<&str>) -> McpRequest<'_> {
+    request(RequestSubject::Tool { name: "save", arguments: Arguments::parse(arguments) })
 }
 
-fn metadata(request: &Request<'_>, parameter: &str) -> Vec<(String, Datum)> {
+fn metadata(request: &McpRequest<'_>, parameter: &str) -> Vec<(String, Datum)> {
     BindingData::new(request, &request.context(), parameter, "Function").metadata()
 }
 
@@ -31,7 +31,7 @@ fn find<'m>(metadata: &'m [(String, Datum)], name: &str) -> Option<&'m Datum> {
 }
 
 /// The value of an expression: `Err` holds the part that does not exist, `Ok(None)` means no such name.
-fn look_up(request: &Request<'_>, expression: &str) -> Result<Option<String>, String> {
+fn look_up(request: &McpRequest<'_>, expression: &str) -> Result<Option<String>, String> {
     let context = request.context();
     let data = BindingData::new(request, &context, "trigger", "Function");
     let mut parts = expression.split('.').map(str::to_owned);
@@ -95,7 +95,7 @@ fn without_arguments_or_session_their_keys_are_absent() {
 #[test]
 fn a_resources_metadata_has_each_variable_as_a_key_and_all_in_a_map() {
     let variables = [("Name".to_owned(), "a\"b".to_owned()), ("id".to_owned(), "7".to_owned())];
-    let request = request(Subject::Resource { uri: "snippet://a/7", variables: &variables });
+    let request = request(RequestSubject::Resource { uri: "snippet://a/7", variables: &variables });
     let metadata = metadata(&request, "trigger");
     assert_eq!(find(&metadata, "Name"), Some(&Datum::from("a\"b")));
     assert_eq!(find(&metadata, "id"), Some(&Datum::from("7")));
@@ -109,7 +109,7 @@ fn a_resources_metadata_has_each_variable_as_a_key_and_all_in_a_map() {
 #[test]
 fn a_variable_takes_the_place_of_a_key_of_the_same_name() {
     let variables = [("MCPSessionId".to_owned(), "mine".to_owned())];
-    let request = request(Subject::Resource { uri: "x://mine", variables: &variables });
+    let request = request(RequestSubject::Resource { uri: "x://mine", variables: &variables });
     let metadata = metadata(&request, "trigger");
     assert_eq!(find(&metadata, "MCPSessionId"), Some(&Datum::from("mine")));
     assert_eq!(find(&metadata, "mcpsessionid"), None);
@@ -119,7 +119,7 @@ fn a_variable_takes_the_place_of_a_key_of_the_same_name() {
 #[test]
 fn a_prompts_metadata_has_names_of_its_own() {
     let arguments = Arguments::parse(Some(r#"{"code":1}"#));
-    let request = request(Subject::Prompt { name: "review", arguments });
+    let request = request(RequestSubject::Prompt { name: "review", arguments });
     let metadata = metadata(&request, "trigger");
     assert_eq!(find(&metadata, "mcppromptargs"), Some(&Datum::Json(r#"{"code":"1"}"#.to_owned())));
     assert_eq!(find(&metadata, "mcppromptcontext"), Some(&Datum::Json(request.context().into_string())));
@@ -199,7 +199,7 @@ fn an_unknown_first_name_is_no_value() {
 #[test]
 fn variables_are_found_at_the_top_and_below_mcpresourceargs() {
     let variables = [("Name".to_owned(), "a".to_owned())];
-    let request = request(Subject::Resource { uri: "snippet://a", variables: &variables });
+    let request = request(RequestSubject::Resource { uri: "snippet://a", variables: &variables });
     assert_eq!(look_up(&request, "name"), value("a"));
     assert_eq!(look_up(&request, "mcpresourceargs.Name"), value("a"));
     assert_eq!(look_up(&request, "mcpresourceargs.other"), Err("other".to_owned()));
@@ -215,12 +215,12 @@ fn can_be_held_while_a_blob_is_read() {
 
 #[test]
 fn our_own_workers_get_nothing_that_is_in_the_context() {
-    let names = |request: &Request<'_>| {
+    let names = |request: &McpRequest<'_>| {
         let metadata = BindingData::new(request, &request.context(), "trigger", "Function").lean_metadata();
         metadata.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     };
     assert_eq!(names(&tool(Some(ARGUMENTS))), ["mcptoolargs", "mcpsessionid"]);
     let variables = [("Name".to_owned(), "a".to_owned())];
-    let read = request(Subject::Resource { uri: "x://a", variables: &variables });
+    let read = request(RequestSubject::Resource { uri: "x://a", variables: &variables });
     assert_eq!(names(&read), ["Name", "mcpresourceargs", "mcpresourceuri", "mcpsessionid"]);
 }

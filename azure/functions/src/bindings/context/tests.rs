@@ -3,12 +3,12 @@ use serde_json::json;
 
 use super::*;
 
-fn tool<'a>(arguments: Option<&'a str>) -> Request<'a> {
-    request(Subject::Tool { name: "save_snippet", arguments: Arguments::parse(arguments) })
+fn tool<'a>(arguments: Option<&'a str>) -> McpRequest<'a> {
+    request(RequestSubject::Tool { name: "save_snippet", arguments: Arguments::parse(arguments) })
 }
 
-fn request(subject: Subject<'_>) -> Request<'_> {
-    Request {
+fn request(subject: RequestSubject<'_>) -> McpRequest<'_> {
+    McpRequest {
         subject,
         session_id: None,
         client_info: None,
@@ -60,7 +60,7 @@ fn arguments_are_not_written_anew() {
 #[test]
 fn a_resource_gets_its_uri_and_no_arguments() {
     let variables = [("Name".to_owned(), "a".to_owned())];
-    let mut request = request(Subject::Resource { uri: "snippet://a\"b", variables: &variables });
+    let mut request = request(RequestSubject::Resource { uri: "snippet://a\"b", variables: &variables });
     request.transport = "http-sse";
     assert_eq!(
         request.context().into_string(),
@@ -72,7 +72,7 @@ fn a_resource_gets_its_uri_and_no_arguments() {
 fn a_prompt_gets_its_arguments_as_the_json_they_are() {
     let arguments = Arguments::parse(Some(r#"{"code":1}"#));
     assert_eq!(
-        request(Subject::Prompt { name: "review", arguments }).context().as_str(),
+        request(RequestSubject::Prompt { name: "review", arguments }).context().as_str(),
         r#"{"name":"review","arguments":{"code":1},"transport":{"name":"http-streamable","properties":{}}}"#
     );
 }
@@ -164,7 +164,7 @@ fn missing_tool_arguments_are_all_named_in_order() {
 
 #[test]
 fn missing_prompt_arguments_have_a_text_of_their_own() {
-    let prompt = request(Subject::Prompt { name: "p", arguments: Arguments::parse(None) });
+    let prompt = request(RequestSubject::Prompt { name: "p", arguments: Arguments::parse(None) });
     assert_eq!(
         prompt.missing_required(&["code".to_owned(), "style".to_owned()]).as_deref(),
         Some("One or more required prompt arguments are missing values. Please provide: code, style")

@@ -5,10 +5,10 @@
 use bindpost_mcp_protocol::{Annotations, Icon, Role, ToolAnnotations};
 use serde_json::{Map, Value};
 
-use crate::json::{Members, Notes};
+use crate::json::{ObjectReader, ProblemCollector};
 
 /// `annotations` of a tool, also called `toolAnnotations`.
-pub(super) fn tool_annotations(members: &Members<'_>) -> Option<ToolAnnotations> {
+pub(super) fn tool_annotations(members: &ObjectReader<'_>) -> Option<ToolAnnotations> {
     let name = if members.value("annotations").is_some() { "annotations" } else { "toolAnnotations" };
     let object = object(members, name)?;
     let known = ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
@@ -18,23 +18,23 @@ pub(super) fn tool_annotations(members: &Members<'_>) -> Option<ToolAnnotations>
         destructive_hint: read.flag("destructiveHint"),
         idempotent_hint: read.flag("idempotentHint"),
         open_world_hint: read.flag("openWorldHint"),
-        extra: others(&object, &known),
+        extra: unknown_members(&object, &known),
     }))
 }
 
 /// `annotations` of anything else.
-pub(super) fn annotations(members: &Members<'_>) -> Option<Annotations> {
+pub(super) fn annotations(members: &ObjectReader<'_>) -> Option<Annotations> {
     let object = object(members, "annotations")?;
     Some(reading(members, "annotations", &object, |read| Annotations {
         audience: read.texts("audience").iter().filter_map(|text| role(read, text)).collect(),
         priority: priority(read),
         last_modified: read.text("lastModified"),
-        extra: others(&object, &["audience", "priority", "lastModified"]),
+        extra: unknown_members(&object, &["audience", "priority", "lastModified"]),
     }))
 }
 
 /// `icons`.
-pub(super) fn icons(members: &Members<'_>) -> Vec<Icon> {
+pub(super) fn icons(members: &ObjectReader<'_>) -> Vec<Icon> {
     let Some(value) = super::json_or_text(members, "icons", "array") else { return Vec::new() };
     let items = super::objects(members, "icons", value).unwrap_or_default();
     let icon = |(index, item): (usize, &Map<String, Value>)| {
@@ -43,18 +43,18 @@ pub(super) fn icons(members: &Members<'_>) -> Vec<Icon> {
             mime_type: read.text("mimeType"),
             sizes: read.texts("sizes"),
             theme: read.text("theme"),
-            extra: others(item, &["src", "mimeType", "sizes", "theme"]),
+            extra: unknown_members(item, &["src", "mimeType", "sizes", "theme"]),
         })
     };
     items.iter().enumerate().map(icon).collect()
 }
 
-fn object(members: &Members<'_>, name: &str) -> Option<Map<String, Value>> {
+fn object(members: &ObjectReader<'_>, name: &str) -> Option<Map<String, Value>> {
     match super::json_or_text(members, name, "object")? {
         Value::Object(object) => Some(object),
         other => {
-            let message = format!("must hold a JSON object, and holds {}", crate::json::kind(&other));
-            members.problem(name, message, None);
+            let message = format!("must hold a JSON object, and holds {}", crate::json::dotnet_kind(&other));
+            members.report_problem(name, message, None);
             None
         }
     }
@@ -62,23 +62,23 @@ fn object(members: &Members<'_>, name: &str) -> Option<Map<String, Value>> {
 
 /// Reads an object that lies in a member of another; its problems become those of the other.
 fn reading<T>(
-    members: &Members<'_>,
+    members: &ObjectReader<'_>,
     name: &str,
     object: &Map<String, Value>,
-    read: impl FnOnce(&Members<'_>) -> T,
+    read: impl FnOnce(&ObjectReader<'_>) -> T,
 ) -> T {
-    let notes = Notes::default();
-    let value = read(&Members::new(object, name, &notes));
+    let notes = ProblemCollector::default();
+    let value = read(&ObjectReader::new(object, name, &notes));
     members.adopt(notes);
     value
 }
 
-fn role(read: &Members<'_>, text: &str) -> Option<Role> {
+fn role(read: &ObjectReader<'_>, text: &str) -> Option<Role> {
     match text.to_ascii_lowercase().as_str() {
         "user" => Some(Role::User),
         "assistant" => Some(Role::Assistant),
         _ => {
-            read.problem(
+            read.report_problem(
                 "audience",
                 format!("{text:?} is nobody it could be for"),
                 Some("write user or assistant"),
@@ -88,17 +88,17 @@ fn role(read: &Members<'_>, text: &str) -> Option<Role> {
     }
 }
 
-fn priority(read: &Members<'_>) -> Option<f64> {
+fn priority(read: &ObjectReader<'_>) -> Option<f64> {
     let value = read.value("priority")?;
     let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
     if number.is_none() {
-        read.problem("priority", "must be a number from 0 to 1", None);
+        read.report_problem("priority", "must be a number from 0 to 1", None);
     }
     number
 }
 
 /// The members that have no place of their own; `null` ones are dropped.
-fn others(object: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
+fn unknown_members(object: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let unknown = |name: &str| !known.iter().any(|known| known.eq_ignore_ascii_case(name));
     let others = object.iter().filter(|(name, value)| unknown(name) && !value.is_null());
     others.map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -4,16 +4,21 @@ use bindpost_mcp_protocol::{Resource, ResourceTemplate};
 
 use super::additions;
 use crate::bindings::uri::{UriPattern, is_template};
-use crate::function::{Address, ResourceTrigger};
-use crate::json::Members;
+use crate::function::{ResourceAddress, ResourceTrigger};
+use crate::json::ObjectReader;
 
 /// Reads the trigger; nothing if it has no address, which is noted.
-pub(crate) fn resource(parameter: String, members: &Members<'_>) -> Option<ResourceTrigger> {
+pub(crate) fn read_resource_trigger(
+    parameter: String,
+    members: &ObjectReader<'_>,
+) -> Option<ResourceTrigger> {
     let uri = members.text("uri").unwrap_or_default();
-    let pattern = UriPattern::parse(&uri).map_err(|message| members.problem("uri", message, fix(&uri))).ok();
+    let pattern = UriPattern::parse(&uri)
+        .map_err(|message| members.report_problem("uri", message, suggest_uri_fix(&uri)))
+        .ok();
     let name = members.required_text("resourceName");
     let mime_type = members.text("mimeType");
-    let size = members.whole("size");
+    let size = members.whole_number("size");
     let (title, description) = (members.text("title"), members.text("description"));
     let annotations = additions::annotations(members);
     let icons = additions::icons(members);
@@ -34,10 +39,10 @@ pub(crate) fn resource(parameter: String, members: &Members<'_>) -> Option<Resou
             meta,
             extra,
         };
-        Address::Family(pattern, template)
+        ResourceAddress::Family(pattern, template)
     } else {
         let mime_type = mime_type.clone();
-        Address::One(Resource {
+        ResourceAddress::One(Resource {
             uri,
             name,
             title,
@@ -53,7 +58,7 @@ pub(crate) fn resource(parameter: String, members: &Members<'_>) -> Option<Resou
     Some(ResourceTrigger { parameter, address, mime_type })
 }
 
-fn fix(uri: &str) -> Option<&'static str> {
+fn suggest_uri_fix(uri: &str) -> Option<&'static str> {
     let operator = |char: char| matches!(char, '?' | '&' | '#' | '/');
     let has_operator = uri.split('{').skip(1).any(|part| part.starts_with(operator));
     Some(match uri {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::json::{self, Members, Notes, member};
+use crate::json::{self, ObjectReader, ProblemCollector, member};
 
 /// One element of `toolProperties`.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub(super) struct ToolProperty {
 }
 
 /// The properties that `toolProperties` holds. Blank names are left out.
-pub(super) fn properties(members: &Members<'_>) -> Vec<ToolProperty> {
+pub(super) fn properties(members: &ObjectReader<'_>) -> Vec<ToolProperty> {
     // Not being there means no properties; an empty text is no JSON array.
     if members.value("toolProperties").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty()) {
-        members.problem(
+        members.report_problem(
             "toolProperties",
             "is empty, and must hold a JSON array",
             Some("write \"[]\", or leave it out"),
@@ -33,9 +33,9 @@ pub(super) fn properties(members: &Members<'_>) -> Vec<ToolProperty> {
     items.iter().enumerate().map(property).filter(|property| !property.name.trim().is_empty()).collect()
 }
 
-fn property(members: &Members<'_>, index: usize, item: &Map<String, Value>) -> ToolProperty {
-    let notes = Notes::default();
-    let read = Members::new(item, format!("toolProperties[{index}]"), &notes);
+fn property(members: &ObjectReader<'_>, index: usize, item: &Map<String, Value>) -> ToolProperty {
+    let notes = ProblemCollector::default();
+    let read = ObjectReader::new(item, format!("toolProperties[{index}]"), &notes);
     let property = ToolProperty {
         name: read.text("propertyName").unwrap_or_default(),
         kind: read.text("propertyType"),
@@ -46,7 +46,7 @@ fn property(members: &Members<'_>, index: usize, item: &Map<String, Value>) -> T
             None => Vec::new(),
             Some(Value::Array(values)) if values.iter().all(Value::is_string) => read.texts("enumValues"),
             Some(_) => {
-                read.problem(
+                read.report_problem(
                     "enumValues",
                     "must be an array of texts",
                     Some(r#"write it like ["red", "green"]"#),
@@ -87,9 +87,9 @@ pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
     (json!({"type": "object", "properties": schemas, "required": required}), required)
 }
 
-/// A schema that was given whole, as JSON in a text; `side` is `Input` or `Output`.
+/// A schema that was given whole, as JSON in a text; `side` is `InputBinding` or `OutputBinding`.
 pub(super) fn given(
-    members: &Members<'_>,
+    members: &ObjectReader<'_>,
     member: &str,
     side: &str,
     tool: &str,
@@ -97,16 +97,16 @@ pub(super) fn given(
 ) -> Option<Value> {
     let Ok(schema) = json::parse_strictly(text) else {
         let message = format!("Failed to parse {side}Schema for tool '{tool}'. Schema must be valid JSON.");
-        members.problem(member, message, Some("comments and trailing commas are not valid here"));
+        members.report_problem(member, message, Some("comments and trailing commas are not valid here"));
         return None;
     };
-    if has_shape(&schema) {
+    if is_object_schema(&schema) {
         return Some(schema);
     }
     let side = side.to_ascii_lowercase();
     let message = format!("The specified document is not a valid MCP tool {side} JSON schema.");
     let fix = "its root needs \"type\": \"object\"; properties must be an object, required an array";
-    members.problem(member, message, Some(fix));
+    members.report_problem(member, message, Some(fix));
     None
 }
 
@@ -116,7 +116,7 @@ pub(super) fn required_names(schema: &Value) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn has_shape(schema: &Value) -> bool {
+fn is_object_schema(schema: &Value) -> bool {
     let Some(root) = schema.as_object() else { return false };
     root.get("type").and_then(Value::as_str) == Some("object")
         && root.get("properties").is_none_or(Value::is_object)

@@ -4,20 +4,21 @@ use bindpost_mcp_protocol::{Prompt, Tool};
 use serde_json::{Value, json};
 
 use crate::function::{
-    Address, Function, Input, PromptTrigger, Refused, ResourceTrigger, Source, ToolTrigger, Trigger,
+    Function, FunctionRejection, FunctionSource, InputBinding, PromptTrigger, ResourceAddress,
+    ResourceTrigger, ToolTrigger, Trigger,
 };
 
 fn function(bindings: &[Value]) -> Result<Function, Vec<String>> {
-    match Function::from_bindings("f", "id", Source::default(), bindings, &|_| None) {
+    match Function::from_bindings("f", "id", FunctionSource::default(), bindings, &|_| None) {
         Ok(function) => Ok(function),
-        Err(Refused::Problems(problems)) => {
+        Err(FunctionRejection::Problems(problems)) => {
             assert!(problems.iter().all(|problem| problem.function.as_deref() == Some("f")), "{problems:?}");
             let told = problems
                 .iter()
                 .map(|p| format!("{}: {}", p.member.as_deref().unwrap_or_default(), p.message));
             Err(told.collect())
         }
-        Err(Refused::Skipped(skipped)) => panic!("{skipped:?}"),
+        Err(FunctionRejection::Skipped(skipped)) => panic!("{skipped:?}"),
     }
 }
 
@@ -53,8 +54,8 @@ fn resource(more: Value) -> Result<ResourceTrigger, Vec<String>> {
 
 fn resource_listing(more: Value) -> Value {
     match resource(more).unwrap().address {
-        Address::One(resource) => serde_json::to_value(resource).unwrap(),
-        Address::Family(_, template) => serde_json::to_value(template).unwrap(),
+        ResourceAddress::One(resource) => serde_json::to_value(resource).unwrap(),
+        ResourceAddress::Family(_, template) => serde_json::to_value(template).unwrap(),
     }
 }
 
@@ -115,11 +116,11 @@ fn tool_names_are_ones_that_clients_take() {
     let told = Function::from_bindings(
         "f",
         "f",
-        Source::default(),
+        FunctionSource::default(),
         &[with("mcpToolTrigger", json!({}), json!({"toolName": "a b"}))],
         &|_| None,
     );
-    let Err(Refused::Problems(problems)) = told else { panic!() };
+    let Err(FunctionRejection::Problems(problems)) = told else { panic!() };
     assert!(problems[0].fix.as_deref().unwrap().ends_with("for example \"a_b\""), "{problems:?}");
 }
 
@@ -399,7 +400,9 @@ fn arguments_bind_to_parameters() {
     let property = json!({"type": "mcpToolProperty", "direction": "in", "name": "p", "propertyName": "x", "propertyType": "string"});
     let function =
         function(&[with("mcpToolTrigger", json!({"toolName": "t"}), json!({})), property.clone()]).unwrap();
-    let [Input::ToolProperty { name, property: argument }] = function.inputs.as_slice() else { panic!() };
+    let [InputBinding::ToolProperty { name, property: argument }] = function.inputs.as_slice() else {
+        panic!()
+    };
     assert_eq!((name.as_str(), argument.as_str()), ("p", "x"));
     // Only `toolProperties` makes a schema.
     let Trigger::Tool(trigger) = function.trigger else { panic!() };
@@ -410,7 +413,7 @@ fn arguments_bind_to_parameters() {
         let argument =
             json!({"type": "mcpPromptArgument", "name": "a", "argumentName": "code", "isRequired": flag});
         let function = super::tests::function(&[prompt.clone(), argument]).unwrap();
-        let [Input::PromptArgument { name, argument, required }] = function.inputs.as_slice() else {
+        let [InputBinding::PromptArgument { name, argument, required }] = function.inputs.as_slice() else {
             panic!()
         };
         assert_eq!((name.as_str(), argument.as_str(), *required), ("a", "code", expected));

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use super::{additions, schema};
 use crate::function::ToolTrigger;
-use crate::json::Members;
+use crate::json::ObjectReader;
 
 /// The longest tool name that clients take.
 const LONGEST_NAME: usize = 128;
 
 /// Reads the trigger. Whatever is wrong is noted, and a function with notes is not made.
-pub(crate) fn tool(parameter: String, members: &Members<'_>) -> ToolTrigger {
+pub(crate) fn read_tool_trigger(parameter: String, members: &ObjectReader<'_>) -> ToolTrigger {
     let name = members.required_text("toolName").unwrap_or_default();
     check_name(&name, members);
     let properties = schema::properties(members);
@@ -41,7 +41,7 @@ pub(crate) fn tool(parameter: String, members: &Members<'_>) -> ToolTrigger {
 
 /// Clients send tool names to models, and those take few characters; the extension checks nothing, and the
 /// mistake shows only when a model refuses the whole list.
-fn check_name(name: &str, members: &Members<'_>) {
+fn check_name(name: &str, members: &ObjectReader<'_>) {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '/' | '-');
     if name.chars().all(allowed) && name.len() <= LONGEST_NAME {
         return;
@@ -51,25 +51,25 @@ fn check_name(name: &str, members: &Members<'_>) {
         name.trim().chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
     let fix =
         format!("use 1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 _ . / -, for example {better:?}");
-    members.problem("toolName", message, Some(&fix));
+    members.report_problem("toolName", message, Some(&fix));
 }
 
-fn worker_schema(members: &Members<'_>, tool: &str) -> Option<Value> {
+fn worker_schema(members: &ObjectReader<'_>, tool: &str) -> Option<Value> {
     match schema_text(members, "inputSchema") {
         Some(text) => schema::given(members, "inputSchema", "Input", tool, &text),
         None => {
             let fix = "give inputSchema a text that holds a JSON schema, or remove useWorkerInputSchema";
-            members.problem("inputSchema", "InputSchema is null or invalid. ", Some(fix));
+            members.report_problem("inputSchema", "InputSchema is null or invalid. ", Some(fix));
             None
         }
     }
 }
 
 /// The text of a schema, unless it is absent or empty. A schema that is no text is noted.
-fn schema_text(members: &Members<'_>, name: &str) -> Option<String> {
+fn schema_text(members: &ObjectReader<'_>, name: &str) -> Option<String> {
     match members.value(name)? {
         Value::Object(_) => {
-            members.problem(
+            members.report_problem(
                 name,
                 "must be a text that holds a JSON schema",
                 Some("put the JSON into a text"),

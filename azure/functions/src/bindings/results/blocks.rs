@@ -12,7 +12,7 @@ use crate::bindings::raw_json::{plain_string, text_members};
 /// A content block with all its kind requires.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Strict {
+enum StrictBlock {
     Text(TextContent),
     Image(MediaContent),
     Audio(MediaContent),
@@ -21,30 +21,30 @@ enum Strict {
 }
 
 /// Content that was read strictly.
-pub(super) struct Block(pub(super) Content);
+pub(super) struct ContentBlock(pub(super) Content);
 
-impl<'de> Deserialize<'de> for Block {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Block, D::Error> {
-        Ok(Block(match Strict::deserialize(deserializer)? {
-            Strict::Text(text) => Content::Text(text),
-            Strict::Image(image) => Content::Image(image),
-            Strict::Audio(audio) => Content::Audio(audio),
-            Strict::ResourceLink(link) => Content::ResourceLink(link),
-            Strict::Resource(EmbeddedResource { resource, .. })
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ContentBlock, D::Error> {
+        Ok(ContentBlock(match StrictBlock::deserialize(deserializer)? {
+            StrictBlock::Text(text) => Content::Text(text),
+            StrictBlock::Image(image) => Content::Image(image),
+            StrictBlock::Audio(audio) => Content::Audio(audio),
+            StrictBlock::ResourceLink(link) => Content::ResourceLink(link),
+            StrictBlock::Resource(EmbeddedResource { resource, .. })
                 if resource.text.is_none() && resource.blob.is_none() =>
             {
                 return Err(D::Error::custom("a resource has text or a blob"));
             }
-            Strict::Resource(resource) => Content::Resource(resource),
+            StrictBlock::Resource(resource) => Content::Resource(resource),
         }))
     }
 }
 
 /// Reads one block.
-pub(super) fn block(json: &str) -> Option<Block> {
+pub(super) fn parse_block(json: &str) -> Option<ContentBlock> {
     match plain_text(json) {
-        Some(text) => Some(Block(Content::text(text))),
-        None => object(json),
+        Some(text) => Some(ContentBlock(Content::text(text))),
+        None => parse_object(json),
     }
 }
 
@@ -61,18 +61,18 @@ fn plain_text(json: &str) -> Option<String> {
 
 /// A prompt's message whose content was read strictly.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct StrictMessage {
     role: Role,
-    content: Block,
+    content: ContentBlock,
 }
 
-impl From<Message> for PromptMessage {
-    fn from(message: Message) -> PromptMessage {
+impl From<StrictMessage> for PromptMessage {
+    fn from(message: StrictMessage) -> PromptMessage {
         PromptMessage { role: message.role, content: message.content.0 }
     }
 }
 
 /// Reads a JSON object. Serde would also take an array of the members' values for one.
-pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+pub(super) fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     json.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(json).ok())?
 }

@@ -7,20 +7,20 @@ use crate::bindings::raw_json::{member_in_any_case, members, string};
 use crate::datum::Datum;
 
 /// An envelope, opened but not read. Names of its members count in any case.
-pub(super) struct Envelope<'a> {
+pub(super) struct ResultEnvelope<'a> {
     /// What `content` holds.
     pub(super) kind: Cow<'a, str>,
     content: Option<&'a str>,
     structured_content: Option<&'a str>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> ResultEnvelope<'a> {
     /// Opens an envelope. What is inside must be text that holds JSON; where a worker returns the envelope as
     /// JSON, which the real host refuses, it may also be the JSON itself.
-    pub(super) fn open(json: &'a str, is_json: bool) -> Option<Envelope<'a>> {
+    pub(super) fn open(json: &'a str, is_json: bool) -> Option<ResultEnvelope<'a>> {
         let members = members(json)?;
         let member = |name| member_in_any_case(&members, name).filter(|value| *value != "null");
-        let envelope = Envelope {
+        let envelope = ResultEnvelope {
             kind: string(member("type")?)?,
             content: member("content"),
             structured_content: member("structuredContent"),
@@ -31,22 +31,22 @@ impl<'a> Envelope<'a> {
     }
 
     /// Opens what a function returned, if it can be an envelope at all.
-    pub(super) fn of(returned: &'a Datum) -> Option<Envelope<'a>> {
+    pub(super) fn from_returned(returned: &'a Datum) -> Option<ResultEnvelope<'a>> {
         match returned {
-            Datum::Text(text) => Envelope::open(text, false),
-            Datum::Json(json) => Envelope::open(json, true),
+            Datum::Text(text) => ResultEnvelope::open(text, false),
+            Datum::Json(json) => ResultEnvelope::open(json, true),
             _ => None,
         }
     }
 
     /// Whether it has this type, in any case.
-    pub(super) fn is(&self, kind: &str) -> bool {
+    pub(super) fn has_kind(&self, kind: &str) -> bool {
         self.kind.eq_ignore_ascii_case(kind)
     }
 
     /// Whether the function asks for something.
     pub(super) fn is_input_required(&self) -> bool {
-        self.is(INPUT_REQUIRED)
+        self.has_kind(INPUT_REQUIRED)
     }
 
     /// The JSON text of the content, unless it is null or absent.

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value};
 
-use super::envelope::Envelope;
-use super::{ResultError, Returned};
+use super::envelope::ResultEnvelope;
+use super::{FunctionReply, ReturnValueError};
 use crate::bindings::raw_json::same_in_any_case;
 
 /// The type of an envelope that asks.
 pub(super) const INPUT_REQUIRED: &str = "input_required";
 
 /// What the function asks for, if a text it returned is such an envelope; `None` for any other text.
-pub(super) fn in_text<T>(text: &str) -> Result<Option<Returned<T>>, ResultError> {
+pub(super) fn in_text<T>(text: &str) -> Result<Option<FunctionReply<T>>, ReturnValueError> {
     // Nearly every text is told apart by its first letter, without being parsed.
     if !text.trim_ascii_start().starts_with('{') || !text.contains(INPUT_REQUIRED) {
         return Ok(None);
     }
-    match Envelope::open(text, false) {
+    match ResultEnvelope::open(text, false) {
         // Users' own documents may have a `type` in another case; this word is exact.
         Some(envelope) if envelope.kind == INPUT_REQUIRED => in_envelope(&envelope).map(Some),
         _ => Ok(None),
@@ -23,8 +23,8 @@ pub(super) fn in_text<T>(text: &str) -> Result<Option<Returned<T>>, ResultError>
 }
 
 /// What the function asks for in an envelope of this type.
-pub(super) fn in_envelope<T>(envelope: &Envelope<'_>) -> Result<Returned<T>, ResultError> {
-    let wrong = |what: &str| ResultError::InputRequired(what.to_owned());
+pub(super) fn in_envelope<T>(envelope: &ResultEnvelope<'_>) -> Result<FunctionReply<T>, ReturnValueError> {
+    let wrong = |what: &str| ReturnValueError::InputRequired(what.to_owned());
     let content = envelope.content().and_then(|json| serde_json::from_str(&json).ok());
     let Some(Value::Object(content)) = content else {
         return Err(wrong("its 'content' is no JSON object"));
@@ -40,15 +40,15 @@ pub(super) fn in_envelope<T>(envelope: &Envelope<'_>) -> Result<Returned<T>, Res
     match requests {
         Some(Value::Object(requests)) if !requests.is_empty() => {
             check(&requests)?;
-            Ok(Returned::InputRequired { requests, state })
+            Ok(FunctionReply::InputRequired { requests, state })
         }
         _ => Err(wrong("'inputRequests' is no object with at least one request")),
     }
 }
 
-fn check(requests: &Map<String, Value>) -> Result<(), ResultError> {
+fn check(requests: &Map<String, Value>) -> Result<(), ReturnValueError> {
     for (key, request) in requests {
-        let wrong = |what: &str| Err(ResultError::InputRequired(format!("the request '{key}' {what}")));
+        let wrong = |what: &str| Err(ReturnValueError::InputRequired(format!("the request '{key}' {what}")));
         let Value::Object(request) = request else { return wrong("is no object") };
         if !matches!(request.get("method"), Some(Value::String(_))) {
             return wrong("has no 'method'");

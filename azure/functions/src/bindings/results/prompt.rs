@@ -3,9 +3,9 @@
 use bindpost_mcp_protocol::{GetPromptResult, Meta, PromptMessage};
 use serde::Deserialize;
 
-use super::blocks::{Message, object};
-use super::envelope::Envelope;
-use super::{ResultError, Returned, input_required, plain_text, unwrap_json};
+use super::blocks::{StrictMessage, parse_object};
+use super::envelope::ResultEnvelope;
+use super::{FunctionReply, ReturnValueError, input_required, plain_text, unwrap_json};
 use crate::datum::Datum;
 
 /// The result of a get. Without a result schema anything becomes one message of the user; with one, the value
@@ -17,16 +17,16 @@ pub fn prompt_result(
     returned: Datum,
     uses_result_schema: bool,
     detect_json: bool,
-) -> Result<Returned<GetPromptResult>, ResultError> {
+) -> Result<FunctionReply<GetPromptResult>, ReturnValueError> {
     if uses_result_schema {
         return enveloped(&unwrap_json(returned));
     }
-    let Some(text) = plain_text(returned) else { return Ok(Returned::Done(GetPromptResult::default())) };
+    let Some(text) = plain_text(returned) else { return Ok(FunctionReply::Done(GetPromptResult::default())) };
     if let Some(asks) = input_required::in_text(&text)? {
         return Ok(asks);
     }
     let detected = if detect_json { detect(&text) } else { None };
-    Ok(Returned::Done(detected.unwrap_or_else(|| GetPromptResult {
+    Ok(FunctionReply::Done(detected.unwrap_or_else(|| GetPromptResult {
         messages: vec![PromptMessage::user(text)],
         ..GetPromptResult::default()
     })))
@@ -34,16 +34,16 @@ pub fn prompt_result(
 
 /// A whole result: what the contract keeps of it.
 #[derive(Deserialize)]
-struct Whole {
+struct ReturnedPromptResult {
     description: Option<String>,
     #[serde(default)]
-    messages: Vec<Message>,
+    messages: Vec<StrictMessage>,
     #[serde(rename = "_meta")]
     meta: Option<Meta>,
 }
 
-impl From<Whole> for GetPromptResult {
-    fn from(whole: Whole) -> GetPromptResult {
+impl From<ReturnedPromptResult> for GetPromptResult {
+    fn from(whole: ReturnedPromptResult) -> GetPromptResult {
         GetPromptResult {
             description: whole.description,
             messages: whole.messages.into_iter().map(Into::into).collect(),
@@ -54,29 +54,29 @@ impl From<Whole> for GetPromptResult {
 }
 
 fn detect(text: &str) -> Option<GetPromptResult> {
-    let whole: Whole = object(text)?;
+    let whole: ReturnedPromptResult = parse_object(text)?;
     (!whole.messages.is_empty() || whole.description.is_some()).then(|| whole.into())
 }
 
-fn enveloped(returned: &Datum) -> Result<Returned<GetPromptResult>, ResultError> {
+fn enveloped(returned: &Datum) -> Result<FunctionReply<GetPromptResult>, ReturnValueError> {
     if returned.is_nothing() {
-        return Ok(Returned::Done(GetPromptResult::default()));
+        return Ok(FunctionReply::Done(GetPromptResult::default()));
     }
-    let envelope = Envelope::of(returned).ok_or(ResultError::NoPromptResult)?;
+    let envelope = ResultEnvelope::from_returned(returned).ok_or(ReturnValueError::NoPromptResult)?;
     if envelope.is_input_required() {
         return input_required::in_envelope(&envelope);
     }
     let kind = || envelope.kind.clone().into_owned();
-    let content = envelope.content().ok_or(ResultError::NullPrompt)?;
-    let whole = if envelope.is("get_prompt_result") {
-        object(&content)
-    } else if envelope.is("prompt_messages") {
+    let content = envelope.content().ok_or(ReturnValueError::NullPrompt)?;
+    let whole = if envelope.has_kind("get_prompt_result") {
+        parse_object(&content)
+    } else if envelope.has_kind("prompt_messages") {
         let messages = serde_json::from_str(&content).ok();
-        messages.map(|messages| Whole { description: None, messages, meta: None })
+        messages.map(|messages| ReturnedPromptResult { description: None, messages, meta: None })
     } else {
-        return Err(ResultError::UnknownPromptType(kind()));
+        return Err(ReturnValueError::UnknownPromptType(kind()));
     };
-    Ok(Returned::Done(whole.ok_or_else(|| ResultError::Content(kind()))?.into()))
+    Ok(FunctionReply::Done(whole.ok_or_else(|| ReturnValueError::Content(kind()))?.into()))
 }
 
 #[cfg(test)]

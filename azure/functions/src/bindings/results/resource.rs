@@ -3,9 +3,9 @@
 use bindpost_mcp_protocol::{Meta, ReadResourceResult, ResourceContents};
 use serde::Deserialize;
 
-use super::blocks::object;
-use super::envelope::Envelope;
-use super::{ResultError, Returned, input_required, unwrap_json};
+use super::blocks::parse_object;
+use super::envelope::ResultEnvelope;
+use super::{FunctionReply, ReturnValueError, input_required, unwrap_json};
 use crate::bindings::raw_json::{member_in_any_case, members, string};
 use crate::datum::Datum;
 
@@ -17,10 +17,10 @@ pub fn resource_result(
     returned: Datum,
     uri: &str,
     mime_type: Option<&str>,
-) -> Result<Returned<ReadResourceResult>, ResultError> {
+) -> Result<FunctionReply<ReadResourceResult>, ReturnValueError> {
     let done = |contents| ReadResourceResult { contents, ..ReadResourceResult::default() };
     let mut item = match unwrap_json(returned) {
-        Datum::Nothing => return Ok(Returned::Done(done(Vec::new()))),
+        Datum::Nothing => return Ok(FunctionReply::Done(done(Vec::new()))),
         Datum::Bytes(bytes) => ResourceContents::blob(uri, bytes),
         Datum::Text(text) => {
             if let Some(asks) = input_required::in_text(&text)? {
@@ -32,14 +32,17 @@ pub fn resource_result(
             }
         }
         Datum::Json(json) => {
-            if let Some(envelope) = Envelope::open(&json, true).filter(Envelope::is_input_required) {
+            if let Some(envelope) =
+                ResultEnvelope::open(&json, true).filter(ResultEnvelope::is_input_required)
+            {
                 return input_required::in_envelope(&envelope);
             }
             // Ours: the real host takes no JSON, not even an envelope.
-            enveloped(&json, true)?.ok_or_else(|| ResultError::UnsupportedReturnType(dotnet_type(&json)))?
+            enveloped(&json, true)?
+                .ok_or_else(|| ReturnValueError::UnsupportedReturnType(dotnet_type(&json)))?
         }
-        Datum::Int(_) => return Err(ResultError::UnsupportedReturnType("Int64")),
-        Datum::Double(_) => return Err(ResultError::UnsupportedReturnType("Double")),
+        Datum::Int(_) => return Err(ReturnValueError::UnsupportedReturnType("Int64")),
+        Datum::Double(_) => return Err(ReturnValueError::UnsupportedReturnType("Double")),
     };
     if item.uri.is_empty() {
         uri.clone_into(&mut item.uri);
@@ -47,13 +50,13 @@ pub fn resource_result(
     if item.mime_type.as_ref().is_none_or(String::is_empty) {
         item.mime_type = mime_type.map(str::to_owned);
     }
-    Ok(Returned::Done(done(vec![item])))
+    Ok(FunctionReply::Done(done(vec![item])))
 }
 
 /// The item in an envelope.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct ReturnedResource {
     uri: Option<String>,
     mime_type: Option<String>,
     text: Option<String>,
@@ -63,21 +66,21 @@ struct Item {
 }
 
 /// The item of an envelope; `None` if the text is none. Members besides `content` do not count.
-fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, ResultError> {
+fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, ReturnValueError> {
     let members = members(json).unwrap_or_default();
     let Some(content) = member_in_any_case(&members, "content") else { return Ok(None) };
     let content = match (content, string(content)) {
-        ("null", _) => return Err(ResultError::NullResource),
+        ("null", _) => return Err(ReturnValueError::NullResource),
         (_, Some(text)) => text,
         (json, None) if is_json => json.into(),
         (_, None) => return Ok(None),
     };
     if content.trim_ascii() == "null" {
-        return Err(ResultError::NullResource);
+        return Err(ReturnValueError::NullResource);
     }
-    match object::<Item>(&content) {
+    match parse_object::<ReturnedResource>(&content) {
         None => Ok(None),
-        Some(Item { text: None, blob: None, .. }) => Err(ResultError::NeitherTextNorBlob),
+        Some(ReturnedResource { text: None, blob: None, .. }) => Err(ReturnValueError::NeitherTextNorBlob),
         Some(item) => Ok(Some(ResourceContents {
             uri: item.uri.unwrap_or_default(),
             mime_type: item.mime_type,

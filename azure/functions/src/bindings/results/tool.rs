@@ -4,9 +4,9 @@ use bindpost_mcp_protocol::{CallToolResult, Content, Meta};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::{Block, block, object};
-use super::envelope::Envelope;
-use super::{ResultError, Returned, input_required, plain_text, unwrap_json};
+use super::blocks::{ContentBlock, parse_block, parse_object};
+use super::envelope::ResultEnvelope;
+use super::{FunctionReply, ReturnValueError, input_required, plain_text, unwrap_json};
 use crate::datum::Datum;
 
 /// The result of a call. Without a result schema anything becomes one piece of text; with one, the value must
@@ -14,14 +14,14 @@ use crate::datum::Datum;
 pub fn tool_result(
     returned: Datum,
     uses_result_schema: bool,
-) -> Result<Returned<CallToolResult>, ResultError> {
+) -> Result<FunctionReply<CallToolResult>, ReturnValueError> {
     if uses_result_schema {
         return enveloped(&unwrap_json(returned));
     }
-    let Some(text) = plain_text(returned) else { return Ok(Returned::Done(CallToolResult::default())) };
+    let Some(text) = plain_text(returned) else { return Ok(FunctionReply::Done(CallToolResult::default())) };
     match input_required::in_text(&text)? {
         Some(asks) => Ok(asks),
-        None => Ok(Returned::Done(CallToolResult::text(text))),
+        None => Ok(FunctionReply::Done(CallToolResult::text(text))),
     }
 }
 
@@ -32,52 +32,52 @@ pub fn is_envelope(returned: &Datum) -> bool {
         ["text", "image", "audio", "resource", "resource_link", "multi_content_result", "call_tool_result"];
     let Datum::Text(text) = returned else { return false };
     text.starts_with("{\"type\":\"")
-        && Envelope::of(returned).is_some_and(|envelope| {
-            KINDS.iter().any(|kind| envelope.is(kind)) && envelope.content().is_some()
+        && ResultEnvelope::from_returned(returned).is_some_and(|envelope| {
+            KINDS.iter().any(|kind| envelope.has_kind(kind)) && envelope.content().is_some()
         })
 }
 
-fn enveloped(returned: &Datum) -> Result<Returned<CallToolResult>, ResultError> {
+fn enveloped(returned: &Datum) -> Result<FunctionReply<CallToolResult>, ReturnValueError> {
     match returned {
-        Datum::Nothing => return Ok(Returned::Done(CallToolResult::default())),
+        Datum::Nothing => return Ok(FunctionReply::Done(CallToolResult::default())),
         // Ours: what Python's workers make of None.
-        Datum::Text(text) if text.is_empty() => return Ok(Returned::Done(CallToolResult::default())),
+        Datum::Text(text) if text.is_empty() => return Ok(FunctionReply::Done(CallToolResult::default())),
         Datum::Text(_) => {}
         // Ours: the real host takes text only.
         Datum::Json(json) if json.trim_ascii_start().starts_with('{') => {}
-        _ => return Err(ResultError::ExpectedJsonString),
+        _ => return Err(ReturnValueError::ExpectedJsonString),
     }
-    let envelope = Envelope::of(returned).ok_or(ResultError::NoToolResult)?;
+    let envelope = ResultEnvelope::from_returned(returned).ok_or(ReturnValueError::NoToolResult)?;
     if envelope.is_input_required() {
         return input_required::in_envelope(&envelope);
     }
-    let result = opened(&envelope)?;
+    let result = envelope_result(&envelope)?;
     // Node's library wraps every value, so a function that asks has its own envelope inside a text block.
     if let ([Content::Text(text)], false) = (result.content.as_slice(), result.is_error)
         && let Some(asks) = input_required::in_text(&text.text)?
     {
         return Ok(asks);
     }
-    Ok(Returned::Done(result))
+    Ok(FunctionReply::Done(result))
 }
 
 /// A whole result: what the contract keeps of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole {
+struct ReturnedToolResult {
     #[serde(default)]
-    content: Vec<Block>,
+    content: Vec<ContentBlock>,
     structured_content: Option<Value>,
     is_error: Option<bool>,
     #[serde(rename = "_meta")]
     meta: Option<Meta>,
 }
 
-fn opened(envelope: &Envelope<'_>) -> Result<CallToolResult, ResultError> {
-    let wrong = || ResultError::Content(envelope.kind.clone().into_owned());
+fn envelope_result(envelope: &ResultEnvelope<'_>) -> Result<CallToolResult, ReturnValueError> {
+    let wrong = || ReturnValueError::Content(envelope.kind.clone().into_owned());
     let content = envelope.content().ok_or_else(wrong)?;
-    if envelope.is("call_tool_result") {
-        let whole: Whole = object(&content).ok_or_else(wrong)?;
+    if envelope.has_kind("call_tool_result") {
+        let whole: ReturnedToolResult = parse_object(&content).ok_or_else(wrong)?;
         return Ok(CallToolResult {
             content: contents(whole.content),
             structured_content: whole.structured_content,
@@ -86,24 +86,24 @@ fn opened(envelope: &Envelope<'_>) -> Result<CallToolResult, ResultError> {
             ..CallToolResult::default()
         });
     }
-    let blocks = if envelope.is("multi_content_result") {
+    let blocks = if envelope.has_kind("multi_content_result") {
         serde_json::from_str(&content).map_err(|_| wrong())?
     } else {
         // The type of the block counts, whatever the envelope says.
-        vec![block(&content).ok_or_else(wrong)?]
+        vec![parse_block(&content).ok_or_else(wrong)?]
     };
     if blocks.is_empty() {
-        return Err(ResultError::NoContentItems);
+        return Err(ReturnValueError::NoContentItems);
     }
     let structured_content = match envelope.structured_content() {
-        Some(json) => Some(serde_json::from_str(&json).map_err(|_| ResultError::StructuredContent)?),
+        Some(json) => Some(serde_json::from_str(&json).map_err(|_| ReturnValueError::StructuredContent)?),
         None => None,
     };
     Ok(CallToolResult { content: contents(blocks), structured_content, ..CallToolResult::default() })
 }
 
-fn contents(blocks: Vec<Block>) -> Vec<Content> {
-    blocks.into_iter().map(|Block(content)| content).collect()
+fn contents(blocks: Vec<ContentBlock>) -> Vec<Content> {
+    blocks.into_iter().map(|ContentBlock(content)| content).collect()
 }
 
 #[cfg(test)]

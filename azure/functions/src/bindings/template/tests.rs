@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bindings::arguments::Arguments;
-use crate::bindings::context::{Request, Subject};
+use crate::bindings::context::{McpRequest, RequestSubject};
 
 /// 2026-01-31 08:05:09 UTC, and a GUID of sevens.
 struct Fixed;
 
-impl Surroundings for Fixed {
+impl BuiltInSource for Fixed {
     fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(1_769_846_709)
     }
@@ -39,8 +39,8 @@ fn refusal(path: &str) -> String {
     parse(path).unwrap_err().to_string()
 }
 
-fn with(path: &str, subject: Subject<'_>) -> Result<String, String> {
-    let request = Request {
+fn with(path: &str, subject: RequestSubject<'_>) -> Result<String, String> {
+    let request = McpRequest {
         subject,
         session_id: Some("s1"),
         client_info: None,
@@ -56,13 +56,13 @@ fn with(path: &str, subject: Subject<'_>) -> Result<String, String> {
 }
 
 fn tool(path: &str, arguments: &str) -> Result<String, String> {
-    with(path, Subject::Tool { name: "save", arguments: Arguments::parse(Some(arguments)) })
+    with(path, RequestSubject::Tool { name: "save", arguments: Arguments::parse(Some(arguments)) })
 }
 
 fn resource(path: &str, variables: &[(&str, &str)]) -> Result<String, String> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let variables: Vec<_> = variables.iter().map(own).collect();
-    with(path, Subject::Resource { uri: "snippet://a", variables: &variables })
+    with(path, RequestSubject::Resource { uri: "snippet://a", variables: &variables })
 }
 
 fn ok(text: &str) -> Result<String, String> {
@@ -178,7 +178,7 @@ fn a_missing_argument_fails_with_its_name() {
         tool("snippets/{mcptoolargs.x}", r#"{"y":"secret"}"#),
         err("Error while accessing 'x': property doesn't exist.")
     );
-    let none = Subject::Tool { name: "save", arguments: Arguments::parse(None) };
+    let none = RequestSubject::Tool { name: "save", arguments: Arguments::parse(None) };
     assert_eq!(with("snippets/{mcptoolargs.x}", none), err("No value for named parameter 'mcptoolargs'."));
 }
 
@@ -215,8 +215,8 @@ fn data_comes_before_a_built_in_value_but_not_before_sys() {
 
 #[test]
 fn each_guid_is_a_new_one() {
-    let request = Request {
-        subject: Subject::Tool { name: "save", arguments: Arguments::default() },
+    let request = McpRequest {
+        subject: RequestSubject::Tool { name: "save", arguments: Arguments::default() },
         session_id: None,
         client_info: None,
         transport: "unknown",
@@ -321,7 +321,7 @@ fn refuses_blob_names_that_lead_elsewhere() {
 #[test]
 fn without_randomness_there_is_no_guid() {
     struct NoRandomness;
-    impl Surroundings for NoRandomness {
+    impl BuiltInSource for NoRandomness {
         fn now(&self) -> SystemTime {
             UNIX_EPOCH
         }
@@ -330,7 +330,7 @@ fn without_randomness_there_is_no_guid() {
         }
     }
     let mut out = String::new();
-    let built_in = BuiltIn::parse("rand-guid", None).unwrap().unwrap();
+    let built_in = BuiltInValue::parse("rand-guid", None).unwrap().unwrap();
     assert_eq!(built_in.write("f", &NoRandomness, &mut out), None);
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::super::{Setup, SetupError};
-use super::packages::Manager;
-use super::{Manifest, entry_files};
+use super::packages::PackageManager;
+use super::{PackageJson, entry_files};
 
 /// The note of our last build. A build that only rewrites what has changed may leave the entry files older
 /// than a source.
@@ -17,13 +17,13 @@ const MOST_SOURCES: usize = 20_000;
 /// Runs the build script if there is something to build.
 pub(super) async fn build(
     setup: &mut Setup<'_>,
-    manager: &Manager,
-    manifest: &Manifest,
+    manager: &PackageManager,
+    manifest: &PackageJson,
 ) -> Result<(), SetupError> {
     let main = manifest.main();
-    let entries = entry_files::matching(&setup.app, main);
+    let entries = entry_files::find_matching(&setup.app, main);
     let note = setup.app.join("node_modules").join(BUILT);
-    let by_hand = manager.typed(setup, &["run", "build"]);
+    let by_hand = manager.manual_command(setup, &["run", "build"]);
     if !manifest.has_build_script() {
         if entries.is_empty() && (manifest.has_main() || !setup.has_function_json()) {
             let fix = if setup.app.join("tsconfig.json").is_file() {
@@ -49,9 +49,9 @@ pub(super) async fn build(
         setup.notice(format!("the build is not up to date: {reason}"), by_hand);
         return Ok(());
     }
-    let command = manager.build(setup)?;
+    let command = manager.build_command(setup)?;
     setup.step(&format!("Building the app: {reason}"), &command).await?;
-    if entry_files::matching(&setup.app, main).is_empty() {
+    if entry_files::find_matching(&setup.app, main).is_empty() {
         let fix = "let \"main\" of package.json name the files that the build writes".to_owned();
         return Err(SetupError::NotBuilt { main: main.to_owned(), after: ", though the build ran", fix });
     }
@@ -66,11 +66,11 @@ fn is_stale(app: &Path, entries: &[PathBuf], note: &Path) -> bool {
     if !app.join("tsconfig.json").is_file() {
         return false;
     }
-    let built = entries.iter().map(PathBuf::as_path).chain([note]).filter_map(changed).max();
+    let built = entries.iter().map(PathBuf::as_path).chain([note]).filter_map(modified_time).max();
     newest_source(&app.join("src")) > built
 }
 
-fn changed(file: &Path) -> Option<SystemTime> {
+fn modified_time(file: &Path) -> Option<SystemTime> {
     fs::metadata(file).and_then(|file| file.modified()).ok()
 }
 
@@ -91,7 +91,7 @@ fn newest_source(folder: &Path) -> Option<SystemTime> {
                     folders.push(entry.path())
                 }
                 Ok(kind) if kind.is_file() && is_source(&entry.path()) => {
-                    newest = newest.max(changed(&entry.path()));
+                    newest = newest.max(modified_time(&entry.path()));
                 }
                 _ => {}
             }

@@ -10,9 +10,9 @@ const MOST_PATTERNS: usize = 256;
 const MOST_ENTRIES: usize = 50_000;
 
 /// The files below `folder` that match, in no particular order.
-pub(super) fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut search = Search { found: Vec::new(), left: MOST_ENTRIES };
-    for pattern in alternatives(pattern) {
+pub(super) fn find_matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut search = EntryFileSearch { found: Vec::new(), left: MOST_ENTRIES };
+    for pattern in expand_braces(pattern) {
         // A plain name may hold characters that mean something in a pattern.
         let literal = folder.join(&pattern);
         if literal.is_file() {
@@ -28,12 +28,12 @@ pub(super) fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     search.found
 }
 
-struct Search {
+struct EntryFileSearch {
     found: Vec<PathBuf>,
     left: usize,
 }
 
-impl Search {
+impl EntryFileSearch {
     fn walk(&mut self, folder: &Path, segments: &[&str]) {
         let Some((first, rest)) = segments.split_first() else { return };
         if *first == "**" {
@@ -119,7 +119,7 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 }
 
 /// The patterns that the braces of one stand for.
-fn alternatives(pattern: &str) -> Vec<String> {
+fn expand_braces(pattern: &str) -> Vec<String> {
     let mut open = vec![pattern.to_owned()];
     let mut plain = Vec::new();
     while let Some(pattern) = open.pop() {
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn braces_stand_for_all_their_choices() {
-        let mut all = alternatives("dist/src/{index.js,{a,b}/*.js}");
+        let mut all = expand_braces("dist/src/{index.js,{a,b}/*.js}");
         all.sort();
         assert_eq!(all, ["dist/src/a/*.js", "dist/src/b/*.js", "dist/src/index.js"]);
-        assert_eq!(alternatives("open{a,b"), ["open{a,b"]);
-        assert!(alternatives(&"{a,b}".repeat(60)).len() <= 2 * MOST_PATTERNS);
+        assert_eq!(expand_braces("open{a,b"), ["open{a,b"]);
+        assert!(expand_braces(&"{a,b}".repeat(60)).len() <= 2 * MOST_PATTERNS);
     }
 }

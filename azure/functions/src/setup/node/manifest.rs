@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::super::SetupError;
 
 /// An app's package.json.
-pub(super) struct Manifest {
+pub(super) struct PackageJson {
     json: Value,
 }
 
-impl Manifest {
+impl PackageJson {
     /// Reads the package.json of a folder, if there is one.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, SetupError> {
         let path = folder.join("package.json");

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::super::command::CommandLine;
-use super::super::program::{Program, VERSION_LIMIT};
+use super::super::program::{RequiredProgram, VERSION_LIMIT};
 use super::super::{Setup, SetupError};
 
 /// The names on the PATH, best first.
@@ -32,7 +32,7 @@ tell("pip", found("pip"))
 
 /// An interpreter, and what it said of itself.
 #[derive(Clone, Debug)]
-pub(super) struct Python {
+pub(super) struct PythonInterpreter {
     pub(super) path: PathBuf,
     pub(super) version: String,
     /// The virtual environment it belongs to.
@@ -44,7 +44,7 @@ pub(super) struct Python {
     pub(super) executable: Option<PathBuf>,
 }
 
-impl Python {
+impl PythonInterpreter {
     /// `pip install`, asking nothing and not advertising newer versions of itself.
     pub(super) fn pip_install(&self, setup: &Setup<'_>) -> CommandLine {
         setup
@@ -56,15 +56,15 @@ impl Python {
 
     /// The same interpreter with more folders to import from.
     pub(super) async fn with_path(self, setup: &Setup<'_>, python_path: &OsStr) -> Result<Self, SetupError> {
-        ask(setup, &self.path, Some(python_path)).await
+        probe(setup, &self.path, Some(python_path)).await
     }
 }
 
 /// The first Python on the PATH that is new enough.
-pub(super) async fn of_the_system(setup: &Setup<'_>) -> Result<Python, SetupError> {
+pub(super) async fn find_system_python(setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
     let mut refused = None;
-    for path in NAMES.iter().filter_map(|name| setup.on_path(name)) {
-        match checked(setup, &path).await {
+    for path in NAMES.iter().filter_map(|name| setup.find_on_path(name)) {
+        match probe_supported(setup, &path).await {
             Ok(mut python) => {
                 // What is on the PATH may be pyenv's shim, which takes longer to start than Python itself.
                 if let Some(real) = python.executable.take().filter(|real| real.is_file()) {
@@ -75,22 +75,24 @@ pub(super) async fn of_the_system(setup: &Setup<'_>) -> Result<Python, SetupErro
             Err(error) => refused = refused.or(Some(error)),
         }
     }
-    Err(refused.unwrap_or_else(|| Program::Python.missing(format!("{} on the PATH", NAMES.join(" and ")))))
+    Err(refused
+        .unwrap_or_else(|| RequiredProgram::Python.missing(format!("{} on the PATH", NAMES.join(" and ")))))
 }
 
 /// Asks an interpreter about itself and refuses one that is too old.
-pub(super) async fn checked(setup: &Setup<'_>, path: &Path) -> Result<Python, SetupError> {
-    let python = ask(setup, path, None).await.map_err(|error| Program::Python.does_not_run(path, &error))?;
-    Program::Python.check_version(path, &python.version)?;
+pub(super) async fn probe_supported(setup: &Setup<'_>, path: &Path) -> Result<PythonInterpreter, SetupError> {
+    let python =
+        probe(setup, path, None).await.map_err(|error| RequiredProgram::Python.does_not_run(path, &error))?;
+    RequiredProgram::Python.check_version(path, &python.version)?;
     Ok(python)
 }
 
 /// Asks an interpreter about itself.
-pub(super) async fn ask(
+pub(super) async fn probe(
     setup: &Setup<'_>,
     path: &Path,
     python_path: Option<&OsStr>,
-) -> Result<Python, SetupError> {
+) -> Result<PythonInterpreter, SetupError> {
     let mut command = setup.command(path).args(&["-c", QUESTION]).env("PYTHONIOENCODING", "utf-8");
     if let Some(python_path) = python_path {
         command = command.env("PYTHONPATH", python_path);
@@ -107,7 +109,7 @@ pub(super) async fn ask(
         let command = path.display().to_string();
         return Err(SetupError::CommandFailed { command, status: "no version in its output".into(), output });
     };
-    Ok(Python {
+    Ok(PythonInterpreter {
         path: path.to_path_buf(),
         version,
         virtual_env: answer("prefix").map(PathBuf::from),

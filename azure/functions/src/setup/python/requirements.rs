@@ -4,19 +4,19 @@ use std::fs;
 use std::path::Path;
 
 use super::super::SetupError;
-use super::super::stamp::Stamp;
+use super::super::stamp::InstallStamp;
 
 pub(super) const FILE: &str = "requirements.txt";
 /// More files than any app has; files may name each other in a circle.
 const MOST_FILES: usize = 64;
 
 /// What an app asks pip to install.
-pub(super) struct Requirements {
+pub(super) struct PythonRequirements {
     /// The text of requirements.txt, then of the files named in it.
     texts: Vec<String>,
 }
 
-impl Requirements {
+impl PythonRequirements {
     /// Reads the requirements of an app, if it has any.
     pub(super) fn read(app: &Path) -> Result<Option<Self>, SetupError> {
         let file = app.join(FILE);
@@ -46,13 +46,13 @@ impl Requirements {
         Ok(Some(Self { texts }))
     }
 
-    pub(super) fn stamp(&self, python_version: &str) -> Stamp {
+    pub(super) fn stamp(&self, python_version: &str) -> InstallStamp {
         let texts = self.texts.iter().map(|text| text.as_bytes());
-        Stamp::of(std::iter::once(python_version.as_bytes()).chain(texts))
+        InstallStamp::from_parts(std::iter::once(python_version.as_bytes()).chain(texts))
     }
 
     /// Whether `azure-functions` is among them, in any of the spellings pip takes for the same.
-    pub(super) fn name_functions(&self) -> bool {
+    pub(super) fn includes_functions_library(&self) -> bool {
         self.texts.iter().flat_map(|text| text.lines()).any(|line| {
             let line = line.trim_start().to_ascii_lowercase().replace(['_', '.'], "-");
             line.strip_prefix("azure-functions")
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_package_is_known_in_every_spelling() {
-        let names = |text: &str| Requirements { texts: vec![text.to_owned()] }.name_functions();
+        let names =
+            |text: &str| PythonRequirements { texts: vec![text.to_owned()] }.includes_functions_library();
         assert!(names("requests\nAzure_Functions==1.25.0") && names("azure-functions"));
         assert!(!names("azure-functions-durable") && !names("# azure-functions"));
     }

@@ -6,10 +6,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::command::{CommandLine, typed};
-use super::super::program::{Program, last_words};
+use super::super::command::{CommandLine, quote_argument};
+use super::super::program::{RequiredProgram, failure_reason};
 use super::super::{Setup, SetupError};
-use super::interpreter::{self, Python};
+use super::interpreter::{self, PythonInterpreter};
 
 /// The folder that we create.
 pub(super) const CREATED: &str = ".venv";
@@ -62,16 +62,16 @@ impl VirtualEnv {
     }
 
     /// Runs its interpreter. It fails as broken if that does not work, or if it is ours and has no pip.
-    pub(super) async fn python(&self, setup: &Setup<'_>) -> Result<Python, SetupError> {
+    pub(super) async fn python(&self, setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
         if self.is_ours() && fs::read_to_string(self.folder.join(MARKER)).ok().as_deref() != Some(COMPLETE) {
             return Err(self.broken("its creation was interrupted".to_owned()));
         }
         let path = python_in(&self.folder);
-        let mut python = match interpreter::ask(setup, &path, None).await {
+        let mut python = match interpreter::probe(setup, &path, None).await {
             Ok(python) => python,
-            Err(error) => return Err(self.broken(last_words(&error))),
+            Err(error) => return Err(self.broken(failure_reason(&error))),
         };
-        Program::Python.check_version(&path, &python.version).map_err(|error| self.too_old(error))?;
+        RequiredProgram::Python.check_version(&path, &python.version).map_err(|error| self.too_old(error))?;
         if self.is_ours() && !python.has_pip {
             // Another Python took the place of the one it was made with.
             return Err(self.broken("it has no packages for this version of Python".to_owned()));
@@ -81,25 +81,25 @@ impl VirtualEnv {
     }
 
     fn broken(&self, reason: String) -> SetupError {
-        SetupError::BrokenVirtualEnv { folder: self.folder.clone(), reason, fix: self.way_out() }
+        SetupError::BrokenVirtualEnv { folder: self.folder.clone(), reason, fix: self.suggested_fix() }
     }
 
     /// A newer Python does not help as long as the virtual environment is there.
     fn too_old(&self, error: SetupError) -> SetupError {
         match error {
             SetupError::TooOld { program, path, version, needed, .. } => {
-                SetupError::TooOld { program, path, version, needed, fix: self.way_out() }
+                SetupError::TooOld { program, path, version, needed, fix: self.suggested_fix() }
             }
             error => error,
         }
     }
 
-    fn way_out(&self) -> String {
+    fn suggested_fix(&self) -> String {
         let delete = if cfg!(windows) { "rmdir /s" } else { "rm -r" };
         if self.is_active {
             "deactivate   (then start again)".to_owned()
         } else {
-            format!("{delete} {}   (then start again)", typed(&self.folder))
+            format!("{delete} {}   (then start again)", quote_argument(&self.folder))
         }
     }
 
@@ -109,7 +109,7 @@ impl VirtualEnv {
     }
 
     /// Creates the app's virtual environment.
-    pub(super) async fn create(setup: &Setup<'_>, base: &Python) -> Result<Self, SetupError> {
+    pub(super) async fn create(setup: &Setup<'_>, base: &PythonInterpreter) -> Result<Self, SetupError> {
         let folder = setup.app.join(CREATED);
         if !is_free(&folder) {
             return Err(SetupError::InTheWay { folder });
@@ -150,7 +150,7 @@ fn lacks_venv(error: &SetupError) -> bool {
         .any(|line| line.contains("ensurepip is not available") || line.contains("No module named venv"))
 }
 
-fn no_venv(base: &Python) -> SetupError {
+fn no_venv(base: &PythonInterpreter) -> SetupError {
     let fix = "sudo apt install python3-venv   (Debian, Ubuntu; then start again)".to_owned();
     SetupError::NoModule { python: base.path.clone(), module: "venv", fix }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bindpost_azure_functions::blobs::{
-    AzureStore, BlobPath, BlobSettings, BlobStore, Connection, LocalStore,
+    AzureStore, BlobPath, BlobSettings, BlobStore, LocalStore, StorageConnection,
 };
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -34,7 +34,7 @@ async fn azurite_keeps_the_contract_with_a_key() {
 async fn azurite_keeps_the_contract_with_a_sas_token() {
     let text =
         format!("BlobEndpoint={};SharedAccessSignature={}", Azurite::shared().address(), account_sas());
-    let Connection::Account(account) = from_connection_string(&text) else {
+    let StorageConnection::Account(account) = from_connection_string(&text) else {
         panic!("a SAS token leads to an account");
     };
     let store = AzureStore::new(account, &BlobSettings::default()).unwrap();

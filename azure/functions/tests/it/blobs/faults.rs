@@ -14,7 +14,7 @@ use super::{ACCOUNT, KEY, keyed, path, quick};
 
 /// No text for clients names the account, an address, the blob or a secret; no text at all has the key.
 fn assert_discreet(error: &BlobError, address: &str) {
-    let shown = error.shown();
+    let shown = error.client_message();
     let port = address.rsplit(':').next().unwrap();
     for secret in [ACCOUNT, "http", "127.0.0.1", "abc/", port, KEY] {
         assert!(!shown.contains(secret), "{shown}");
@@ -42,10 +42,10 @@ async fn a_service_that_refuses_connections_is_tried_three_times() {
     assert!(error.to_string().contains("cannot be reached"), "{error}");
     assert!(error.to_string().contains("after 3 tries"), "{error}");
     assert!(error.to_string().contains("abc/a"), "{error}");
-    assert!(error.shown().contains("cannot be reached"), "{}", error.shown());
+    assert!(error.client_message().contains("cannot be reached"), "{}", error.client_message());
     let error = store.write(&path("abc/a"), Bytes::new()).await.unwrap_err();
     assert_discreet(&error, &address);
-    assert!(error.shown().contains("could not be written"), "{}", error.shown());
+    assert!(error.client_message().contains("could not be written"), "{}", error.client_message());
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn a_service_that_fails_is_tried_three_times() {
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
         assert_eq!(fake.count(), 3);
         assert!(error.to_string().contains(&format!("{status} (ServerBusy)")), "{error}");
-        assert!(error.shown().contains("not available"), "{}", error.shown());
+        assert!(error.client_message().contains("not available"), "{}", error.client_message());
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_service_that_hangs_costs_no_more_than_the_time_limit() {
     let took = started.elapsed();
     assert!((Duration::from_secs(1)..Duration::from_secs(3)).contains(&took), "{took:?}");
     assert!(error.is_timeout() && error.to_string().contains("longer than 1 s"), "{error}");
-    assert!(error.shown().contains("too long"), "{}", error.shown());
+    assert!(error.client_message().contains("too long"), "{}", error.client_message());
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn refusals_are_final() {
         let error = read_error(&store, &fake.address()).await;
         assert_eq!(fake.count(), 1, "{error}");
         assert!(error.to_string().contains(told), "{error}");
-        assert!(error.shown().contains(shown), "{}", error.shown());
+        assert!(error.client_message().contains(shown), "{}", error.client_message());
         assert!(!error.to_string().contains("<b>"), "{error}");
     }
 }
@@ -185,7 +185,7 @@ async fn a_sas_token_is_sent_and_never_told() {
         let error = chosen.store.write(&path("abc/a"), "x".into()).await.unwrap_err();
         assert_discreet(&error, &address);
         assert!(!error.is_timeout(), "{error}");
-        for text in [error.to_string(), format!("{error:?}"), format!("{chosen:?}"), error.shown()] {
+        for text in [error.to_string(), format!("{error:?}"), format!("{chosen:?}"), error.client_message()] {
             assert!(!text.contains("ush") && !text.contains("sig="), "{text}");
         }
     }

@@ -84,7 +84,7 @@ async fn a_pause_beyond_all_measure_is_not_made() {
         .await;
         let started = Instant::now();
         let error = read(&fake.address()).await.unwrap_err();
-        assert!(error.shown().contains("not available"), "{}", error.shown());
+        assert!(error.client_message().contains("not available"), "{}", error.client_message());
         assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
         assert!(fake.count() <= 3);
     }
@@ -101,7 +101,7 @@ async fn a_blob_whose_end_is_not_marked_is_not_taken() {
         .await;
         let error = read(&address).await.unwrap_err();
         assert!(error.to_string().contains("how long the blob is"), "{error}");
-        assert!(error.shown().contains("could not be read"), "{}", error.shown());
+        assert!(error.client_message().contains("could not be read"), "{}", error.client_message());
     }
 }
 
@@ -218,11 +218,11 @@ async fn what_a_refusal_says_in_its_body_is_not_repeated() {
         ];
         for error in errors {
             assert!(
-                !error.shown().contains(ACCOUNT) && !error.shown().contains("abc/a"),
+                !error.client_message().contains(ACCOUNT) && !error.client_message().contains("abc/a"),
                 "{}",
-                error.shown()
+                error.client_message()
             );
-            for text in [error.to_string(), format!("{error:?}"), error.shown()] {
+            for text in [error.to_string(), format!("{error:?}"), error.client_message()] {
                 assert!(!text.contains(KEY) && !text.contains("MAC") && !text.contains('<'), "{text}");
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bindpost_azure_functions::blobs::{
-    AzureStore, BlobSettings, BlobStore, Connection, Identity, RESOURCE, Secret, TokenSource,
+    AzureIdentity, AzureStore, BlobSettings, BlobStore, RESOURCE, Secret, StorageConnection, TokenSource,
 };
 use tokio::task::JoinSet;
 
@@ -19,14 +19,14 @@ fn token(before: usize, lasts: u32) -> Reply {
     ))
 }
 
-fn connection(settings: &[(&str, String)]) -> Connection {
+fn connection(settings: &[(&str, String)]) -> StorageConnection {
     let lookup =
         |wanted: &str| settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
-    Connection::resolve("Data", &lookup).unwrap()
+    StorageConnection::resolve("Data", &lookup).unwrap()
 }
 
-fn store(connection: Connection) -> BlobStore {
-    let Connection::Account(account) = connection else { panic!("an account") };
+fn store(connection: StorageConnection) -> BlobStore {
+    let StorageConnection::Account(account) = connection else { panic!("an account") };
     BlobStore::Azure(AzureStore::new(account, &BlobSettings::default()).unwrap())
 }
 
@@ -87,7 +87,7 @@ async fn a_virtual_machine_asks_its_host() {
     .await;
     let address = tokens.address().parse().unwrap();
     let identity =
-        Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+        AzureIdentity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
     for _ in 0..2 {
         assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
     }
@@ -141,9 +141,9 @@ async fn a_workload_shows_the_token_in_its_file() {
     let error = store.read(&path("abc/a")).await.unwrap_err();
     assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
     assert!(
-        error.shown().contains("could not sign in") && !error.shown().contains("token"),
+        error.client_message().contains("could not sign in") && !error.client_message().contains("token"),
         "{}",
-        error.shown()
+        error.client_message()
     );
 }
 
@@ -160,7 +160,7 @@ async fn a_laptop_asks_the_azure_cli() {
     // Nobody listens where a virtual machine would be asked, so the next source is.
     let nobody = reqwest::Url::parse("http://127.0.0.1:1/").unwrap();
     let identity = || {
-        Identity::new(
+        AzureIdentity::new(
             RESOURCE,
             vec![
                 TokenSource::VirtualMachine { address: nobody.clone(), client_id: None },
@@ -193,7 +193,7 @@ async fn many_who_wait_cause_one_request() {
         .await;
         let endpoint = tokens.address().parse().unwrap();
         let source = TokenSource::AppService { endpoint, header: Secret::new("hush"), client_id: None };
-        let identity = Arc::new(Identity::new(RESOURCE, vec![source]).unwrap());
+        let identity = Arc::new(AzureIdentity::new(RESOURCE, vec![source]).unwrap());
         let mut waiting = JoinSet::new();
         for _ in 0..20 {
             let identity = identity.clone();
@@ -213,7 +213,8 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
         let tokens = Fake::start(move |_, before| token(before, lasts)).await;
         let address = tokens.address().parse().unwrap();
         let identity =
-            Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+            AzureIdentity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }])
+                .unwrap();
         identity.token().await.unwrap();
         identity.token().await.unwrap();
         assert_eq!(tokens.count(), requests, "{lasts}");
@@ -222,7 +223,7 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
     let tokens = Fake::start(|_, before| if before == 0 { token(0, 200) } else { Reply::status(500) }).await;
     let address = tokens.address().parse().unwrap();
     let identity =
-        Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+        AzureIdentity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
     identity.token().await.unwrap();
     assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
     assert_eq!(tokens.count(), 2);
@@ -241,7 +242,8 @@ async fn a_clock_that_is_off_does_not_ask_for_a_token_each_time() {
         .await;
         let address = tokens.address().parse().unwrap();
         let identity =
-            Identity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }]).unwrap();
+            AzureIdentity::new(RESOURCE, vec![TokenSource::VirtualMachine { address, client_id: None }])
+                .unwrap();
         for _ in 0..3 {
             assert_eq!(identity.token().await.unwrap().reveal(), "token-0");
         }
@@ -260,7 +262,10 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     let (blobs, store) = service(&settings, |_| false).await;
     let error = store.read(&path("abc/a")).await.unwrap_err();
     assert_eq!(blobs.count(), 2);
-    assert!(error.to_string().contains("401") && error.shown().contains("refused access"), "{error}");
+    assert!(
+        error.to_string().contains("401") && error.client_message().contains("refused access"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -280,10 +285,10 @@ async fn a_refusal_says_why_without_the_secret() {
     let error = store.read(&path("abc/a")).await.unwrap_err();
     assert_eq!((tokens.count(), blobs.count()), (1, 0), "a refusal is final");
     assert!(error.to_string().contains("AADSTS7000215: Invalid client secret."), "{error}");
-    for text in [error.to_string(), format!("{error:?}"), error.shown()] {
+    for text in [error.to_string(), format!("{error:?}"), error.client_message()] {
         assert!(!text.contains("hush"), "{text}");
     }
-    assert!(!error.shown().contains("AADSTS"), "{}", error.shown());
+    assert!(!error.client_message().contains("AADSTS"), "{}", error.client_message());
 }
 
 #[tokio::test]
@@ -324,7 +329,7 @@ fn a_group_of_settings_that_lacks_something_says_what() {
             "Data__accountName" => Some("acc".to_owned()),
             _ => settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string()),
         };
-        let error = Connection::resolve("Data", &lookup).unwrap_err().to_string();
+        let error = StorageConnection::resolve("Data", &lookup).unwrap_err().to_string();
         assert!(error.contains(word) && !error.contains("hush"), "{error}");
     }
 }

@@ -65,7 +65,7 @@ async fn the_writer_of_other_tests() {
     let store = open(Path::new(&folder)).await;
     for version in 0u8.. {
         if let Err(error) = store.write(&path("killed/a"), vec![version; SIZE].into()).await {
-            println!("FAILED {error} SHOWN {}", error.shown());
+            println!("FAILED {error} SHOWN {}", error.client_message());
             return;
         }
         if version == u8::MAX {
@@ -192,7 +192,11 @@ mod unix {
             store.write(&path("linked/new"), "x".into()).await.unwrap_err(),
         ] {
             assert!(error.to_string().contains("is a link"), "{error}");
-            assert!(!error.shown().contains(folder.path().to_str().unwrap()), "{}", error.shown());
+            assert!(
+                !error.client_message().contains(folder.path().to_str().unwrap()),
+                "{}",
+                error.client_message()
+            );
         }
         open(folder.path()).await;
         assert!(outside.path().join(".tmp-mine").exists());

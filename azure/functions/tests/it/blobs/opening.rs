@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bindpost_azure_functions::blobs::{BlobSettings, BlobStore, Chosen, Connection, Place};
+use bindpost_azure_functions::blobs::{BlobSettings, BlobStore, OpenedStore, StorageConnection, StoreKind};
 use tokio::net::TcpListener;
 
 use super::azurite::Azurite;
@@ -10,7 +10,7 @@ use super::fake::{Fake, Reply};
 use super::{KEY, from_connection_string, path};
 use crate::scratch::Scratch;
 
-async fn open(connection: Connection, folder: &Path, port: u16) -> Chosen {
+async fn open(connection: StorageConnection, folder: &Path, port: u16) -> OpenedStore {
     let settings = BlobSettings { azurite_port: port, ..BlobSettings::default() };
     let chosen = BlobStore::open(connection, folder, &settings).await.unwrap();
     assert!(!format!("{chosen:?}").contains(KEY) && !chosen.notice.contains(KEY));
@@ -23,7 +23,7 @@ async fn development_storage_is_azurite_where_it_runs() {
     let connection = from_connection_string("UseDevelopmentStorage=true");
     let port = Azurite::shared().port();
     let chosen = open(connection.clone(), folder.path(), port).await;
-    assert_eq!(chosen.place, Place::Azurite);
+    assert_eq!(chosen.place, StoreKind::Azurite);
     assert!(
         chosen.notice.contains("Azurite") && chosen.notice.contains(&port.to_string()),
         "{}",
@@ -37,7 +37,7 @@ async fn development_storage_is_azurite_where_it_runs() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let blobs = folder.path().join("deep/blobs");
     let chosen = open(connection, &blobs, free).await;
-    assert_eq!(chosen.place, Place::Embedded);
+    assert_eq!(chosen.place, StoreKind::Embedded);
     assert!(chosen.notice.contains("AzureWebJobsStorage"), "{}", chosen.notice);
     assert!(chosen.notice.contains(blobs.to_str().unwrap()), "{}", chosen.notice);
     chosen.store.write(&path("opened/a"), "y".into()).await.unwrap();
@@ -45,15 +45,15 @@ async fn development_storage_is_azurite_where_it_runs() {
 
     // A host that somebody wrote down is used, running or not.
     let text = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://127.0.0.1";
-    assert_eq!(open(from_connection_string(text), folder.path(), free).await.place, Place::Azurite);
+    assert_eq!(open(from_connection_string(text), folder.path(), free).await.place, StoreKind::Azurite);
 }
 
 #[tokio::test]
 async fn nothing_set_opens_the_embedded_store() {
     let folder = Scratch::new();
-    let connection = Connection::resolve("Mine", &|_| None).unwrap();
+    let connection = StorageConnection::resolve("Mine", &|_| None).unwrap();
     let chosen = open(connection, folder.path(), 1).await;
-    assert_eq!(chosen.place, Place::Embedded);
+    assert_eq!(chosen.place, StoreKind::Embedded);
     assert!(chosen.notice.starts_with("Mine is not set"), "{}", chosen.notice);
 }
 
@@ -62,7 +62,7 @@ async fn an_account_is_named_and_not_asked() {
     let fake = Fake::start(|_, _| Reply::status(500)).await;
     let text = format!("AccountName=acc;AccountKey={KEY};BlobEndpoint={}", fake.address());
     let chosen = open(from_connection_string(&text), Path::new("/nonexistent"), 1).await;
-    assert_eq!(chosen.place, Place::Account);
+    assert_eq!(chosen.place, StoreKind::Account);
     assert!(chosen.notice.contains(&fake.address()), "{}", chosen.notice);
     assert_eq!(fake.count(), 0);
 }
@@ -72,8 +72,8 @@ async fn a_folder_that_cannot_be_made_is_an_error() {
     let folder = Scratch::new();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
-    let connection = Connection::resolve("", &|_| None).unwrap();
+    let connection = StorageConnection::resolve("", &|_| None).unwrap();
     let error = BlobStore::open(connection, &file.join("blobs"), &BlobSettings::default()).await.unwrap_err();
     assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
-    assert!(!error.shown().contains(file.to_str().unwrap()), "{}", error.shown());
+    assert!(!error.client_message().contains(file.to_str().unwrap()), "{}", error.client_message());
 }

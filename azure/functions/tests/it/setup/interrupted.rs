@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Folder, Preparation, Runtime, SetupError, until_exists};
+use super::{Folder, Preparation, SetupError, WorkerRuntime, until_exists};
 
 /// An app, and tools whose npm installs half and then hangs the first time, in a child whose id it notes.
 fn hanging() -> (Folder, Folder) {
@@ -21,7 +21,7 @@ exit 1"#;
 }
 
 fn start(app: &Folder, tools: &Folder) -> Preparation {
-    Preparation::of(Runtime::Node, app).variable("PATH", &tools.0)
+    Preparation::of(WorkerRuntime::Node, app).variable("PATH", &tools.0)
 }
 
 /// Waits until the process that the stub noted is gone, or is a zombie that the runtime has not yet reaped.

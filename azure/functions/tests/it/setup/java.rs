@@ -1,9 +1,9 @@
 //! Java: where it is found, which versions will do, and sources that were not packaged.
 
-use super::{Folder, Preparation, Runtime, SetupError};
+use super::{Folder, Preparation, SetupError, WorkerRuntime};
 
 fn java(app: &Folder) -> Preparation {
-    Preparation::of(Runtime::Java, app)
+    Preparation::of(WorkerRuntime::Java, app)
 }
 
 fn stub_java(tools: &Folder, name: &str, version: &str) {

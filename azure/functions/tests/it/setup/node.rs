@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use super::{Folder, Preparation, Runtime, SetupError, variable};
+use super::{Folder, Preparation, SetupError, WorkerRuntime, variable};
 
 fn node(app: &Folder) -> Preparation {
-    Preparation::of(Runtime::Node, app)
+    Preparation::of(WorkerRuntime::Node, app)
 }
 
 /// An app whose build copies `src/index.ts`, and that has its packages.

@@ -1,6 +1,6 @@
 //! Package managers: which one installs, with which arguments, and when nothing is installed.
 
-use super::{Folder, Preparation, Runtime, SetupError};
+use super::{Folder, Preparation, SetupError, WorkerRuntime};
 
 /// A PATH with a Node and the named managers, which log their arguments and install the library.
 struct Tools(Folder);
@@ -27,7 +27,7 @@ mkdir -p node_modules/@azure/functions && echo '{{}}' > node_modules/@azure/func
     }
 
     fn start(&self, app: &Folder) -> Preparation {
-        Preparation::of(Runtime::Node, app).variable("PATH", &self.0.0)
+        Preparation::of(WorkerRuntime::Node, app).variable("PATH", &self.0.0)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use super::{Folder, Preparation, Runtime, SetupError, variable};
+use super::{Folder, Preparation, SetupError, WorkerRuntime, variable};
 
 fn python(app: &Folder) -> Preparation {
-    Preparation::of(Runtime::Python, app)
+    Preparation::of(WorkerRuntime::Python, app)
 }
 
 /// The machine's Python itself, not a shim.

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use super::python::real_python;
-use super::{Folder, Preparation, Runtime, SetupError, until_exists, variable};
+use super::{Folder, Preparation, SetupError, WorkerRuntime, until_exists, variable};
 
 fn python(app: &Folder) -> Preparation {
-    Preparation::of(Runtime::Python, app)
+    Preparation::of(WorkerRuntime::Python, app)
 }
 
 /// Makes a virtual environment as a user would.

@@ -18,12 +18,12 @@ fn returned() -> String {
     json!({"type": "input_required", "content": content().to_string()}).to_string()
 }
 
-fn expected<T>() -> Result<Returned<T>, ResultError> {
+fn expected<T>() -> Result<FunctionReply<T>, ReturnValueError> {
     let Value::Object(requests) = asking() else { panic!() };
-    Ok(Returned::InputRequired { requests, state: Some(json!({"step": 2})) })
+    Ok(FunctionReply::InputRequired { requests, state: Some(json!({"step": 2})) })
 }
 
-fn tool(text: &str, uses_result_schema: bool) -> Result<Returned<CallToolResult>, ResultError> {
+fn tool(text: &str, uses_result_schema: bool) -> Result<FunctionReply<CallToolResult>, ReturnValueError> {
     tool_result(Datum::from(text), uses_result_schema)
 }
 
@@ -69,10 +69,10 @@ fn is_found_inside_the_only_text_block_of_an_envelope() {
     assert_eq!(tool(&json!({"type": "call_tool_result", "content": whole}).to_string(), true), expected());
     let two = json!([block, block]).to_string();
     let result = tool(&json!({"type": "multi_content_result", "content": two}).to_string(), true);
-    assert!(matches!(result, Ok(Returned::Done(_))), "two blocks are content: {result:?}");
+    assert!(matches!(result, Ok(FunctionReply::Done(_))), "two blocks are content: {result:?}");
     let error = json!({"content": [block], "isError": true}).to_string();
     let result = tool(&json!({"type": "call_tool_result", "content": error}).to_string(), true);
-    assert!(matches!(result, Ok(Returned::Done(_))), "an error is content: {result:?}");
+    assert!(matches!(result, Ok(FunctionReply::Done(_))), "an error is content: {result:?}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn other_texts_stay_texts() {
         r#"{"type":"Input_Required","content":"input_required"}"#,
         r#"{"note":"input_required"}"#,
     ] {
-        assert_eq!(tool(text, false), Ok(Returned::Done(CallToolResult::text(text))));
+        assert_eq!(tool(text, false), Ok(FunctionReply::Done(CallToolResult::text(text))));
     }
 }
 
@@ -94,7 +94,7 @@ fn state_may_be_absent_or_null() {
     for content in [json!({"inputRequests": asking()}), json!({"inputRequests": asking(), "state": null})] {
         let text = json!({"type": "input_required", "content": content}).to_string();
         let Value::Object(requests) = asking() else { panic!() };
-        assert_eq!(tool(&text, false), Ok(Returned::InputRequired { requests, state: None }));
+        assert_eq!(tool(&text, false), Ok(FunctionReply::InputRequired { requests, state: None }));
     }
 }
 

@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn done(result: Result<Returned<GetPromptResult>, ResultError>) -> Value {
+fn done(result: Result<FunctionReply<GetPromptResult>, ReturnValueError>) -> Value {
     match result {
-        Ok(Returned::Done(result)) => serde_json::to_value(result).unwrap(),
+        Ok(FunctionReply::Done(result)) => serde_json::to_value(result).unwrap(),
         other => panic!("{other:?}"),
     }
 }

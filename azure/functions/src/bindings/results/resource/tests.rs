@@ -5,7 +5,7 @@ use super::*;
 
 fn read(returned: Datum, mime_type: Option<&str>) -> Value {
     match resource_result(returned, "a://b", mime_type) {
-        Ok(Returned::Done(result)) => serde_json::to_value(result).unwrap(),
+        Ok(FunctionReply::Done(result)) => serde_json::to_value(result).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -45,7 +45,7 @@ fn an_unknown_media_type_is_left_out() {
 fn large_text_is_moved() {
     let text = "x".repeat(100);
     let at = text.as_ptr();
-    let Ok(Returned::Done(result)) = resource_result(Datum::Text(text), "a://b", None) else { panic!() };
+    let Ok(FunctionReply::Done(result)) = resource_result(Datum::Text(text), "a://b", None) else { panic!() };
     assert_eq!(result.contents.first().unwrap().text.as_ref().unwrap().as_ptr(), at);
 }
 

@@ -7,9 +7,9 @@ fn plain(returned: Datum) -> Value {
     done(tool_result(returned, false))
 }
 
-fn done(result: Result<Returned<CallToolResult>, ResultError>) -> Value {
+fn done(result: Result<FunctionReply<CallToolResult>, ReturnValueError>) -> Value {
     match result {
-        Ok(Returned::Done(result)) => serde_json::to_value(result).unwrap(),
+        Ok(FunctionReply::Done(result)) => serde_json::to_value(result).unwrap(),
         other => panic!("{other:?}"),
     }
 }
