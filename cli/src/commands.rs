@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use anyhow::bail;
 
 /// Tells whoever started us. Nobody may be there any more, and that is no reason to stop.
-fn say(line: std::fmt::Arguments<'_>) {
+fn print_stderr(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Checks the flags that say who is served: without authentication only this machine, by its address and by the
 /// names of `--allow-host`, unless `--without-auth` is given.
-fn check_door(
+fn check_access_flags(
     host: &str,
     without_auth: bool,
     allow_host: &[String],

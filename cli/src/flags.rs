@@ -13,30 +13,30 @@ use clap::{Args, Parser, Subcommand};
     about = "Turn functions into MCP servers.",
     arg_required_else_help = true
 )]
-pub(crate) struct Flags {
+pub(crate) struct CliFlags {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Serve a small built-in server: tools, a resource, a prompt, every revision of MCP
-    Demo(Demo),
+    Demo(DemoFlags),
     /// Run an Azure Functions app as an MCP server: Python, Node, Java or a custom handler
-    Run(Run),
+    Run(RunFlags),
     /// Serve an embedded search service with the REST API of Azure AI Search
-    SearchService(SearchService),
+    SearchService(SearchServiceFlags),
     /// Serve the operations of an OpenAPI or Swagger document as MCP tools and resources
-    Openapi(Box<Openapi>),
+    Openapi(Box<OpenapiFlags>),
     /// Serve Azure AI Search, or the embedded search service with a sample, as an MCP server
-    Search(Search),
+    Search(SearchFlags),
     /// Become another program that ends when this one's parent does
     #[command(hide = true)]
-    Exec(Exec),
+    Exec(ExecFlags),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunFlags {
     /// The app's folder, where its host.json is
     #[arg(default_value = ".")]
     pub(crate) app: PathBuf,
@@ -85,7 +85,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SearchService {
+pub(crate) struct SearchServiceFlags {
     /// The folder that keeps indexes, documents, keys and certificates
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
@@ -116,7 +116,7 @@ pub(crate) struct SearchService {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Openapi {
+pub(crate) struct OpenapiFlags {
     /// The document: files, or folders of files (Swagger 2.0, OpenAPI 3.0 or 3.1, JSON or YAML)
     #[arg(value_name = "SPEC", required = true)]
     pub(crate) specs: Vec<PathBuf>,
@@ -196,7 +196,7 @@ pub(crate) struct Openapi {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Exec {
+pub(crate) struct ExecFlags {
     /// The process whose end ends the program
     #[arg(long)]
     pub(crate) parent: u32,
@@ -206,7 +206,7 @@ pub(crate) struct Exec {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoFlags {
     /// Serve stdin and stdout instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port", "stateless", "json_only", "allow_host", "allow_origin"])]
     pub(crate) stdio: bool,
@@ -234,7 +234,7 @@ pub(crate) struct Demo {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Search {
+pub(crate) struct SearchFlags {
     /// The service to serve, such as https://NAME.search.windows.net; its key is in AZURE_SEARCH_API_KEY [default: the embedded service]
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,

@@ -26,8 +26,8 @@ pub(crate) fn start_for_functions() {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(color)
-        .event_format(Lines { color });
-    tracing_subscriber::registry().with(filter).with(Requests).with(lines).init();
+        .event_format(LineFormat { color });
+    tracing_subscriber::registry().with(filter).with(RequestLayer).with(lines).init();
 }
 
 /// Starts the log of any other command.
@@ -38,31 +38,31 @@ pub(crate) fn start() {
 }
 
 /// Keeps what a request is about, for the lines that are said in it.
-struct Requests;
+struct RequestLayer;
 
 /// `tools/call save_snippet`
-struct About(String);
+struct RequestLabel(String);
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Requests {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for RequestLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         if attributes.metadata().name() != "request" {
             return;
         }
-        let mut about = AboutVisitor::default();
+        let mut about = RequestVisitor::default();
         attributes.record(&mut about);
         if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(About(format!("{} {}", about.method, about.entry)));
+            span.extensions_mut().insert(RequestLabel(format!("{} {}", about.method, about.entry)));
         }
     }
 }
 
 #[derive(Default)]
-struct AboutVisitor {
+struct RequestVisitor {
     method: String,
     entry: String,
 }
 
-impl Visit for AboutVisitor {
+impl Visit for RequestVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "method" => self.method = value.to_owned(),
@@ -75,19 +75,19 @@ impl Visit for AboutVisitor {
 }
 
 /// One event as one line: time, sign, who, what.
-struct Lines {
+struct LineFormat {
     color: bool,
 }
 
 #[derive(Default)]
-struct Said {
+struct EventVisitor {
     message: String,
     name: String,
     outcome: String,
     duration_ms: Option<f64>,
 }
 
-impl Visit for Said {
+impl Visit for EventVisitor {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if field.name() == "duration_ms" {
             self.duration_ms = Some(value);
@@ -110,7 +110,7 @@ impl Visit for Said {
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -121,7 +121,7 @@ where
         mut out: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut said = Said::default();
+        let mut said = EventVisitor::default();
         event.record(&mut said);
         let (sign, code) = match *event.metadata().level() {
             Level::ERROR => ("✗", "31"),
@@ -136,22 +136,29 @@ where
         write!(out, " {} {} ", paint("2", &time), paint(code, sign))?;
         if let Some(duration) = said.duration_ms {
             let about = context.event_scope().and_then(|mut scope| {
-                scope.find_map(|span| span.extensions().get::<About>().map(|About(about)| about.clone()))
+                scope.find_map(|span| {
+                    span.extensions().get::<RequestLabel>().map(|RequestLabel(about)| about.clone())
+                })
             });
             let about = about.unwrap_or_default();
-            return writeln!(out, "→ {}  {}  {duration:.1} ms", paint("36", &clean(&about)), said.outcome);
+            return writeln!(
+                out,
+                "→ {}  {}  {duration:.1} ms",
+                paint("36", &without_controls(&about)),
+                said.outcome
+            );
         }
         if !said.name.is_empty() {
-            write!(out, "{}  ", paint("1", &clean(&said.name)))?;
+            write!(out, "{}  ", paint("1", &without_controls(&said.name)))?;
         }
         // Each line of a longer text gets its place below the first.
         let mut lines = said.message.lines();
-        writeln!(out, "{}", clean(lines.next().unwrap_or_default()))?;
-        lines.try_for_each(|line| writeln!(out, "                 {}", clean(line)))
+        writeln!(out, "{}", without_controls(lines.next().unwrap_or_default()))?;
+        lines.try_for_each(|line| writeln!(out, "                 {}", without_controls(line)))
     }
 }
 
 /// What functions say must not steer the terminal.
-fn clean(text: &str) -> String {
+fn without_controls(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() && sign != '\t' { ' ' } else { sign }).collect()
 }

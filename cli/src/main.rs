@@ -10,17 +10,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use flags::{Command, Flags};
+use flags::{CliCommand, CliFlags};
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
+    let flags = CliFlags::parse();
     match flags.command {
-        Command::Run(_) => log::start_for_functions(),
-        Command::Demo(_)
-        | Command::Search(_)
-        | Command::SearchService(_)
-        | Command::Openapi(_)
-        | Command::Exec(_) => log::start(),
+        CliCommand::Run(_) => log::start_for_functions(),
+        CliCommand::Demo(_)
+        | CliCommand::Search(_)
+        | CliCommand::SearchService(_)
+        | CliCommand::Openapi(_)
+        | CliCommand::Exec(_) => log::start(),
     }
     match run(flags.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,24 +31,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+fn run(command: CliCommand) -> anyhow::Result<()> {
     // It becomes another program, and needs none of what follows.
-    if let Command::Exec(exec) = command {
+    if let CliCommand::Exec(exec) = command {
         return commands::exec::run(exec).map(|never| match never {});
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let (Command::Run(_), None) = (&command, std::env::var_os("TOKIO_WORKER_THREADS")) {
+    if let (CliCommand::Run(_), None) = (&command, std::env::var_os("TOKIO_WORKER_THREADS")) {
         runtime.worker_threads(host_threads());
     }
     let runtime = runtime.enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         match command {
-            Command::Demo(demo) => commands::demo::run(demo).await,
-            Command::Run(run) => commands::run::run(run).await,
-            Command::Search(search) => commands::search::run(search).await,
-            Command::SearchService(service) => commands::search_service::run(service).await,
-            Command::Openapi(flags) => commands::openapi::run(*flags).await,
-            Command::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
+            CliCommand::Demo(demo) => commands::demo::run(demo).await,
+            CliCommand::Run(run) => commands::run::run(run).await,
+            CliCommand::Search(search) => commands::search::run(search).await,
+            CliCommand::SearchService(service) => commands::search_service::run(service).await,
+            CliCommand::Openapi(flags) => commands::openapi::run(*flags).await,
+            CliCommand::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
         }
     })
 }

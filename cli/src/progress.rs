@@ -7,17 +7,17 @@ use bindpost_azure_functions::setup::SetupProgress;
 
 /// Prints steps to stderr; what their programs say only where somebody watches.
 #[derive(Debug)]
-pub(crate) struct Printer {
+pub(crate) struct ProgressPrinter {
     is_watched: bool,
 }
 
-impl Printer {
-    pub(crate) fn new() -> Printer {
-        Printer { is_watched: std::io::stderr().is_terminal() }
+impl ProgressPrinter {
+    pub(crate) fn new() -> ProgressPrinter {
+        ProgressPrinter { is_watched: std::io::stderr().is_terminal() }
     }
 }
 
-impl SetupProgress for Printer {
+impl SetupProgress for ProgressPrinter {
     fn started(&self, step: &str) {
         let _ = writeln!(std::io::stderr(), "  … {step}");
     }

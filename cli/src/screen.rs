@@ -10,7 +10,7 @@ const MOST_ROWS: usize = 20;
 const WIDEST: usize = 48;
 
 /// What the screen says besides the app's own report.
-pub(crate) struct Facts<'a> {
+pub(crate) struct StartScreen<'a> {
     pub(crate) report: &'a AppReport,
     /// `http://127.0.0.1:7071`
     pub(crate) base: &'a str,
@@ -23,17 +23,17 @@ pub(crate) struct Facts<'a> {
 }
 
 /// The whole screen.
-pub(crate) fn draw(facts: &Facts<'_>) -> String {
-    let Facts { report, base, auth, revisions, ready_ms, width, color } = *facts;
-    let paint = Paint(color);
+pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
+    let StartScreen { report, base, auth, revisions, ready_ms, width, color } = *facts;
+    let paint = TerminalStyle(color);
     let mut out = String::new();
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(
         out,
         "\n  {} {version}   {}   {} worker   ready in {ready_ms} ms\n",
         paint.bold("bindpost"),
-        clean(&report.app),
-        clean(&report.runtime)
+        without_controls(&report.app),
+        without_controls(&report.runtime)
     );
     let _ = writeln!(out, "  MCP        {base}/runtime/webhooks/mcp      streamable HTTP: {revisions}");
     let _ = writeln!(out, "             {base}/runtime/webhooks/mcp/sse  HTTP+SSE, for old clients");
@@ -41,7 +41,7 @@ pub(crate) fn draw(facts: &Facts<'_>) -> String {
     let _ = writeln!(out, "  Health     {base}/_/healthz  {base}/_/readyz");
     let _ = writeln!(out, "  Auth       {auth}");
     for notice in &report.notices {
-        let _ = writeln!(out, "  Note       {}", clean(notice));
+        let _ = writeln!(out, "  Note       {}", without_controls(notice));
     }
     out.push('\n');
 
@@ -79,9 +79,9 @@ pub(crate) fn draw(facts: &Facts<'_>) -> String {
     table(&mut out, "PROMPTS", ["NAME", "ARGUMENTS", "FUNCTION", "", ""], prompts, width, paint);
 
     for warning in &report.warnings {
-        let _ = writeln!(out, "  {} {}", paint.yellow("!"), clean(&warning.message));
+        let _ = writeln!(out, "  {} {}", paint.yellow("!"), without_controls(&warning.message));
         if let Some(fix) = &warning.fix {
-            let _ = writeln!(out, "      fix: {}", clean(fix));
+            let _ = writeln!(out, "      fix: {}", without_controls(fix));
         }
     }
     out
@@ -103,9 +103,9 @@ pub(crate) fn table<const N: usize>(
     heads: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
     width: usize,
-    paint: Paint,
+    paint: TerminalStyle,
 ) {
-    let all: Vec<[String; N]> = rows.map(|row| row.map(|cell| shorten(&clean(&cell)))).collect();
+    let all: Vec<[String; N]> = rows.map(|row| row.map(|cell| shorten(&without_controls(&cell)))).collect();
     if all.is_empty() {
         return;
     }
@@ -157,14 +157,14 @@ fn shorten(cell: &str) -> String {
 }
 
 /// What an app wrote must not steer the terminal.
-pub(crate) fn clean(text: &str) -> String {
+pub(crate) fn without_controls(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Paint(pub(crate) bool);
+pub(crate) struct TerminalStyle(pub(crate) bool);
 
-impl Paint {
+impl TerminalStyle {
     fn with(self, code: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -215,7 +215,7 @@ mod tests {
 
     fn screen(report: &AppReport, width: usize) -> String {
         let base = "http://127.0.0.1:7071";
-        draw(&Facts { report, base, auth: "open", revisions: "all", ready_ms: 1, width, color: false })
+        draw(&StartScreen { report, base, auth: "open", revisions: "all", ready_ms: 1, width, color: false })
     }
 
     #[test]

@@ -5,10 +5,12 @@
 use std::sync::LazyLock;
 
 use bindpost_azure_search_service::definition::IndexDefinition;
-use bindpost_azure_search_service::documents::{Action, Shape, merge, parse_batch, read};
+use bindpost_azure_search_service::documents::{
+    DocumentAction, DocumentShape, merge, parse_batch, read_document,
+};
 use serde_json::{Value, json};
 
-static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+static SHAPE: LazyLock<DocumentShape> = LazyLock::new(|| {
     let definition = json!({
         "name": "hotels",
         "fields": [
@@ -29,7 +31,7 @@ static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
         ],
         "vectorSearch": {"profiles": [{"name": "p", "algorithm": "h"}], "algorithms": [{"name": "h", "kind": "hnsw"}]},
     });
-    Shape::new(&IndexDefinition::parse(&definition).expect("a good definition").schema)
+    DocumentShape::new(&IndexDefinition::parse(&definition).expect("a good definition").schema)
 });
 
 bindpost_fuzz::target!(run);
@@ -45,25 +47,25 @@ fn run(body: &[u8]) {
     let mut before: Option<Vec<u8>> = None;
     for item in items {
         match item.action {
-            Ok(Action::Upload(document)) => {
+            Ok(DocumentAction::Upload(document)) => {
                 let value: Value = serde_json::from_slice(&document.json).expect("canonical JSON is JSON");
                 assert_eq!(value["id"], item.key.as_str());
-                let again = read(&document.json, &SHAPE).expect("what was written can be read");
+                let again = read_document(&document.json, &SHAPE).expect("what was written can be read");
                 assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&document.json));
                 // NaN differs from itself, but not its text.
                 assert_eq!(format!("{:?}", again.values), format!("{:?}", document.values));
                 before = Some(document.json);
             }
-            Ok(Action::Merge(patch) | Action::MergeOrUpload(patch)) => {
+            Ok(DocumentAction::Merge(patch) | DocumentAction::MergeOrUpload(patch)) => {
                 // Whatever was there before: the outcome is canonical, or there is a reason why not.
                 if let Some(stored) = &before
                     && let Ok(merged) = merge(stored, &patch, &SHAPE)
                 {
-                    let again = read(&merged.json, &SHAPE).expect("what was written can be read");
+                    let again = read_document(&merged.json, &SHAPE).expect("what was written can be read");
                     assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&merged.json));
                 }
             }
-            Ok(Action::Delete) => assert!(!item.key.is_empty()),
+            Ok(DocumentAction::Delete) => assert!(!item.key.is_empty()),
             Err(reason) => assert!(!reason.is_empty()),
         }
     }

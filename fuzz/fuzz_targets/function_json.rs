@@ -3,7 +3,9 @@
 
 #![cfg_attr(fuzzing, no_main)]
 
-use bindpost_azure_functions::function::{Function, Refused, Source, Trigger, check_unique};
+use bindpost_azure_functions::function::{
+    Function, FunctionRejection, FunctionSource, Trigger, check_unique,
+};
 
 bindpost_fuzz::target!(run);
 
@@ -11,7 +13,7 @@ fn run(data: &[u8]) {
     let text = bindpost_fuzz::text(data);
     let bindings: Vec<&str> = text.lines().take(8).collect();
     let setting = |name: &str| (name == "SET").then(|| "value".to_owned());
-    let parse = || Function::from_raw_bindings("f", "f", Source::default(), &bindings, &setting);
+    let parse = || Function::from_raw_bindings("f", "f", FunctionSource::default(), &bindings, &setting);
     match parse() {
         Ok(function) => {
             assert_eq!(function.source.bindings.len(), bindings.len());
@@ -23,8 +25,8 @@ fn run(data: &[u8]) {
             let Ok(other) = parse() else { panic!("the same bindings are refused the second time") };
             assert_eq!(check_unique([&function, &other]).len(), 1);
         }
-        Err(Refused::Skipped(skipped)) => assert!(!skipped.reason.is_empty()),
-        Err(Refused::Problems(problems)) => {
+        Err(FunctionRejection::Skipped(skipped)) => assert!(!skipped.reason.is_empty()),
+        Err(FunctionRejection::Problems(problems)) => {
             assert!(!problems.is_empty());
             assert!(problems.iter().all(|problem| !problem.message.is_empty()));
         }

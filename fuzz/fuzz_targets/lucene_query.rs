@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use bindpost_azure_search_service::budget::Budget;
 use bindpost_azure_search_service::definition::IndexDefinition;
-use bindpost_azure_search_service::engine::plan::Plan;
+use bindpost_azure_search_service::engine::plan::IndexPlan;
 use bindpost_azure_search_service::engine::text::{SearchField, TextSearch};
-use bindpost_azure_search_service::syntax::synonyms::{CompiledSynonyms, Synonyms};
+use bindpost_azure_search_service::syntax::synonyms::{CompiledSynonyms, SynonymRules};
 use bindpost_azure_search_service::syntax::{parse_full, parse_simple};
 use serde_json::json;
 use tantivy::collector::Count;
@@ -21,7 +21,7 @@ const FIELDS: [(&str, &str); 3] = [("title", "standard.lucene"), ("body", "en.lu
 const TEXTS: [&str; 4] = ["running the wi-fi", "a wireless network, running", "A-1", ""];
 
 struct Texts {
-    plan: Plan,
+    plan: IndexPlan,
     searcher: Searcher,
     synonyms: CompiledSynonyms,
 }
@@ -32,21 +32,21 @@ static TEXTS_INDEX: LazyLock<Texts> = LazyLock::new(|| {
         FIELDS.map(|(name, analyzer)| json!({"name": name, "type": "Edm.String", "analyzer": analyzer})),
     );
     let definition = IndexDefinition::parse(&json!({"name": "texts", "fields": fields}));
-    let plan = Plan::new(definition.expect("a good definition")).expect("known analyzers");
+    let plan = IndexPlan::new(definition.expect("a good definition")).expect("known analyzers");
     let index = Index::create_in_ram(plan.columns.schema().clone());
     plan.analyzers.register_all(FIELDS.into_iter().map(|(_, analyzer)| analyzer), index.tokenizers());
     let mut writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).expect("memory");
     for text in TEXTS {
         let mut document = TantivyDocument::new();
         for (name, _) in FIELDS {
-            document.add_text(plan.columns.of(name).text.expect("a text column"), text);
+            document.add_text(plan.columns.for_field(name).text.expect("a text column"), text);
         }
         writer.add_document(document).expect("room");
     }
     writer.commit().expect("a commit");
     let searcher = index.reader().expect("a reader").searcher();
     let mut analyzer = plan.analyzers.get("en.lucene").expect("an analyzer");
-    let synonyms = Synonyms::parse("wi-fi, wireless network\nrun => walk, go").expect("good rules");
+    let synonyms = SynonymRules::parse("wi-fi, wireless network\nrun => walk, go").expect("good rules");
     let synonyms = synonyms.compile(&mut |text| {
         let mut words = Vec::new();
         analyzer.token_stream(text).process(&mut |token| words.push(token.text.clone()));
@@ -62,7 +62,7 @@ fn run(data: &[u8]) {
     let Texts { plan, searcher, synonyms } = &*TEXTS_INDEX;
     let field = |name: &str| -> Option<SearchField<'_>> {
         let (path, analyzer) = FIELDS.into_iter().find(|(path, _)| *path == name)?;
-        let column = plan.columns.of(path).text?;
+        let column = plan.columns.for_field(path).text?;
         let synonyms = (path == "body").then_some(synonyms);
         Some(SearchField { path, column, weight: 1.5, analyzer: plan.analyzers.get(analyzer)?, synonyms })
     };

@@ -5,12 +5,12 @@
 
 use std::sync::LazyLock;
 
-use bindpost_azure_search_service::definition::{IndexDefinition, Schema};
-use bindpost_azure_search_service::odata::ast::Filter;
+use bindpost_azure_search_service::definition::{IndexDefinition, IndexSchema};
+use bindpost_azure_search_service::odata::ast::OdataFilter;
 use bindpost_azure_search_service::odata::{matches, parse_filter, parse_orderby};
 use serde_json::{Value, json};
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+static SCHEMA: LazyLock<IndexSchema> = LazyLock::new(|| {
     let definition = json!({"name": "hotels", "fields": [
         {"name": "id", "type": "Edm.String", "key": true},
         {"name": "name", "type": "Edm.String", "normalizer": "lowercase"},
@@ -55,7 +55,7 @@ fn run(data: &[u8]) {
             return;
         }
     };
-    let holds = |filter: &Filter| matches(filter, &DOCUMENT, &mut |wanted| wanted.all);
+    let holds = |filter: &OdataFilter| matches(filter, &DOCUMENT, &mut |wanted| wanted.all);
     let held = holds(&filter);
     // One level more may be one too many, so a refusal is no finding.
     if let Ok(opposite) = parse_filter(&format!("not ({text})"), &SCHEMA) {

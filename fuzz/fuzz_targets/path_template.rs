@@ -5,7 +5,7 @@
 
 use bindpost_azure_functions::bindings::arguments::Arguments;
 use bindpost_azure_functions::bindings::binding_data::BindingData;
-use bindpost_azure_functions::bindings::context::{Request, Subject};
+use bindpost_azure_functions::bindings::context::{McpRequest, RequestSubject};
 use bindpost_azure_functions::bindings::template::PathTemplate;
 use bindpost_azure_functions::blobs::BlobPath;
 
@@ -38,8 +38,8 @@ fn run(data: &[u8]) {
 }
 
 fn resolve(template: &PathTemplate, arguments: &str) -> Option<(String, String)> {
-    let request = Request {
-        subject: Subject::Tool { name: "tool", arguments: Arguments::parse(Some(arguments)) },
+    let request = McpRequest {
+        subject: RequestSubject::Tool { name: "tool", arguments: Arguments::parse(Some(arguments)) },
         session_id: Some("session"),
         client_info: None,
         transport: "http-streamable",

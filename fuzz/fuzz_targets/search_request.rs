@@ -9,8 +9,8 @@ use bindpost_azure_search_service::ApiError;
 use bindpost_azure_search_service::budget::Budget;
 use bindpost_azure_search_service::definition::IndexDefinition;
 use bindpost_azure_search_service::engine::index::SearchIndex;
-use bindpost_azure_search_service::engine::plan::Plan;
-use bindpost_azure_search_service::engine::snapshot::Snapshot;
+use bindpost_azure_search_service::engine::plan::IndexPlan;
+use bindpost_azure_search_service::engine::snapshot::IndexSnapshot;
 use bindpost_azure_search_service::search::request::SearchRequest;
 use bindpost_azure_search_service::search::scope::SynonymMaps;
 use bindpost_azure_search_service::search::{answer, run as searching, typing};
@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 const DOCUMENTS: usize = 4;
 
 /// A snapshot keeps its files open, so the folder is deleted at once and nothing is left behind.
-static INDEX: LazyLock<(SearchIndex, Arc<Snapshot>)> = LazyLock::new(|| {
+static INDEX: LazyLock<(SearchIndex, Arc<IndexSnapshot>)> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("bindpost-fuzz-{}", std::process::id()));
-    let plan = Plan::new(IndexDefinition::parse(&definition()).expect("a good definition"))
+    let plan = IndexPlan::new(IndexDefinition::parse(&definition()).expect("a good definition"))
         .expect("known analyzers");
     let index = SearchIndex::open(&folder, Arc::new(plan)).expect("a folder to write to");
     let outcomes = index.apply_batch(documents().to_string().as_bytes()).expect("a good batch");
@@ -96,7 +96,7 @@ fn run(data: &[u8]) {
     }
     let Some(request) = unless_refused(SearchRequest::parse(body)) else { return };
     let Some(found) = unless_refused(searching::run(&request, snapshot, &SYNONYMS, budget)) else { return };
-    assert!(found.documents.len() <= request.page().min(DOCUMENTS));
+    assert!(found.documents.len() <= request.page_size().min(DOCUMENTS));
     assert!(found.count.is_none_or(|count| count as usize <= DOCUMENTS));
     let next = |_: &_| "http://localhost/next".to_owned();
     let Some(written) = unless_refused(answer::write(&request, &found, snapshot, None, &next, budget)) else {

@@ -25,11 +25,11 @@ struct Framework {
     /// What its user writes, below `examples/compare`.
     source: &'static str,
     manifest: &'static str,
-    language: Language,
+    language: FrameworkLanguage,
 }
 
 #[derive(Clone, Copy)]
-enum Language {
+enum FrameworkLanguage {
     Rust {
         package: &'static str,
         /// A peer has a lock file of its own and is built into a folder of its own; ours is a member of this workspace.
@@ -44,25 +44,25 @@ static FRAMEWORKS: [Framework; 4] = [
         name: "bindpost",
         source: "bindpost/src/main.rs",
         manifest: "bindpost/Cargo.toml",
-        language: Language::Rust { package: "compare-bindpost", is_peer: false },
+        language: FrameworkLanguage::Rust { package: "compare-bindpost", is_peer: false },
     },
     Framework {
         name: "rmcp",
         source: "rmcp/src/main.rs",
         manifest: "rmcp/Cargo.toml",
-        language: Language::Rust { package: "orders-compare", is_peer: true },
+        language: FrameworkLanguage::Rust { package: "orders-compare", is_peer: true },
     },
     Framework {
         name: "TypeScript SDK",
         source: "typescript/server.ts",
         manifest: "typescript/package.json",
-        language: Language::Node,
+        language: FrameworkLanguage::Node,
     },
     Framework {
         name: "FastMCP",
         source: "python/server.py",
         manifest: "python/requirements.txt",
-        language: Language::Python,
+        language: FrameworkLanguage::Python,
     },
 ];
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     };
     excerpts::check()?;
     // What is measured is also what was tested.
-    let build = if measure { Build::Release } else { Build::Debug };
+    let build = if measure { FrameworkBuild::Release } else { FrameworkBuild::Debug };
     let folder = workspace::target().join("compare");
     fs::create_dir_all(&folder)?;
     let node = node::node()?;
@@ -103,41 +103,43 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Build {
+enum FrameworkBuild {
     Debug,
     Release,
 }
 
 impl Framework {
-    fn install(&'static self, folder: &Path, node: &Path, build: Build) -> Result<Installed> {
+    fn install(&'static self, folder: &Path, node: &Path, build: FrameworkBuild) -> Result<InstalledServer> {
         let slot = match self.source.split_once('/') {
             Some((first, _)) => folder.join(first),
             None => folder.to_owned(),
         };
         let manifest = sources().join(self.manifest);
         let command = match self.language {
-            Language::Rust { package, is_peer } => {
+            FrameworkLanguage::Rust { package, is_peer } => {
                 let target = if is_peer { slot.clone() } else { workspace::target() };
                 vec![build_rust(&target, &manifest, package, build)?]
             }
-            Language::Node => {
+            FrameworkLanguage::Node => {
                 packages::npm(&slot, manifest.parent().unwrap_or(&manifest))?;
                 vec![node.to_owned(), slot.join("server.ts")]
             }
-            Language::Python => vec![packages::python(&slot, &manifest)?, sources().join(self.source)],
+            FrameworkLanguage::Python => {
+                vec![packages::python(&slot, &manifest)?, sources().join(self.source)]
+            }
         };
-        Ok(Installed { framework: self, command, folder: slot })
+        Ok(InstalledServer { framework: self, command, folder: slot })
     }
 }
 
-fn build_rust(target: &Path, manifest: &Path, package: &str, build: Build) -> Result<PathBuf> {
+fn build_rust(target: &Path, manifest: &Path, package: &str, build: FrameworkBuild) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--locked", "--quiet", "--package", package, "--manifest-path"]);
     command.arg(manifest).env("CARGO_TARGET_DIR", target);
-    if build == Build::Release {
+    if build == FrameworkBuild::Release {
         command.arg("--release");
     }
     workspace::run(&mut command)?;
-    Ok(target.join(if build == Build::Release { "release" } else { "debug" }).join(package))
+    Ok(target.join(if build == FrameworkBuild::Release { "release" } else { "debug" }).join(package))
 }
 
 fn sources() -> PathBuf {
@@ -145,7 +147,7 @@ fn sources() -> PathBuf {
 }
 
 /// A server that can be started.
-struct Installed {
+struct InstalledServer {
     framework: &'static Framework,
     /// The program and its arguments, but for the port.
     command: Vec<PathBuf>,
@@ -153,10 +155,10 @@ struct Installed {
     folder: PathBuf,
 }
 
-impl Installed {
+impl InstalledServer {
     /// Runs `check.mjs` against a fresh server; it explains what failed.
     fn check(&self, node: &Path) -> Result<bool> {
-        let server = Server::start(self, &[])?;
+        let server = FrameworkServer::start(self, &[])?;
         let mut check = Command::new(node);
         check.arg(sources().join("check.mjs")).args([&server.url(), KEY]);
         let passed = check.status().context("could not start Node")?.success();
@@ -168,15 +170,15 @@ impl Installed {
 }
 
 /// A server that runs; it ends when this value goes away.
-struct Server {
+struct FrameworkServer {
     child: Child,
     port: u16,
     log: PathBuf,
 }
 
-impl Server {
+impl FrameworkServer {
     /// Starts it behind `wrapper`, a program that runs another in its own place.
-    fn start(installed: &Installed, wrapper: &[&str]) -> Result<Self> {
+    fn start(installed: &InstalledServer, wrapper: &[&str]) -> Result<Self> {
         // Somebody else might take the port before the server does; then it ends at once and says so.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = installed.folder.with_extension("log");
@@ -205,7 +207,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FrameworkServer {
     fn drop(&mut self) {
         // It may have ended by itself, and then the test has complained.
         let _ = self.child.kill();

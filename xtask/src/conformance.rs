@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::results::{Check, Status};
-use self::server::Server;
+use self::results::{CheckStatus, ConformanceCheck};
+use self::server::ConformanceServer;
 use crate::{node, table, workspace};
 
 /// One run of one release of the suite, and what we ask of it beyond "nothing failed".
-struct Set {
+struct ConformanceSet {
     name: &'static str,
     release: &'static str,
     /// How the suite selects the whole set, and how it selects one scenario of it.
@@ -33,8 +33,8 @@ struct Set {
     strict: bool,
 }
 
-static SETS: [Set; 3] = [
-    Set {
+static SETS: [ConformanceSet; 3] = [
+    ConformanceSet {
         name: "2026-07-28",
         release: "0.2.0-alpha.12",
         whole: &["--requirements", "2026-07-28"],
@@ -43,7 +43,7 @@ static SETS: [Set; 3] = [
         passed: 196,
         strict: true,
     },
-    Set {
+    ConformanceSet {
         name: "2025-11-25",
         release: "0.2.0-alpha.12",
         whole: &["--requirements", "2025-11-25"],
@@ -52,7 +52,7 @@ static SETS: [Set; 3] = [
         passed: 84,
         strict: false,
     },
-    Set {
+    ConformanceSet {
         name: "0.1.16",
         release: "0.1.16",
         whole: &["--suite", "all"],
@@ -70,14 +70,14 @@ const ALWAYS_SKIPPED: &str = "tasks-status-notifications";
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = ConformanceOptions::parse(args)?;
     let node = node::node()?;
     let sets = options.sets(&node)?;
     let server = match options.url {
         Some(_) => None,
-        None => Some(Server::start()?),
+        None => Some(ConformanceServer::start()?),
     };
-    let url = options.url.as_deref().or(server.as_ref().map(Server::url)).unwrap_or_default();
+    let url = options.url.as_deref().or(server.as_ref().map(ConformanceServer::url)).unwrap_or_default();
 
     let folder = workspace::target().join("conformance/results");
     let (mut rows, mut complaints) = (Vec::new(), Vec::new());
@@ -87,10 +87,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         print_noteworthy(&checks);
         complaints.extend(set.complaints(&checks, status, options.scenario.is_none()));
         let count = |status| results::count(&checks, status).to_string();
-        let counts = [Status::Success, Status::Failure, Status::Warning, Status::Skipped].map(count);
+        let counts = [CheckStatus::Success, CheckStatus::Failure, CheckStatus::Warning, CheckStatus::Skipped]
+            .map(count);
         rows.push(std::iter::once(set.name.to_owned()).chain(counts).collect());
     }
-    complaints.extend(server.and_then(Server::stop));
+    complaints.extend(server.and_then(ConformanceServer::stop));
 
     println!();
     table::print(&["set", "passed", "failed", "warnings", "skipped"], &rows);
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-impl Set {
+impl ConformanceSet {
     /// Runs the suite and reads the results it wrote.
     fn run(
         &self,
@@ -111,7 +112,7 @@ impl Set {
         url: &str,
         scenario: Option<&str>,
         folder: &Path,
-    ) -> Result<(Vec<Check>, ExitStatus)> {
+    ) -> Result<(Vec<ConformanceCheck>, ExitStatus)> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
@@ -134,25 +135,27 @@ impl Set {
     }
 
     /// What is not good enough about these checks, in a few words each.
-    fn complaints(&self, checks: &[Check], status: ExitStatus, whole: bool) -> Vec<String> {
+    fn complaints(&self, checks: &[ConformanceCheck], status: ExitStatus, whole: bool) -> Vec<String> {
         let count = |status| results::count(checks, status);
         let mut complaints = Vec::new();
         let mut complain = |text: String| complaints.push(format!("{}: {text}", self.name));
-        if count(Status::Failure) > 0 {
-            complain(format!("{} checks failed", count(Status::Failure)));
+        if count(CheckStatus::Failure) > 0 {
+            complain(format!("{} checks failed", count(CheckStatus::Failure)));
         } else if !status.success() {
             complain(format!(
                 "the suite reported no failure, yet ended with {status}; see its log with --keep"
             ));
         }
-        if whole && count(Status::Success) < self.passed {
-            complain(format!("{} checks passed, at least {} must", count(Status::Success), self.passed));
+        if whole && count(CheckStatus::Success) < self.passed {
+            complain(format!("{} checks passed, at least {} must", count(CheckStatus::Success), self.passed));
         }
-        if self.strict && count(Status::Warning) > 0 {
-            complain(format!("{} checks warned", count(Status::Warning)));
+        if self.strict && count(CheckStatus::Warning) > 0 {
+            complain(format!("{} checks warned", count(CheckStatus::Warning)));
         }
-        let skipped =
-            checks.iter().filter(|c| c.status == Status::Skipped && c.scenario != ALWAYS_SKIPPED).count();
+        let skipped = checks
+            .iter()
+            .filter(|c| c.status == CheckStatus::Skipped && c.scenario != ALWAYS_SKIPPED)
+            .count();
         if self.strict && skipped > 0 {
             complain(format!("{skipped} checks were skipped"));
         }
@@ -170,7 +173,7 @@ impl Set {
         Ok(command)
     }
 
-    fn has(&self, node: &Path, scenario: &str) -> Result<bool> {
+    fn has_scenario(&self, node: &Path, scenario: &str) -> Result<bool> {
         let list = workspace::output(self.suite(node)?.args(self.list))?;
         Ok(list.split_whitespace().any(|word| word == scenario))
     }
@@ -178,14 +181,14 @@ impl Set {
 
 /// What the developer typed.
 #[derive(Default)]
-struct Options {
+struct ConformanceOptions {
     set: Option<String>,
     scenario: Option<String>,
     url: Option<String>,
     keep: bool,
 }
 
-impl Options {
+impl ConformanceOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self::default();
         let mut args = args.iter();
@@ -207,11 +210,11 @@ impl Options {
     }
 
     /// The set that was asked for, else those that have the scenario, else all.
-    fn sets(&self, node: &Path) -> Result<Vec<&'static Set>> {
-        let mut sets: Vec<&Set> =
+    fn sets(&self, node: &Path) -> Result<Vec<&'static ConformanceSet>> {
+        let mut sets: Vec<&ConformanceSet> =
             SETS.iter().filter(|s| self.set.as_deref().is_none_or(|set| set == s.name)).collect();
         if let (None, Some(scenario)) = (&self.set, &self.scenario) {
-            let has = sets.iter().map(|set| set.has(node, scenario)).collect::<Result<Vec<_>>>()?;
+            let has = sets.iter().map(|set| set.has_scenario(node, scenario)).collect::<Result<Vec<_>>>()?;
             // Extensions that no revision knows (skills) run on the newest wire.
             let outside = !has.contains(&true);
             sets = sets.into_iter().zip(has).filter(|(_, has)| *has).map(|(set, _)| set).collect();
@@ -224,13 +227,13 @@ impl Options {
 }
 
 /// Everything that is neither passed nor mere information, with the suite's reason.
-fn print_noteworthy(checks: &[Check]) {
+fn print_noteworthy(checks: &[ConformanceCheck]) {
     for check in checks {
         let word = match check.status {
-            Status::Failure => "FAILED",
-            Status::Warning => "WARNED",
-            Status::Skipped => "skipped",
-            Status::Success | Status::Info => continue,
+            CheckStatus::Failure => "FAILED",
+            CheckStatus::Warning => "WARNED",
+            CheckStatus::Skipped => "skipped",
+            CheckStatus::Success | CheckStatus::Info => continue,
         };
         println!("  {word:<8}{} / {}: {}", check.scenario, check.id, check.description);
         for line in check.message.lines().filter(|line| *line != check.description) {

@@ -64,7 +64,7 @@ fn total(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>, calls: 
     }
     // One worker: fewer wake-ups that differ from run to run.
     command.env("TOKIO_WORKER_THREADS", "1").stderr(Stdio::null());
-    let server = Server(command.spawn().context("valgrind is needed: apt-get install valgrind")?);
+    let server = CallgrindServer(command.spawn().context("valgrind is needed: apt-get install valgrind")?);
     wait_for(port)?;
     let mut load = Command::new(load);
     load.args(["--port", &port.to_string(), "--profile", profile, "--conns", "1"]);
@@ -94,9 +94,9 @@ fn wait_for(port: u16) -> Result<()> {
 }
 
 /// The program under callgrind.
-struct Server(Child);
+struct CallgrindServer(Child);
 
-impl Server {
+impl CallgrindServer {
     /// Lets it drain, so that callgrind writes what it counted.
     fn end(mut self) -> Result<()> {
         let id = self.0.id().to_string();
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for CallgrindServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
-use self::session::{Outcome, Session};
+use self::session::{FuzzOutcome, FuzzSession};
 use crate::{table, workspace};
 
 /// What to do with a finding, for the developer who sees one.
@@ -31,7 +31,7 @@ fn folder(kind: &str, target: &str) -> PathBuf {
 }
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = FuzzOptions::parse(args)?;
     let all = targets()?;
     let chosen = options.choose(&all)?;
     match options.minutes {
@@ -95,8 +95,8 @@ fn next<'a>(waiting: &Mutex<std::slice::Iter<'a, &'a str>>) -> Option<&'a str> {
     waiting.lock().ok()?.next().copied()
 }
 
-fn fuzz_one(target: &str, programs: &Path, time: Duration) -> Result<Outcome> {
-    let session = Session::new(target, programs.join(target))?;
+fn fuzz_one(target: &str, programs: &Path, time: Duration) -> Result<FuzzOutcome> {
+    let session = FuzzSession::new(target, programs.join(target))?;
     let mut outcome = session.run(time)?;
     for finding in &mut outcome.findings {
         minimize::minimize(&session, finding)?;
@@ -114,7 +114,7 @@ fn short_hash(file: &Path) -> Result<String> {
     Ok(hash.chars().take(12).collect())
 }
 
-fn report(done: Vec<(&str, Result<Outcome>)>) -> Result<()> {
+fn report(done: Vec<(&str, Result<FuzzOutcome>)>) -> Result<()> {
     let (mut rows, mut findings, mut broken) = (Vec::new(), 0, Vec::new());
     for (target, outcome) in done {
         let outcome = match outcome {
@@ -156,14 +156,14 @@ fn targets() -> Result<Vec<String>> {
 
 /// What the command line says.
 #[derive(Debug)]
-struct Options {
+struct FuzzOptions {
     /// How long each target runs; `None` replays.
     minutes: Option<u64>,
     only: Vec<String>,
     jobs: usize,
 }
 
-impl Options {
+impl FuzzOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let (mut minutes, mut replay, mut only, mut jobs) = (None, false, Vec::new(), None);
         let mut args = args.iter();
@@ -201,10 +201,10 @@ fn number(option: &str, text: &str) -> Result<NonZero<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Options;
+    use super::FuzzOptions;
 
-    fn parse(line: &str) -> anyhow::Result<Options> {
-        Options::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    fn parse(line: &str) -> anyhow::Result<FuzzOptions> {
+        FuzzOptions::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
     }
 
     #[test]

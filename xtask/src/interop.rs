@@ -14,10 +14,10 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use self::client::{CLIENTS, Client, Programs, Task};
-use self::proxy::Proxy;
-use self::report::{Report, Verdict};
-use self::server::Server;
+use self::client::{CLIENTS, InteropClient, InteropPrograms, InteropTarget};
+use self::proxy::DisconnectingProxy;
+use self::report::{ClientReport, Verdict};
+use self::server::InteropServer;
 use crate::table;
 use crate::workspace::{self, cargo};
 
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
     fs::create_dir_all(&folder)?;
     let packages = ["--package", "conformance", "--package", "orders", "--package", "bindpost-cli"];
     workspace::run(cargo(&["build"]).args(packages))?;
-    let programs = Programs::install(&folder)?;
+    let programs = InteropPrograms::install(&folder)?;
 
     let conformance = against_conformance(&programs, &folder)?;
     let orders = against_orders(&programs, &folder)?;
@@ -73,34 +73,35 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn against_conformance(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
-    let server = Server::start("conformance", &[], folder.join("conformance.log"))?;
+fn against_conformance(programs: &InteropPrograms, folder: &Path) -> Result<Vec<ClientReport>> {
+    let server = InteropServer::start("conformance", &[], folder.join("conformance.log"))?;
     each_client("conformance", &CLIENTS, &[&server], |client| {
-        let proxy = Proxy::start(server.address()?)?;
-        let task = Task {
+        let proxy = DisconnectingProxy::start(server.address()?)?;
+        let task = InteropTarget {
             what: "conformance".into(),
-            program: Server::program("conformance"),
+            program: InteropServer::program("conformance"),
             urls: [server.url.clone(), proxy.url.clone()],
         };
         let mut report = client.run(programs, &task, folder)?;
-        proxy.confirm(&mut report);
+        proxy.verify_report(&mut report);
         Ok(report)
     })
 }
 
-fn against_orders(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
-    let open = Server::start("orders", &[], folder.join("orders.log"))?;
-    let keys = Server::start("orders", &["--keys", "interop/orders.keys"], folder.join("orders-keys.log"))?;
-    let task = Task {
+fn against_orders(programs: &InteropPrograms, folder: &Path) -> Result<Vec<ClientReport>> {
+    let open = InteropServer::start("orders", &[], folder.join("orders.log"))?;
+    let keys =
+        InteropServer::start("orders", &["--keys", "interop/orders.keys"], folder.join("orders-keys.log"))?;
+    let task = InteropTarget {
         what: client::sources().join("orders.json"),
-        program: Server::program("orders"),
+        program: InteropServer::program("orders"),
         urls: [open.url.clone(), keys.url.clone()],
     };
     each_client("orders", &CLIENTS, &[&open, &keys], |client| client.run(programs, &task, folder))
 }
 
 /// Function apps, one of them behind its key. A client on stdio can only start a program without arguments.
-fn against_snippets(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
+fn against_snippets(programs: &InteropPrograms, folder: &Path) -> Result<Vec<ClientReport>> {
     let app = |name: &str| -> Result<String> {
         let copy = folder.join(name);
         workspace::copy(&workspace::root().join("examples").join(name), &copy)?;
@@ -109,13 +110,16 @@ fn against_snippets(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
         Ok(copy.display().to_string())
     };
     let (python, node) = (app("snippets-python")?, app("snippets-node")?);
-    let open =
-        Server::start("bindpost", &["run", &python, "--no-watch"], folder.join("snippets-python.log"))?;
+    let open = InteropServer::start(
+        "bindpost",
+        &["run", &python, "--no-watch"],
+        folder.join("snippets-python.log"),
+    )?;
     let keys = ["run", &node, "--no-watch", "--require-key"];
-    let keys = Server::start("bindpost", &keys, folder.join("snippets-node.log"))?;
-    let task = Task {
+    let keys = InteropServer::start("bindpost", &keys, folder.join("snippets-node.log"))?;
+    let task = InteropTarget {
         what: client::sources().join("snippets.json"),
-        program: Server::program("bindpost"),
+        program: InteropServer::program("bindpost"),
         urls: [open.url.clone(), keys.url.clone()],
     };
     let clients = CLIENTS.iter().filter(|client| client.is_on_http());
@@ -125,10 +129,10 @@ fn against_snippets(programs: &Programs, folder: &Path) -> Result<Vec<Report>> {
 /// One report per client; where a check fails, the logs of both sides are shown.
 fn each_client<'a>(
     name: &str,
-    clients: impl IntoIterator<Item = &'a Client>,
-    servers: &[&Server],
-    run: impl Fn(&Client) -> Result<Report>,
-) -> Result<Vec<Report>> {
+    clients: impl IntoIterator<Item = &'a InteropClient>,
+    servers: &[&InteropServer],
+    run: impl Fn(&InteropClient) -> Result<ClientReport>,
+) -> Result<Vec<ClientReport>> {
     let mut reports = Vec::new();
     for client in clients {
         println!("\n{name}: {}", client.name);
@@ -148,8 +152,8 @@ fn each_client<'a>(
     Ok(reports)
 }
 
-fn print(name: &str, checks: &[&str], reports: &[Report]) {
-    let row = |report: &Report| {
+fn print(name: &str, checks: &[&str], reports: &[ClientReport]) {
+    let row = |report: &ClientReport| {
         let cells = checks.iter().map(|check| report.verdict(check).map_or("-", Verdict::word).to_owned());
         let took = format!("{:.1}", report.took.as_secs_f32());
         std::iter::once(report.client.to_owned()).chain(cells).chain([took]).collect()

@@ -20,7 +20,7 @@ const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = NeighboursOptions::parse(args)?;
     let bin = options.profile.build(&["soak-server"])?;
     let load = workspace::build_bench(&["crowd-load"])?.join("crowd-load");
     let mut server = on_core(SERVER_CORE);
@@ -35,9 +35,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut complaints: Vec<String> = server.stop().into_iter().collect();
 
     let phases = report["phases"].as_array().context("the report has no phases")?;
-    let phases = phases.iter().map(Phase::parse).collect::<Result<Vec<_>>>()?;
+    let phases = phases.iter().map(MeasuredPhase::parse).collect::<Result<Vec<_>>>()?;
     let summaries = summarize(&phases);
-    let rows: Vec<Vec<String>> = summaries.iter().map(Summary::row).collect();
+    let rows: Vec<Vec<String>> = summaries.iter().map(MisbehaviourSummary::row).collect();
     println!();
     table::print(
         &["misbehaviour", "calls", "p50 quiet", "p50 with it", "p99 quiet", "p99 with it", "ratio", "failed"],
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "\nMicroseconds; medians of {} rounds. Failed calls are those of clients that behave.",
         options.rounds
     );
-    complaints.extend(summaries.iter().filter_map(Summary::complaint));
+    complaints.extend(summaries.iter().filter_map(MisbehaviourSummary::complaint));
     let failed = report["failed"].as_u64().context("the report does not say how many calls failed")?;
     if failed > 0 {
         println!("\nfailed calls");
@@ -69,14 +69,14 @@ fn on_core(core: &str) -> Command {
     command
 }
 
-struct Options {
+struct NeighboursOptions {
     rounds: usize,
     /// Of one phase.
     seconds: f64,
     profile: BuildProfile,
 }
 
-impl Options {
+impl NeighboursOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self { rounds: 3, seconds: 6.0, profile: BuildProfile::Release };
         let mut words = args.iter();
@@ -95,7 +95,7 @@ impl Options {
 }
 
 /// What the clients that behave have measured in one phase. Times are in microseconds.
-struct Phase {
+struct MeasuredPhase {
     name: String,
     calls: f64,
     p50: f64,
@@ -103,7 +103,7 @@ struct Phase {
     failed: f64,
 }
 
-impl Phase {
+impl MeasuredPhase {
     fn parse(said: &Value) -> Result<Self> {
         let figure = |name: &str| said[name].as_f64().with_context(|| format!("no {name} in {said}"));
         Ok(Self {
@@ -117,7 +117,7 @@ impl Phase {
 }
 
 /// One misbehaviour over all rounds.
-struct Summary<'a> {
+struct MisbehaviourSummary<'a> {
     name: &'a str,
     calls: f64,
     /// Quiet, and with it.
@@ -129,7 +129,7 @@ struct Summary<'a> {
 }
 
 /// Each phase that is not quiet lies between two quiet ones.
-fn summarize(phases: &[Phase]) -> Vec<Summary<'_>> {
+fn summarize(phases: &[MeasuredPhase]) -> Vec<MisbehaviourSummary<'_>> {
     let mut names: Vec<&str> = Vec::new();
     for phase in phases.iter().filter(|phase| phase.name != QUIET) {
         if !names.contains(&phase.name.as_str()) {
@@ -137,12 +137,15 @@ fn summarize(phases: &[Phase]) -> Vec<Summary<'_>> {
         }
     }
     let summary = |name| {
-        let of_name: Vec<&[Phase]> = phases.windows(3).filter(|three| three[1].name == name).collect();
-        let over =
-            |figure: &dyn Fn(&[Phase]) -> f64| median(of_name.iter().map(|three| figure(three)).collect());
-        let quiet =
-            |three: &[Phase], figure: fn(&Phase) -> f64| f64::midpoint(figure(&three[0]), figure(&three[2]));
-        Summary {
+        let of_name: Vec<&[MeasuredPhase]> =
+            phases.windows(3).filter(|three| three[1].name == name).collect();
+        let over = |figure: &dyn Fn(&[MeasuredPhase]) -> f64| {
+            median(of_name.iter().map(|three| figure(three)).collect())
+        };
+        let quiet = |three: &[MeasuredPhase], figure: fn(&MeasuredPhase) -> f64| {
+            f64::midpoint(figure(&three[0]), figure(&three[2]))
+        };
+        MisbehaviourSummary {
             name,
             calls: of_name.iter().map(|three| three[1].calls).sum(),
             p50: (over(&|three| quiet(three, |phase| phase.p50)), over(&|three| three[1].p50)),
@@ -154,7 +157,7 @@ fn summarize(phases: &[Phase]) -> Vec<Summary<'_>> {
     names.into_iter().map(summary).collect()
 }
 
-impl Summary<'_> {
+impl MisbehaviourSummary<'_> {
     fn row(&self) -> Vec<String> {
         let whole = [self.calls, self.p50.0, self.p50.1, self.p99.0, self.p99.1].map(|it| format!("{it:.0}"));
         let rest = [format!("{:.2}", self.ratio), format!("{:.0}", self.failed)];
@@ -172,10 +175,10 @@ impl Summary<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Phase, summarize};
+    use super::{MeasuredPhase, summarize};
 
-    fn phase(name: &str, p99: f64) -> Phase {
-        Phase { name: name.to_owned(), calls: 10.0, p50: 1.0, p99, failed: 0.0 }
+    fn phase(name: &str, p99: f64) -> MeasuredPhase {
+        MeasuredPhase { name: name.to_owned(), calls: 10.0, p50: 1.0, p99, failed: 0.0 }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::workspace;
 /// Installs what a `package.json` names, and copies the scripts beside it: Node looks for packages where the script is.
 pub(crate) fn npm(folder: &Path, project: &Path) -> Result<()> {
     let manifest = fs::read_to_string(project.join("package.json"))?;
-    once(folder, &manifest, || {
+    install_once(folder, &manifest, || {
         fs::write(folder.join("package.json"), &manifest)?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
@@ -29,7 +29,7 @@ pub(crate) fn npm(folder: &Path, project: &Path) -> Result<()> {
 /// Installs what a requirements file names into a virtual environment, and returns its Python.
 pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
     let python = folder.join("bin/python");
-    once(folder, &fs::read_to_string(requirements)?, || {
+    install_once(folder, &fs::read_to_string(requirements)?, || {
         workspace::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
@@ -39,7 +39,7 @@ pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
 }
 
 /// Installs into an empty folder, unless a stamp says that the same versions are there.
-fn once(folder: &Path, versions: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
+fn install_once(folder: &Path, versions: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let stamp = folder.join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|there| there == versions) {
         return Ok(());

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::interop::report::{Report, Verdict};
+use crate::interop::report::{ClientReport, Verdict};
 use crate::workspace::{self, cargo};
 use crate::{node, packages, table};
 
@@ -25,24 +25,25 @@ pub(crate) fn run() -> Result<()> {
     let folder = workspace::target().join("search-tour");
     fs::create_dir_all(&folder)?;
     workspace::run(cargo(&["build"]).args(["--package", "bindpost-cli"]))?;
-    let programs = Programs::install(&folder)?;
-    let service = Service::start(&folder)?;
+    let programs = TourPrograms::install(&folder)?;
+    let service = TourService::start(&folder)?;
 
     let mut reports = Vec::new();
     for tour in &TOURS {
         println!("\n{}", tour.name);
-        let report = Report::of(tour.name, &mut programs.command(tour, &service)?, PATIENCE, &folder)?;
+        let report =
+            ClientReport::run_client(tour.name, &mut programs.command(tour, &service)?, PATIENCE, &folder)?;
         if report.count(Verdict::Failed) > 0 {
             println!("-- the client's log:\n{}", report.log.trim_end());
             // Servers that a tour starts write into its own log.
-            if !matches!(tour.client, Client::Mcp { .. }) {
+            if !matches!(tour.client, TourClient::Mcp { .. }) {
                 println!("-- the service's log:\n{}", fs::read_to_string(&service.log)?.trim_end());
             }
         }
         reports.push(report);
     }
 
-    let row = |report: &Report| {
+    let row = |report: &ClientReport| {
         let counts =
             [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|it| report.count(it).to_string());
         let took = format!("{:.1}", report.took.as_secs_f32());
@@ -58,31 +59,31 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-struct Tour {
+struct SearchTour {
     name: &'static str,
-    client: Client,
+    client: TourClient,
 }
 
 /// The older Python package refuses plain HTTP, so it comes by TLS. The modes of MCP are those of the package.
-enum Client {
+enum TourClient {
     Python11 { mode: &'static str },
     Python12 { mode: &'static str },
     Node,
     Mcp { mode: &'static str },
 }
 
-const TOURS: [Tour; 7] = [
-    Tour { name: "python 12.0.0", client: Client::Python12 { mode: "sync" } },
-    Tour { name: "python 12.0.0, async", client: Client::Python12 { mode: "async" } },
-    Tour { name: "python 11.7.0b1, TLS", client: Client::Python11 { mode: "sync" } },
-    Tour { name: "python 11.7.0b1, TLS, async", client: Client::Python11 { mode: "async" } },
-    Tour { name: "javascript 13.0.0", client: Client::Node },
-    Tour { name: "mcp 2025-11-25", client: Client::Mcp { mode: "legacy" } },
-    Tour { name: "mcp 2026-07-28", client: Client::Mcp { mode: "auto" } },
+const TOURS: [SearchTour; 7] = [
+    SearchTour { name: "python 12.0.0", client: TourClient::Python12 { mode: "sync" } },
+    SearchTour { name: "python 12.0.0, async", client: TourClient::Python12 { mode: "async" } },
+    SearchTour { name: "python 11.7.0b1, TLS", client: TourClient::Python11 { mode: "sync" } },
+    SearchTour { name: "python 11.7.0b1, TLS, async", client: TourClient::Python11 { mode: "async" } },
+    SearchTour { name: "javascript 13.0.0", client: TourClient::Node },
+    SearchTour { name: "mcp 2025-11-25", client: TourClient::Mcp { mode: "legacy" } },
+    SearchTour { name: "mcp 2026-07-28", client: TourClient::Mcp { mode: "auto" } },
 ];
 
 /// Where the installed packages are.
-struct Programs {
+struct TourPrograms {
     python11: PathBuf,
     python12: PathBuf,
     node: PathBuf,
@@ -90,7 +91,7 @@ struct Programs {
     mcp: PathBuf,
 }
 
-impl Programs {
+impl TourPrograms {
     fn install(folder: &Path) -> Result<Self> {
         let (npm, mcp) = (folder.join("node"), folder.join("mcp"));
         packages::npm(&npm, &sources())?;
@@ -106,31 +107,31 @@ impl Programs {
         Ok(Self { python11: python("11")?, python12: python("12")?, node: node::node()?, npm, mcp })
     }
 
-    fn command(&self, tour: &Tour, service: &Service) -> Result<Command> {
+    fn command(&self, tour: &SearchTour, service: &TourService) -> Result<Command> {
         let (program, script, folder) = match tour.client {
-            Client::Python11 { .. } => (&self.python11, "tour.py", sources()),
-            Client::Python12 { .. } => (&self.python12, "tour.py", sources()),
-            Client::Node => (&self.node, "tour.mjs", self.npm.clone()),
-            Client::Mcp { .. } => (&self.node, "tour.mjs", self.mcp.clone()),
+            TourClient::Python11 { .. } => (&self.python11, "tour.py", sources()),
+            TourClient::Python12 { .. } => (&self.python12, "tour.py", sources()),
+            TourClient::Node => (&self.node, "tour.mjs", self.npm.clone()),
+            TourClient::Mcp { .. } => (&self.node, "tour.mjs", self.mcp.clone()),
         };
         let mut command = Command::new(program);
         // A folder of sources is no place for compiled files.
         command.arg(script).current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1");
         match tour.client {
-            Client::Python11 { mode } => {
+            TourClient::Python11 { mode } => {
                 command.args([mode, &service.tls_url]);
                 command
                     .env("REQUESTS_CA_BUNDLE", &service.authority)
                     .env("SSL_CERT_FILE", &service.authority);
             }
-            Client::Python12 { mode } => {
+            TourClient::Python12 { mode } => {
                 command.args([mode, &service.url]);
             }
-            Client::Node => {
+            TourClient::Node => {
                 command.arg(&service.url);
             }
-            Client::Mcp { mode } => {
-                let data = empty(self.mcp.join("data").join(mode))?;
+            TourClient::Mcp { mode } => {
+                let data = create_empty(self.mcp.join("data").join(mode))?;
                 command.arg(mode).arg(bindpost()).arg(data);
                 return Ok(command);
             }
@@ -149,7 +150,7 @@ fn bindpost() -> PathBuf {
 }
 
 /// The folder, with nothing in it.
-fn empty(folder: PathBuf) -> Result<PathBuf> {
+fn create_empty(folder: PathBuf) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
@@ -158,7 +159,7 @@ fn empty(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// `bindpost search-service` with an empty folder; it ends when this value goes away.
-struct Service {
+struct TourService {
     child: Child,
     log: PathBuf,
     url: String,
@@ -169,9 +170,9 @@ struct Service {
     blobs: PathBuf,
 }
 
-impl Service {
+impl TourService {
     fn start(folder: &Path) -> Result<Self> {
-        let (data, log) = (empty(folder.join("data"))?, folder.join("service.log"));
+        let (data, log) = (create_empty(folder.join("data"))?, folder.join("service.log"));
         let mut command = Command::new(bindpost());
         command.args(["search-service", "--port", "0", "--tls", "--json", "--data"]).arg(&data);
         command.env("RUST_LOG", "info").env("NO_COLOR", "1");
@@ -210,7 +211,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for TourService {
     fn drop(&mut self) {
         // It may have ended by itself, and then the tours have complained.
         let _ = self.child.kill();

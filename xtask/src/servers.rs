@@ -63,10 +63,10 @@ impl ServerProcess {
         let (said, listening) = mpsc::channel();
         let copy = File::create(&log)?;
         if let Some(output) = child.stdout.take() {
-            follow(output, copy.try_clone()?, said.clone());
+            copy_output(output, copy.try_clone()?, said.clone());
         }
         if let Some(output) = child.stderr.take() {
-            follow(output, copy, said);
+            copy_output(output, copy, said);
         }
         let mut server = Self { name, child, log, port: String::new(), path: String::new() };
         let address = listening.recv_timeout(PATIENCE).ok();
@@ -113,11 +113,15 @@ impl Drop for ServerProcess {
 }
 
 /// Copies an output to the log until its end, because a full pipe would stop the server.
-fn follow(output: impl std::io::Read + Send + 'static, mut log: File, said: mpsc::Sender<(String, String)>) {
+fn copy_output(
+    output: impl std::io::Read + Send + 'static,
+    mut log: File,
+    said: mpsc::Sender<(String, String)>,
+) {
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let _ = writeln!(log, "{line}");
-            if let Some(address) = address(&line) {
+            if let Some(address) = parse_address(&line) {
                 let _ = said.send(address);
             }
         }
@@ -125,7 +129,7 @@ fn follow(output: impl std::io::Read + Send + 'static, mut log: File, said: mpsc
 }
 
 /// The port and the path that a line names: `listening on http://127.0.0.1:3000/mcp`, or the JSON of `bindpost`.
-fn address(line: &str) -> Option<(String, String)> {
+fn parse_address(line: &str) -> Option<(String, String)> {
     let url = match serde_json::from_str::<Value>(line) {
         Ok(said) => said["mcp"].as_str().or(said["url"].as_str())?.to_owned(),
         Err(_) => format!("http://{}", line.split_once("listening on http://")?.1),
@@ -137,15 +141,15 @@ fn address(line: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::parse_address;
 
     #[test]
     fn reads_where_a_server_listens() {
         let found = |port: &str, path: &str| Some((port.to_owned(), path.to_owned()));
-        assert_eq!(address("listening on http://127.0.0.1:3000/mcp"), found("3000", "/mcp"));
-        assert_eq!(address(r#"{"url":"http://127.0.0.1:8181"}"#), found("8181", "/"));
+        assert_eq!(parse_address("listening on http://127.0.0.1:3000/mcp"), found("3000", "/mcp"));
+        assert_eq!(parse_address(r#"{"url":"http://127.0.0.1:8181"}"#), found("8181", "/"));
         let line = r#"{"mcp":"http://127.0.0.1:7071/runtime/webhooks/mcp","url":"http://127.0.0.1:7071"}"#;
-        assert_eq!(address(line), found("7071", "/runtime/webhooks/mcp"));
-        assert_eq!(address("starting"), None);
+        assert_eq!(parse_address(line), found("7071", "/runtime/webhooks/mcp"));
+        assert_eq!(parse_address("starting"), None);
     }
 }

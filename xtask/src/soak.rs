@@ -25,7 +25,7 @@ const SHORTEST_FOR_MEMORY: f64 = 5.0;
 const KEYS: &str = "16";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = SoakOptions::parse(args)?;
     let folder = workspace::target().join("soak");
     let bin = options.profile.build(&["bindpost-cli", "soak-server"])?;
     let load = workspace::build_bench(&["crowd-load"])?.join("crowd-load");
@@ -78,12 +78,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-struct Options {
+struct SoakOptions {
     minutes: f64,
     profile: BuildProfile,
 }
 
-impl Options {
+impl SoakOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self { minutes: 15.0, profile: BuildProfile::Release };
         let mut words = args.iter();

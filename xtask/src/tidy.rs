@@ -48,7 +48,7 @@ const MACHINE_ALLOWED: &[(&str, &str)] = &[];
 /// Rust files that a program wrote; nobody reads them top-down.
 const GENERATED: &[&str] = &[];
 
-const CHECKS: &[fn(&Repository) -> Vec<Finding>] = &[
+const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[
     crates::layers,
     crates::names,
     crates::descriptions,
@@ -65,7 +65,7 @@ const CHECKS: &[fn(&Repository) -> Vec<Finding>] = &[
 pub(crate) fn run(args: &[String]) -> Result<()> {
     ensure!(args.is_empty(), "tidy takes no options");
     let repository = Repository::read()?;
-    let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&repository)).collect();
+    let findings: Vec<TidyFinding> = CHECKS.iter().flat_map(|check| check(&repository)).collect();
     let errors = findings.iter().filter(|finding| !finding.only_a_warning).count();
     for finding in &findings {
         let word = if finding.only_a_warning { "warning" } else { "error" };
@@ -78,14 +78,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// Something that is not as it should be.
 #[derive(Debug)]
-struct Finding {
+struct TidyFinding {
     place: String,
     what: String,
     fix: String,
     only_a_warning: bool,
 }
 
-impl Finding {
+impl TidyFinding {
     fn error(place: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { place: place.into(), what: what.into(), fix: fix.into(), only_a_warning: false }
     }
@@ -97,18 +97,18 @@ impl Finding {
 
 /// What the checks look at, read once.
 struct Repository {
-    files: Vec<File>,
-    crates: Vec<Crate>,
+    files: Vec<RepositoryFile>,
+    crates: Vec<WorkspaceCrate>,
 }
 
 /// A text file that git knows or would add; the path is relative to the root.
-struct File {
+struct RepositoryFile {
     path: String,
     text: String,
 }
 
 /// A member of the workspace.
-struct Crate {
+struct WorkspaceCrate {
     name: String,
     folder: String,
     description: String,
@@ -125,21 +125,21 @@ impl Repository {
         let files = list.lines().filter_map(|path| {
             // Not there: deleted and not yet staged. Not text: nothing to check.
             let text = fs::read_to_string(workspace::root().join(path)).ok()?;
-            Some(File { path: path.to_owned(), text })
+            Some(RepositoryFile { path: path.to_owned(), text })
         });
         let metadata =
             workspace::output(&mut workspace::cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: Value = serde_json::from_str(&metadata)?;
-        let crates = metadata["packages"].as_array().into_iter().flatten().map(Crate::read);
+        let crates = metadata["packages"].as_array().into_iter().flatten().map(WorkspaceCrate::read);
         Ok(Self { files: files.collect(), crates: crates.collect() })
     }
 
-    fn file(&self, path: &str) -> Option<&File> {
+    fn file(&self, path: &str) -> Option<&RepositoryFile> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
-impl Crate {
+impl WorkspaceCrate {
     fn read(package: &Value) -> Self {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let dependencies = package["dependencies"].as_array().into_iter().flatten();
@@ -160,7 +160,7 @@ fn relative(path: &str) -> String {
     path.strip_prefix(workspace::root()).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-impl File {
+impl RepositoryFile {
     /// The lines with their numbers, from one.
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())

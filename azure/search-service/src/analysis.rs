@@ -31,6 +31,6 @@ mod words;
 mod tests;
 
 pub use analyze::analyze;
-pub use analyzers::Analyzers;
-pub use language::difference;
+pub use analyzers::AnalyzerRegistry;
+pub use language::azure_difference;
 pub use normalizer::Normalizer;

@@ -21,10 +21,10 @@ use http::StatusCode;
 
 use crate::ApiError;
 
-pub use self::turns::Lane;
+pub use self::turns::WorkKind;
 
-use self::pool::Pool;
-use self::turns::Turns;
+use self::pool::MemoryPool;
+use self::turns::ConcurrencyLimits;
 
 /// What requests may take, one by one and together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,26 +69,26 @@ impl Default for RequestLimits {
 const SMALL_BODY: usize = 64 << 10;
 
 /// Makes the budgets of all requests of a service.
-pub struct Budgets {
+pub struct ServiceBudget {
     limits: RequestLimits,
-    memory: Arc<Pool>,
-    bodies: Arc<Pool>,
-    turns: Arc<Turns>,
+    memory: Arc<MemoryPool>,
+    bodies: Arc<MemoryPool>,
+    turns: Arc<ConcurrencyLimits>,
 }
 
-impl Budgets {
+impl ServiceBudget {
     pub fn new(limits: RequestLimits) -> Self {
         Self {
-            memory: Arc::new(Pool::new(limits.all_bytes)),
-            bodies: Arc::new(Pool::new(limits.all_body_bytes)),
-            turns: Arc::new(Turns::new(&limits)),
+            memory: Arc::new(MemoryPool::new(limits.all_bytes)),
+            bodies: Arc::new(MemoryPool::new(limits.all_body_bytes)),
+            turns: Arc::new(ConcurrencyLimits::new(&limits)),
             limits,
         }
     }
 
     /// The budget of one request.
-    pub fn request(&self) -> Budget {
-        Budget(Arc::new(Inner {
+    pub fn new_request_budget(&self) -> Budget {
+        Budget(Arc::new(BudgetState {
             stopped: AtomicU8::new(RUNNING),
             time: self.limits.time,
             limit: self.limits.bytes,
@@ -103,17 +103,17 @@ impl Budgets {
 
 /// The budget of one request. Clones are the same budget; what it has taken is given back when the last one is gone.
 #[derive(Clone)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(Arc<BudgetState>);
 
-struct Inner {
+struct BudgetState {
     stopped: AtomicU8,
     time: Duration,
     limit: usize,
     taken: AtomicUsize,
     body: AtomicUsize,
-    memory: Arc<Pool>,
-    bodies: Arc<Pool>,
-    turns: Arc<Turns>,
+    memory: Arc<MemoryPool>,
+    bodies: Arc<MemoryPool>,
+    turns: Arc<ConcurrencyLimits>,
 }
 
 const RUNNING: u8 = 0;
@@ -121,7 +121,7 @@ const CLIENT_GONE: u8 = 1;
 const TIME_OVER: u8 = 2;
 
 /// What work unwinds with. Boxed: unwinding carries one pointer.
-struct Ended(ApiError);
+struct BudgetAbort(ApiError);
 
 impl Budget {
     /// A budget without limits, for work that no client asks for.
@@ -133,7 +133,7 @@ impl Budget {
             all_body_bytes: usize::MAX,
             ..RequestLimits::default()
         };
-        Budgets::new(limits).request()
+        ServiceBudget::new(limits).new_request_budget()
     }
 
     /// Ends the work if its client is gone or its time is over. Costs as much as reading a variable.
@@ -159,37 +159,37 @@ impl Budget {
     }
 
     /// Takes memory for the rest of the request, or ends the work when there is no more for it.
-    pub fn take(&self, bytes: usize) {
-        if let Err(error) = self.try_take(bytes) {
+    pub fn take_memory(&self, bytes: usize) {
+        if let Err(error) = self.try_take_memory(bytes) {
             unwind(error);
         }
     }
 
     /// The same where an error can be returned.
-    pub fn try_take(&self, bytes: usize) -> Result<(), ApiError> {
+    pub fn try_take_memory(&self, bytes: usize) -> Result<(), ApiError> {
         let inner = &*self.0;
         let before = inner.taken.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > inner.limit {
             inner.taken.fetch_sub(bytes, Ordering::Relaxed);
             return Err(too_large(inner.limit));
         }
-        if !inner.memory.take(bytes) {
+        if !inner.memory.try_take(bytes) {
             inner.taken.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(crowded());
+            return Err(service_busy());
         }
         Ok(())
     }
 
     /// Gives back what was taken.
-    fn give(&self, bytes: usize) {
+    fn release_memory(&self, bytes: usize) {
         self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
         self.0.memory.give(bytes);
     }
 
     /// Takes memory until the value is dropped.
-    pub fn hold(&self, bytes: usize) -> Held {
-        self.take(bytes);
-        Held { budget: self.clone(), bytes }
+    pub fn reserve_memory(&self, bytes: usize) -> MemoryReservation {
+        self.take_memory(bytes);
+        MemoryReservation { budget: self.clone(), bytes }
     }
 
     /// Takes memory for a part of the request's own body.
@@ -198,11 +198,11 @@ impl Budget {
         // The pool has what is above the small size.
         let counted = |length: usize| length.saturating_sub(SMALL_BODY);
         let more = counted(before.saturating_add(bytes)) - counted(before);
-        if self.0.bodies.take(more) {
+        if self.0.bodies.try_take(more) {
             return Ok(());
         }
         self.0.body.fetch_sub(bytes, Ordering::Relaxed);
-        Err(crowded())
+        Err(service_busy())
     }
 
     /// Does the work of a request, and ends it with the error that this budget ends it with.
@@ -212,7 +212,7 @@ impl Budget {
             self.check();
             work()
         }));
-        done.unwrap_or_else(|panic| match panic.downcast::<Ended>() {
+        done.unwrap_or_else(|panic| match panic.downcast::<BudgetAbort>() {
             Ok(ended) => Err(ended.0),
             Err(panic) => resume_unwind(panic),
         })
@@ -230,7 +230,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-impl Drop for Inner {
+impl Drop for BudgetState {
     fn drop(&mut self) {
         self.memory.give(*self.taken.get_mut());
         self.bodies.give(self.body.get_mut().saturating_sub(SMALL_BODY));
@@ -240,69 +240,69 @@ impl Drop for Inner {
 /// Memory that is given back when this is dropped.
 #[must_use = "the memory is given back when this is dropped"]
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryReservation {
     budget: Budget,
     bytes: usize,
 }
 
-impl Held {
+impl MemoryReservation {
     /// Takes some more.
-    pub fn more(&mut self, bytes: usize) {
-        self.budget.take(bytes);
+    pub fn grow(&mut self, bytes: usize) {
+        self.budget.take_memory(bytes);
         self.bytes += bytes;
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.budget.give(self.bytes);
+        self.budget.release_memory(self.bytes);
     }
 }
 
 /// A text that is being written, and takes memory as it grows.
 #[derive(Debug)]
-pub struct Text {
-    /// To be [settled](Text::settle) after every part of it.
+pub struct JsonBuffer {
+    /// To be [settled](JsonBuffer::settle) after every part of it.
     pub bytes: Vec<u8>,
-    memory: Held,
+    memory: MemoryReservation,
 }
 
-impl Text {
+impl JsonBuffer {
     pub fn new(budget: &Budget) -> Self {
-        Self { bytes: Vec::new(), memory: budget.hold(0) }
+        Self { bytes: Vec::new(), memory: budget.reserve_memory(0) }
     }
 
     /// Takes what the text has grown by.
-    pub fn settle(&mut self) {
+    pub fn account_growth(&mut self) {
         if self.bytes.capacity() > self.memory.bytes {
-            self.memory.more(self.bytes.capacity() - self.memory.bytes);
+            self.memory.grow(self.bytes.capacity() - self.memory.bytes);
         }
     }
 
     /// Writes a comma if there is something before it.
-    pub fn separate(&mut self) {
+    pub fn write_separator(&mut self) {
         if !self.bytes.is_empty() {
             self.bytes.push(b',');
         }
     }
 
     /// Writes a value behind a comma.
-    pub fn json(&mut self, value: &serde_json::Value) {
-        self.separate();
+    pub fn push_json(&mut self, value: &serde_json::Value) {
+        self.write_separator();
         self.bytes.extend_from_slice(value.to_string().as_bytes());
-        self.settle();
+        self.account_growth();
     }
 }
 
-impl AsRef<[u8]> for Text {
+impl AsRef<[u8]> for JsonBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// The body of an answer keeps its memory until the client has it.
-impl From<Text> for Bytes {
-    fn from(text: Text) -> Self {
+impl From<JsonBuffer> for Bytes {
+    fn from(text: JsonBuffer) -> Self {
         Self::from_owner(text)
     }
 }
@@ -319,7 +319,7 @@ pub fn parsed_bytes(json: &[u8]) -> usize {
 }
 
 fn unwind(error: ApiError) -> ! {
-    resume_unwind(Box::new(Ended(error)))
+    resume_unwind(Box::new(BudgetAbort(error)))
 }
 
 fn too_large(limit: usize) -> ApiError {
@@ -331,7 +331,7 @@ fn too_large(limit: usize) -> ApiError {
 }
 
 /// More requests than the service has room for; the next moment may be better.
-fn crowded() -> ApiError {
+fn service_busy() -> ApiError {
     ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "ServiceUnavailable",

@@ -13,14 +13,14 @@ use crate::ApiError;
 use chrono::Utc;
 use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransaction};
 
-pub(crate) struct Database {
+pub(crate) struct RedbDatabase {
     path: PathBuf,
     cache_bytes: usize,
     /// Nothing when it could not be opened again.
     file: RwLock<Option<redb::Database>>,
 }
 
-impl Database {
+impl RedbDatabase {
     /// Opens the file, or creates it.
     pub(crate) fn open(path: &Path, cache_bytes: usize) -> Result<Self, redb::Error> {
         let file = RwLock::new(Some(open(path, cache_bytes)?));
@@ -36,7 +36,7 @@ impl Database {
         read: impl Fn(&Self) -> Result<T, redb::Error>,
     ) -> Result<(Self, T), redb::Error> {
         let open = || {
-            contained(|| {
+            catch_redb_panic(|| {
                 let database = Self::checked(path, cache_bytes)?;
                 let read = read(&database)?;
                 Ok((database, read))
@@ -94,7 +94,7 @@ impl Database {
 
     /// Opens the file again if the disk has failed, and says whether it did. What was read from it before is of no use
     /// then. Waits for whoever writes.
-    pub(crate) fn revive(&self) -> Result<bool, redb::Error> {
+    pub(crate) fn reopen_after_failure(&self) -> Result<bool, redb::Error> {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &*file
             && !matches!(begin_write(file), Err(redb::Error::PreviousIo))
@@ -112,7 +112,8 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
     if !path.exists() {
         create(path, cache_bytes)?;
     }
-    let opened = contained(|| Ok(redb::Database::builder().set_cache_size(cache_bytes).create(path)?))?;
+    let opened =
+        catch_redb_panic(|| Ok(redb::Database::builder().set_cache_size(cache_bytes).create(path)?))?;
     // Definitions hold connection strings.
     #[cfg(unix)]
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -121,7 +122,7 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
 }
 
 /// Does something with a database. A panic of redb is the error of a damaged file.
-pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+pub(crate) fn catch_redb_panic<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
     // What redb has left half done is not used again: it is a transaction that was not committed.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err(redb::Error::Corrupted("the file is damaged".to_owned())))
@@ -175,7 +176,7 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
 }
 
 /// What a client is told of an error of a database.
-pub(crate) fn refusal(doing: &'static str, error: &redb::Error) -> ApiError {
+pub(crate) fn database_error(doing: &'static str, error: &redb::Error) -> ApiError {
     match error {
         redb::Error::Io(reason) => ApiError::storage(doing, reason),
         other => ApiError::internal(doing, other),
@@ -202,11 +203,11 @@ mod tests {
         // What a program left that ended while it made its file.
         let left = folder.join(format!("a.redb.{}.new", std::process::id()));
         std::fs::write(&left, [0; 100]).unwrap();
-        let database = Database::open(&path, 1 << 20).unwrap();
+        let database = RedbDatabase::open(&path, 1 << 20).unwrap();
         database.write().unwrap().commit().unwrap();
-        assert!(Database::open(&path, 1 << 20).is_err(), "it has one owner");
+        assert!(RedbDatabase::open(&path, 1 << 20).is_err(), "it has one owner");
         drop(database);
-        Database::open(&path, 1 << 20).unwrap();
+        RedbDatabase::open(&path, 1 << 20).unwrap();
         let files: Vec<_> =
             std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(files, ["a.redb"]);

@@ -9,8 +9,10 @@ mod json;
 pub mod scoring;
 mod settings;
 
-pub use change::{Change, changes};
-pub use field::{Field, FieldType, Primitive, Schema, VectorField};
+pub use change::{IndexUpdateKind, compare_definitions};
+pub use field::{FieldType, IndexField, IndexSchema, PrimitiveType, VectorAttributes};
 pub(crate) use fields::type_name;
 pub use index::{IndexDefinition, Suggester};
-pub use scoring::{Aggregation, FunctionKind, Interpolation, ScoringFunction, ScoringProfile};
+pub use scoring::{
+    ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
+};

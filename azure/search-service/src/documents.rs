@@ -16,13 +16,13 @@ mod tests;
 mod value;
 mod walk;
 
-pub use batch::{Action, Item, check_keys, parse_batch};
+pub use batch::{BatchEntry, DocumentAction, check_keys, parse_batch};
 pub use date::{parse_date, write_date};
-pub use merge::{Patch, merge};
-pub use read::read;
-pub use results::{Outcome, answer};
-pub use select::Selection;
-pub use shape::Shape;
+pub use merge::{DocumentPatch, merge};
+pub use read::read_document;
+pub use results::{IndexingResult, indexing_response};
+pub use select::FieldSelection;
+pub use shape::DocumentShape;
 
 /// A whole document.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Document {
     pub key: String,
     /// Canonical.
     pub json: Vec<u8>,
-    /// What the engine indexes: the position of a field in [`crate::definition::Schema::leaves`], and one value of it.
+    /// What the engine indexes: the position of a field in [`crate::definition::IndexSchema::leaves_unchanged`], and one value of it.
     /// Collections have one entry per element, nulls have none, and neither have fields that can only be shown.
     pub values: Vec<(usize, FieldValue)>,
 }

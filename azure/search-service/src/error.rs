@@ -53,7 +53,7 @@ impl ApiError {
     }
 
     /// What Azure can do and this service cannot: 400, and the message says what to do instead.
-    pub fn not_here(message: impl Into<String>) -> Self {
+    pub fn not_supported(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "NotSupportedByEmbeddedService", message)
     }
 
@@ -72,7 +72,7 @@ impl ApiError {
 
     /// An error of a file: that of a full disk, or our own fault.
     pub fn storage(doing: &'static str, source: &io::Error) -> Self {
-        if is_for_want_of_room(source) { Self::disk_full() } else { Self::internal(doing, source) }
+        if is_disk_full(source) { Self::disk_full() } else { Self::internal(doing, source) }
     }
 
     #[must_use]
@@ -83,7 +83,7 @@ impl ApiError {
 }
 
 /// Whether there was no room for something on the disk.
-pub(crate) fn is_for_want_of_room(error: &io::Error) -> bool {
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

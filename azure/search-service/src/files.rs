@@ -6,19 +6,19 @@ use std::path::Path;
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Readers {
+pub(crate) enum FileAccess {
     Owner,
     Everyone,
 }
 
 /// Replaces a file. A reader, or a start after a crash, sees the old text or the new one and nothing between.
-pub(crate) fn write(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
+pub(crate) fn write_atomically(path: &Path, text: &[u8], readers: FileAccess) -> io::Result<()> {
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let _ = fs::remove_file(&draft);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if readers == Readers::Owner {
+    if readers == FileAccess::Owner {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     #[cfg(not(unix))]

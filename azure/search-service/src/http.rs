@@ -14,7 +14,7 @@ pub mod route;
 mod service;
 pub mod statistics;
 
-pub use self::answer::Reply;
-pub use self::backend::{Answering, Backend, Context, SearchCall, Via};
-pub use self::listener::{Limits, bind, serve};
-pub use self::service::Service;
+pub use self::answer::HttpReply;
+pub use self::backend::{Answering, Backend, RequestContext, SearchCall, SearchMethod};
+pub use self::listener::{ListenerLimits, bind, serve};
+pub use self::service::HttpService;

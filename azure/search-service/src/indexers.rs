@@ -15,13 +15,13 @@ pub mod source;
 pub mod state;
 pub mod status;
 
-pub use definition::{FieldMapping, IndexerDefinition, Schedule};
+pub use definition::{FieldMapping, IndexerDefinition, IndexingSchedule};
 pub use redb_state::RedbState;
-pub use run::{Job, Outcome, Run, Runner, Target};
-pub use scheduler::Indexers;
+pub use run::{DocumentSink, IndexerActionOutcome, IndexerJob, IndexerRun, IndexerRunner};
+pub use scheduler::IndexerScheduler;
 pub use skills::Skillset;
-pub use source::{DataSourceDefinition, Places};
-pub use status::Limits;
+pub use source::{AllowedFolders, DataSourceDefinition};
+pub use status::IndexerLimits;
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
-use crate::files::{self, Readers};
+use crate::files::{self, FileAccess};
 
 /// What a key opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum KeyRole {
     /// Everything.
     Admin,
     /// Reading documents: search, suggest, autocomplete, look-up, count.
@@ -30,10 +30,10 @@ pub struct KeysError {
     fix: &'static str,
 }
 
-pub struct Keys {
+pub struct ApiKeys {
     /// Made by this very start.
     fresh: bool,
-    written: Written,
+    written: KeyFile,
     /// SHA-256 of each key, so that comparing takes the same time whatever a client sends.
     admin: Vec<[u8; 32]>,
     query: Vec<[u8; 32]>,
@@ -42,7 +42,7 @@ pub struct Keys {
 /// The file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Written {
+struct KeyFile {
     admin_keys: Vec<String>,
     query_keys: Vec<String>,
 }
@@ -55,7 +55,7 @@ const FIX_FOLDER: &str = "make the folder of the data writable, or run without k
 const FIX_FILE: &str =
     "write {\"adminKeys\":[\"…\"],\"queryKeys\":[\"…\"]}, or remove the file to get new keys";
 
-impl Keys {
+impl ApiKeys {
     /// The keys in this folder; new ones if it has none.
     pub fn open(folder: &Path) -> Result<Self, KeysError> {
         let path = folder.join("keys.json");
@@ -68,7 +68,7 @@ impl Keys {
                 let made = make().and_then(|made| {
                     fs::create_dir_all(folder)?;
                     let text = serde_json::to_vec_pretty(&made).map_err(io::Error::other)?;
-                    files::write(&path, &text, Readers::Owner)?;
+                    files::write_atomically(&path, &text, FileAccess::Owner)?;
                     Ok(made)
                 });
                 made.map_err(|error| wrong(error.to_string(), FIX_FOLDER))?
@@ -80,14 +80,14 @@ impl Keys {
     }
 
     /// What this key opens; `None` if it is no key of this service.
-    pub fn role(&self, presented: &str) -> Option<Role> {
+    pub fn role(&self, presented: &str) -> Option<KeyRole> {
         let digest: [u8; 32] = Sha256::digest(presented.as_bytes()).into();
         let among =
             |keys: &[[u8; 32]]| keys.iter().fold(Choice::from(0), |found, key| found | key.ct_eq(&digest));
         let (admin, query) = (among(&self.admin), among(&self.query));
         match (bool::from(admin), bool::from(query)) {
-            (true, _) => Some(Role::Admin),
-            (false, true) => Some(Role::Query),
+            (true, _) => Some(KeyRole::Admin),
+            (false, true) => Some(KeyRole::Query),
             (false, false) => None,
         }
     }
@@ -106,7 +106,7 @@ impl Keys {
         &self.written.query_keys
     }
 
-    fn new(written: Written) -> Result<Self, String> {
+    fn new(written: KeyFile) -> Result<Self, String> {
         if written.admin_keys.is_empty() {
             return Err("there is no admin key".to_owned());
         }
@@ -125,14 +125,14 @@ impl Keys {
     }
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for ApiKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Keys({} admin, {} query)", self.admin.len(), self.query.len())
     }
 }
 
-fn make() -> io::Result<Written> {
-    Ok(Written { admin_keys: vec![random()?, random()?], query_keys: vec![random()?] })
+fn make() -> io::Result<KeyFile> {
+    Ok(KeyFile { admin_keys: vec![random()?, random()?], query_keys: vec![random()?] })
 }
 
 fn random() -> io::Result<String> {
@@ -150,13 +150,13 @@ fn random() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::scratch::Scratch;
+    use crate::resources::scratch::TestFolder;
 
     #[test]
     fn makes_keys_once_and_reads_them_again() {
-        let folder = Scratch::new();
-        let first = Keys::open(folder.path()).unwrap();
-        let second = Keys::open(folder.path()).unwrap();
+        let folder = TestFolder::new();
+        let first = ApiKeys::open(folder.path()).unwrap();
+        let second = ApiKeys::open(folder.path()).unwrap();
         assert_eq!(first.admin_keys(), second.admin_keys());
         assert_eq!((first.admin_keys().len(), first.query_keys().len()), (2, 1));
         for key in first.admin_keys().iter().chain(first.query_keys()) {
@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn tells_the_roles_apart() {
-        let folder = Scratch::new();
-        let keys = Keys::open(folder.path()).unwrap();
-        assert_eq!(keys.role(&keys.admin_keys()[1]), Some(Role::Admin));
-        assert_eq!(keys.role(&keys.query_keys()[0]), Some(Role::Query));
+        let folder = TestFolder::new();
+        let keys = ApiKeys::open(folder.path()).unwrap();
+        assert_eq!(keys.role(&keys.admin_keys()[1]), Some(KeyRole::Admin));
+        assert_eq!(keys.role(&keys.query_keys()[0]), Some(KeyRole::Query));
         assert_eq!(keys.role(&keys.query_keys()[0][..51]), None);
         assert_eq!(keys.role(""), None);
     }
@@ -179,17 +179,17 @@ mod tests {
     #[test]
     fn only_the_owner_can_read_the_file() {
         use std::os::unix::fs::PermissionsExt as _;
-        let folder = Scratch::new();
-        Keys::open(folder.path()).unwrap();
+        let folder = TestFolder::new();
+        ApiKeys::open(folder.path()).unwrap();
         let mode = fs::metadata(folder.path().join("keys.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
     fn says_what_is_wrong_with_a_file_and_how_to_mend_it() {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         fs::write(folder.path().join("keys.json"), r#"{"adminKeys":[],"queryKeys":[]}"#).unwrap();
-        let error = Keys::open(folder.path()).unwrap_err().to_string();
+        let error = ApiKeys::open(folder.path()).unwrap_err().to_string();
         assert!(error.contains("no admin key") && error.contains("fix:"), "{error}");
     }
 }

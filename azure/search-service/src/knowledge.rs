@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::ApiError;
 use crate::budget::{Budget, parsed_bytes};
-use crate::documents::Selection;
-use crate::engine::snapshot::Snapshot;
-use crate::resources::{Kind, Resources};
+use crate::documents::FieldSelection;
+use crate::engine::snapshot::IndexSnapshot;
+use crate::resources::{ResourceKind, ResourceRegistry};
 use crate::search::request::SearchRequest;
 use crate::search::run;
 use crate::search::scope::SynonymMaps;
@@ -28,25 +28,25 @@ pub(crate) fn retrieve(
     base: &Value,
     request: &Value,
     bases: bool,
-    resources: &Resources,
+    resources: &ResourceRegistry,
     synonyms: &SynonymMaps,
-    index: &dyn Fn(&str) -> Result<Arc<Snapshot>, ApiError>,
+    index: &dyn Fn(&str) -> Result<Arc<IndexSnapshot>, ApiError>,
     budget: &Budget,
 ) -> Result<Value, ApiError> {
     let questions = questions(request)?;
     let parameters = parameters(request)?;
     let sources = base.get("knowledgeSources").and_then(Value::as_array);
     let mut retrieval =
-        Retrieval { bases, activity: Vec::new(), references: Vec::new(), passages: Vec::new() };
+        KnowledgeRetrieval { bases, activity: Vec::new(), references: Vec::new(), passages: Vec::new() };
     for source in sources.into_iter().flatten() {
         let name = source.get("name").and_then(Value::as_str).unwrap_or_default();
-        let source = resources.find(Kind::KnowledgeSource, name)?;
+        let source = resources.find(ResourceKind::KnowledgeSource, name)?;
         let own = parameters
             .iter()
             .find(|given| given.get("knowledgeSourceName").and_then(Value::as_str) == Some(name));
         for question in &questions {
-            retrieval.ask(
-                &Source { name, definition: &source.value, parameters: own.copied() },
+            retrieval.search_source(
+                &RetrievalSource { name, definition: &source.value, parameters: own.copied() },
                 question,
                 synonyms,
                 index,
@@ -54,37 +54,37 @@ pub(crate) fn retrieve(
             )?;
         }
     }
-    Ok(retrieval.answer())
+    Ok(retrieval.into_response())
 }
 
-struct Source<'a> {
+struct RetrievalSource<'a> {
     name: &'a str,
     definition: &'a Value,
     /// Of the request, for this source.
     parameters: Option<&'a Value>,
 }
 
-struct Retrieval {
+struct KnowledgeRetrieval {
     bases: bool,
     activity: Vec<Value>,
     references: Vec<Value>,
     passages: Vec<Value>,
 }
 
-impl Retrieval {
-    fn ask(
+impl KnowledgeRetrieval {
+    fn search_source(
         &mut self,
-        source: &Source<'_>,
+        source: &RetrievalSource<'_>,
         question: &str,
         synonyms: &SynonymMaps,
-        index: &dyn Fn(&str) -> Result<Arc<Snapshot>, ApiError>,
+        index: &dyn Fn(&str) -> Result<Arc<IndexSnapshot>, ApiError>,
         budget: &Budget,
     ) -> Result<(), ApiError> {
         let Some(search_index) =
             source.definition.get("searchIndexParameters").filter(|value| value.is_object())
         else {
             let kind = source.definition.get("kind").and_then(Value::as_str).unwrap_or_default();
-            return Err(ApiError::not_here(format!(
+            return Err(ApiError::not_supported(format!(
                 "The knowledge source '{}' is of kind '{kind}'; only sources of kind searchIndex can be asked here.",
                 source.name
             )));
@@ -109,7 +109,7 @@ impl Retrieval {
             let key = &snapshot.plan.definition.schema.key().name;
             let shown = snapshot.documents.read(document.number, |json| {
                 // What is shown of it twice, and its text.
-                budget.take(parsed_bytes(json).saturating_mul(3));
+                budget.take_memory(parsed_bytes(json).saturating_mul(3));
                 let mut members = b"{".to_vec();
                 selection.write(json, &mut members);
                 members.push(b'}');
@@ -143,7 +143,7 @@ impl Retrieval {
         Ok(())
     }
 
-    fn answer(self) -> Value {
+    fn into_response(self) -> Value {
         let text = Value::Array(self.passages).to_string();
         let mut message = json!({"content": [{"type": "text", "text": text}]});
         if !self.bases {
@@ -198,7 +198,7 @@ fn plain(question: &str) -> String {
 }
 
 /// The fields to show: those that the source names, or all.
-fn selection(parameters: &Value, snapshot: &Snapshot) -> Result<Selection, ApiError> {
+fn selection(parameters: &Value, snapshot: &IndexSnapshot) -> Result<FieldSelection, ApiError> {
     let schema = &snapshot.plan.definition.schema;
     let select = match parameters.get("sourceDataSelect").or_else(|| parameters.get("sourceDataFields")) {
         Some(Value::String(select)) => select.clone(),
@@ -208,7 +208,11 @@ fn selection(parameters: &Value, snapshot: &Snapshot) -> Result<Selection, ApiEr
         }
         _ => String::new(),
     };
-    if select.trim().is_empty() { Ok(Selection::all(schema)) } else { Selection::parse(&select, schema) }
+    if select.trim().is_empty() {
+        Ok(FieldSelection::all(schema))
+    } else {
+        FieldSelection::parse(&select, schema)
+    }
 }
 
 /// The texts of a document, one after the other.

@@ -17,16 +17,16 @@ mod tests;
 pub use evaluate::matches;
 pub use orderby::{parse_orderby, parse_orderby_parts};
 
-use crate::definition::Schema;
+use crate::definition::IndexSchema;
 use crate::error::ApiError;
-use ast::Filter;
+use ast::OdataFilter;
 
 /// Reads `$filter`. A blank text is no condition.
-pub fn parse_filter(text: &str, schema: &Schema) -> Result<Filter, ApiError> {
+pub fn parse_filter(text: &str, schema: &IndexSchema) -> Result<OdataFilter, ApiError> {
     if text.trim().is_empty() {
-        return Ok(Filter::Constant(true));
+        return Ok(OdataFilter::Constant(true));
     }
-    parser::filter(text)
-        .and_then(|tree| check::filter(&tree, schema))
+    parser::parse_expression(text)
+        .and_then(|tree| check::check_filter(&tree, schema))
         .map_err(|problem| problem.into_error("$filter", text))
 }

@@ -25,27 +25,27 @@ use serde_json::Value;
 
 use crate::ApiError;
 
-pub use self::conditions::Conditions;
-pub use self::kind::Kind;
-pub use self::store::StoreError;
+pub use self::conditions::MatchConditions;
+pub use self::kind::ResourceKind;
+pub use self::store::ResourceStoreError;
 
-use self::etag::Clock;
-use self::store::Store;
+use self::etag::EtagClock;
+use self::store::ResourceStore;
 
 /// One definition as it is kept. It never changes; a new state is a new one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Definition {
-    pub kind: Kind,
+pub struct ResourceDefinition {
+    pub kind: ResourceKind,
     pub name: String,
     /// With its quotes: `"0x8DE…"`.
     pub etag: String,
-    /// Without `@odata.etag` and `@odata.context`, and with its secrets. Answer [`Definition::shown`] instead.
+    /// Without `@odata.etag` and `@odata.context`, and with its secrets. Answer [`ResourceDefinition::shown`] instead.
     pub value: Value,
 }
 
-impl Definition {
+impl ResourceDefinition {
     /// What a client may see: the ETag and members without a value added, secrets taken out.
-    pub fn shown(&self) -> Value {
+    pub fn public_json(&self) -> Value {
         let mut shown = secrets::hide(self.kind, &self.value);
         members::complete(self.kind, &mut shown);
         if let Value::Object(members) = &mut shown {
@@ -69,36 +69,36 @@ pub trait IndexHook: Send + Sync {
 
 /// What has happened to a definition.
 #[derive(Debug, Clone)]
-pub enum Change {
-    Created(Arc<Definition>),
-    Updated { old: Arc<Definition>, new: Arc<Definition> },
-    Deleted(Arc<Definition>),
+pub enum ResourceChange {
+    Created(Arc<ResourceDefinition>),
+    Updated { old: Arc<ResourceDefinition>, new: Arc<ResourceDefinition> },
+    Deleted(Arc<ResourceDefinition>),
 }
 
 /// All definitions of one service. Reading takes them from memory; writing goes to the disk first.
-pub struct Resources {
-    store: Store,
+pub struct ResourceRegistry {
+    store: ResourceStore,
     all: RwLock<All>,
     /// Whoever writes holds it from the first check to the commit, so that checks stay true.
-    writing: Mutex<Clock>,
+    writing: Mutex<EtagClock>,
     index_hook: OnceLock<Arc<dyn IndexHook>>,
     watchers: RwLock<Vec<Watcher>>,
 }
 
-type All = BTreeMap<Kind, BTreeMap<String, Arc<Definition>>>;
-type Watcher = Box<dyn Fn(&Change) + Send + Sync>;
+type All = BTreeMap<ResourceKind, BTreeMap<String, Arc<ResourceDefinition>>>;
+type Watcher = Box<dyn Fn(&ResourceChange) + Send + Sync>;
 
-impl Resources {
+impl ResourceRegistry {
     /// Opens `service.redb` in this folder, which is made if it is not there.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let (store, definitions) = Store::open(folder)?;
+    pub fn open(folder: &Path) -> Result<Self, ResourceStoreError> {
+        let (store, definitions) = ResourceStore::open(folder)?;
         let mut all = All::new();
         for definition in definitions {
             let of_kind = all.entry(definition.kind).or_default();
             of_kind.insert(definition.name.clone(), Arc::new(definition));
         }
         let kept = all.values().flat_map(BTreeMap::values);
-        let clock = Clock::after(kept.map(|definition| definition.etag.as_str()));
+        let clock = EtagClock::after(kept.map(|definition| definition.etag.as_str()));
         Ok(Self {
             store,
             all: RwLock::new(all),
@@ -114,72 +114,78 @@ impl Resources {
     }
 
     /// Calls `watcher` after every change, in the order of the changes. It must not write definitions itself.
-    pub fn watch(&self, watcher: impl Fn(&Change) + Send + Sync + 'static) {
+    pub fn watch(&self, watcher: impl Fn(&ResourceChange) + Send + Sync + 'static) {
         self.watchers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
     }
 
-    pub fn get(&self, kind: Kind, name: &str) -> Option<Arc<Definition>> {
-        self.read().get(&kind)?.get(name).cloned()
+    pub fn get(&self, kind: ResourceKind, name: &str) -> Option<Arc<ResourceDefinition>> {
+        self.lock_for_reading().get(&kind)?.get(name).cloned()
     }
 
-    pub fn exists(&self, kind: Kind, name: &str) -> bool {
-        self.read().get(&kind).is_some_and(|of_kind| of_kind.contains_key(name))
+    pub fn exists(&self, kind: ResourceKind, name: &str) -> bool {
+        self.lock_for_reading().get(&kind).is_some_and(|of_kind| of_kind.contains_key(name))
     }
 
     /// In the order of their names.
-    pub fn list(&self, kind: Kind) -> Vec<Arc<Definition>> {
-        self.read().get(&kind).map(|of_kind| of_kind.values().cloned().collect()).unwrap_or_default()
+    pub fn list(&self, kind: ResourceKind) -> Vec<Arc<ResourceDefinition>> {
+        self.lock_for_reading()
+            .get(&kind)
+            .map(|of_kind| of_kind.values().cloned().collect())
+            .unwrap_or_default()
     }
 
-    pub fn count(&self, kind: Kind) -> usize {
-        self.read().get(&kind).map_or(0, BTreeMap::len)
+    pub fn count(&self, kind: ResourceKind) -> usize {
+        self.lock_for_reading().get(&kind).map_or(0, BTreeMap::len)
     }
 
-    /// Like [`Resources::get`], but a 404 that says what to do.
-    pub fn find(&self, kind: Kind, name: &str) -> Result<Arc<Definition>, ApiError> {
-        self.get(kind, name).ok_or_else(|| self.missing(kind, name))
+    /// Like [`ResourceRegistry::get`], but a 404 that says what to do.
+    pub fn find(&self, kind: ResourceKind, name: &str) -> Result<Arc<ResourceDefinition>, ApiError> {
+        self.get(kind, name).ok_or_else(|| self.not_found(kind, name))
     }
 
     /// The index of this name, or the one that an alias of this name stands for.
-    pub fn find_index(&self, name: &str) -> Result<Arc<Definition>, ApiError> {
-        if let Some(index) = self.get(Kind::Index, name) {
+    pub fn find_index(&self, name: &str) -> Result<Arc<ResourceDefinition>, ApiError> {
+        if let Some(index) = self.get(ResourceKind::Index, name) {
             return Ok(index);
         }
-        let alias = self.get(Kind::Alias, name).ok_or_else(|| self.missing(Kind::Index, name))?;
+        let alias =
+            self.get(ResourceKind::Alias, name).ok_or_else(|| self.not_found(ResourceKind::Index, name))?;
         let target = alias.value.pointer("/indexes/0").and_then(Value::as_str).unwrap_or_default();
-        self.find(Kind::Index, target)
+        self.find(ResourceKind::Index, target)
     }
 
     /// POST: fails with 409 if there is one of this name.
-    pub fn create(&self, kind: Kind, mut body: Value) -> Result<Arc<Definition>, ApiError> {
+    pub fn create(&self, kind: ResourceKind, mut body: Value) -> Result<Arc<ResourceDefinition>, ApiError> {
         let name = names::in_body(kind, &body)?.ok_or_else(|| {
             ApiError::invalid(format!("The definition of the {kind} has no 'name'. Give it one."))
         })?;
         names::check(kind, &name)?;
-        let clock = self.write();
+        let clock = self.lock_for_writing();
         if self.exists(kind, &name) {
             let message = format!(
                 "Cannot create {kind} '{name}' because it already exists. Change it with PUT, or delete it first."
             );
             return Err(ApiError::already_exists(&*message).with_detail(kind.exists_code(), message));
         }
-        secrets::settle(kind, &mut body, None);
+        secrets::restore_secrets(kind, &mut body, None);
         self.save(clock, kind, &name, None, body, false)
     }
 
     /// PUT: creates or replaces. Also says whether it is new.
     pub fn put(
         &self,
-        kind: Kind,
+        kind: ResourceKind,
         name: &str,
         mut body: Value,
-        conditions: &Conditions,
+        conditions: &MatchConditions,
         allow_index_downtime: bool,
-    ) -> Result<(Arc<Definition>, bool), ApiError> {
-        let clock = self.write();
+    ) -> Result<(Arc<ResourceDefinition>, bool), ApiError> {
+        let clock = self.lock_for_writing();
         // An alias may stand for its index here, as it does when documents are asked for.
         let target = match kind {
-            Kind::Index => self.find_index(name).map_or_else(|_| name.to_owned(), |found| found.name.clone()),
+            ResourceKind::Index => {
+                self.find_index(name).map_or_else(|_| name.to_owned(), |found| found.name.clone())
+            }
             _ => name.to_owned(),
         };
         if let Some(given) = names::in_body(kind, &body)?
@@ -197,48 +203,53 @@ impl Resources {
         if let Value::Object(members) = &mut body {
             members.insert("name".to_owned(), Value::from(target.clone()));
         }
-        secrets::settle(kind, &mut body, old.as_deref().map(|old| &old.value));
+        secrets::restore_secrets(kind, &mut body, old.as_deref().map(|old| &old.value));
         let is_new = old.is_none();
         Ok((self.save(clock, kind, &target, old, body, allow_index_downtime)?, is_new))
     }
 
-    pub fn delete(&self, kind: Kind, name: &str, conditions: &Conditions) -> Result<(), ApiError> {
-        let _clock = self.write();
+    pub fn delete(
+        &self,
+        kind: ResourceKind,
+        name: &str,
+        conditions: &MatchConditions,
+    ) -> Result<(), ApiError> {
+        let _clock = self.lock_for_writing();
         let old = self.get(kind, name);
         conditions.check(kind, name, old.as_deref().map(|old| old.etag.as_str()))?;
-        let old = old.ok_or_else(|| self.missing(kind, name))?;
-        checks::may_go(kind, name, self)?;
+        let old = old.ok_or_else(|| self.not_found(kind, name))?;
+        checks::check_deletable(kind, name, self)?;
         self.store.remove(kind, name)?;
-        self.change(|all| all.entry(kind).or_default().remove(name));
+        self.update_cache(|all| all.entry(kind).or_default().remove(name));
         // The definition goes first: files without a definition are only lost space, the reverse is damage.
-        let hook = self.index_hook.get().filter(|_| kind == Kind::Index);
+        let hook = self.index_hook.get().filter(|_| kind == ResourceKind::Index);
         let removed = hook.map_or(Ok(()), |hook| hook.delete(name));
-        self.tell(&Change::Deleted(old));
+        self.notify_watchers(&ResourceChange::Deleted(old));
         removed
     }
 
     /// Checks a definition, has its index made, and keeps it.
     fn save(
         &self,
-        mut clock: MutexGuard<'_, Clock>,
-        kind: Kind,
+        mut clock: MutexGuard<'_, EtagClock>,
+        kind: ResourceKind,
         name: &str,
-        old: Option<Arc<Definition>>,
+        old: Option<Arc<ResourceDefinition>>,
         mut body: Value,
         allow_index_downtime: bool,
-    ) -> Result<Arc<Definition>, ApiError> {
+    ) -> Result<Arc<ResourceDefinition>, ApiError> {
         let Value::Object(members) = &mut body else {
             return Err(ApiError::invalid(format!("The definition of the {kind} must be a JSON object.")));
         };
         members.retain(|member, _| member != "@odata.etag" && member != "@odata.context");
         checks::check(kind, name, &body, self)?;
-        let hook = self.index_hook.get().filter(|_| kind == Kind::Index);
+        let hook = self.index_hook.get().filter(|_| kind == ResourceKind::Index);
         let value = match (hook, &old) {
             (None, _) => body,
             (Some(hook), None) => hook.create(name, &body)?,
             (Some(hook), Some(old)) => hook.check(name, &old.value, &body, allow_index_downtime)?,
         };
-        let new = Arc::new(Definition { kind, name: name.to_owned(), etag: clock.next(), value });
+        let new = Arc::new(ResourceDefinition { kind, name: name.to_owned(), etag: clock.next(), value });
         if let Err(error) = self.store.insert(&new) {
             if let (Some(hook), None) = (hook, &old) {
                 let _ = hook.delete(name);
@@ -253,15 +264,15 @@ impl Resources {
             }
             return Err(error);
         }
-        self.change(|all| all.entry(kind).or_default().insert(name.to_owned(), new.clone()));
-        self.tell(&match old {
-            None => Change::Created(new.clone()),
-            Some(old) => Change::Updated { old, new: new.clone() },
+        self.update_cache(|all| all.entry(kind).or_default().insert(name.to_owned(), new.clone()));
+        self.notify_watchers(&match old {
+            None => ResourceChange::Created(new.clone()),
+            Some(old) => ResourceChange::Updated { old, new: new.clone() },
         });
         Ok(new)
     }
 
-    fn missing(&self, kind: Kind, name: &str) -> ApiError {
+    fn not_found(&self, kind: ResourceKind, name: &str) -> ApiError {
         let article = kind.article();
         let mut message = format!("There is no {kind} named '{name}' in this service.");
         let others = self.list(kind);
@@ -271,22 +282,22 @@ impl Resources {
         ApiError::not_found(message)
     }
 
-    fn tell(&self, change: &Change) {
+    fn notify_watchers(&self, change: &ResourceChange) {
         for watcher in self.watchers.read().unwrap_or_else(PoisonError::into_inner).iter() {
             watcher(change);
         }
     }
 
     /// A panic of a writer leaves nothing half done in memory, so its lock may be taken over.
-    fn write(&self) -> MutexGuard<'_, Clock> {
+    fn lock_for_writing(&self) -> MutexGuard<'_, EtagClock> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, All> {
+    fn lock_for_reading(&self) -> RwLockReadGuard<'_, All> {
         self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut All) -> T) {
+    fn update_cache<T>(&self, change: impl FnOnce(&mut All) -> T) {
         change(&mut self.all.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -15,15 +15,15 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use self::backend::Engine;
-use self::indexes::Indexes;
-use self::indexing::Indexing;
+use self::backend::SearchBackend;
+use self::indexes::IndexRegistry;
+use self::indexing::IndexerService;
 use crate::ApiError;
 use crate::budget::RequestLimits;
 use crate::http::certificate::{self, CertificateError};
-use crate::http::{Limits, Service, serve};
-use crate::keys::{Keys, KeysError};
-use crate::resources::{Resources, StoreError};
+use crate::http::{HttpService, ListenerLimits, serve};
+use crate::keys::{ApiKeys, KeysError};
+use crate::resources::{ResourceRegistry, ResourceStoreError};
 use crate::search::scope::SynonymMaps;
 
 /// How a service is set up.
@@ -56,7 +56,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     #[error(transparent)]
-    Definitions(#[from] StoreError),
+    Definitions(#[from] ResourceStoreError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error(
@@ -70,9 +70,9 @@ pub enum ServiceError {
 
 /// A search service, ready to serve.
 pub struct SearchService {
-    service: Arc<Service>,
-    keys: Option<Arc<Keys>>,
-    engine: Arc<Engine>,
+    service: Arc<HttpService>,
+    keys: Option<Arc<ApiKeys>>,
+    engine: Arc<SearchBackend>,
     data: PathBuf,
 }
 
@@ -80,7 +80,7 @@ pub struct SearchService {
 /// they have indexed stays.
 #[must_use = "upkeep ends when this is dropped"]
 pub struct Upkeep {
-    engine: Arc<Engine>,
+    engine: Arc<SearchBackend>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,28 +94,29 @@ impl SearchService {
         let data = options.data;
         let folder = |source| ServiceError::Folder { folder: data.clone(), source };
         std::fs::create_dir_all(&data).map_err(folder)?;
-        let resources = Arc::new(Resources::open(&data)?);
-        let keys = if options.keys { Some(Arc::new(Keys::open(&data)?)) } else { None };
+        let resources = Arc::new(ResourceRegistry::open(&data)?);
+        let keys = if options.keys { Some(Arc::new(ApiKeys::open(&data)?)) } else { None };
         let synonyms = Arc::new(SynonymMaps::default());
-        let indexes = Indexes::open(&data.join("indexes"), &resources, Arc::clone(&synonyms));
+        let indexes = IndexRegistry::open(&data.join("indexes"), &resources, Arc::clone(&synonyms));
         let indexes = Arc::new(indexes.map_err(ServiceError::Index)?);
         resources.set_index_hook(Arc::clone(&indexes) as _);
-        let indexing = Indexing::open(&data, &options.folders, Arc::clone(&resources), Arc::clone(&indexes))?;
-        let engine = Arc::new(Engine::new(Arc::clone(&resources), indexes, indexing, synonyms));
-        engine.watch();
-        let service = Service::new(resources, Arc::clone(&engine) as _, keys.clone());
+        let indexing =
+            IndexerService::open(&data, &options.folders, Arc::clone(&resources), Arc::clone(&indexes))?;
+        let engine = Arc::new(SearchBackend::new(Arc::clone(&resources), indexes, indexing, synonyms));
+        engine.follow_definitions();
+        let service = HttpService::new(resources, Arc::clone(&engine) as _, keys.clone());
         let service = Arc::new(service.with_limits(options.limits));
         Ok(Self { service, keys, engine, data })
     }
 
     /// The keys that clients send, when they need one.
-    pub fn keys(&self) -> Option<&Keys> {
+    pub fn keys(&self) -> Option<&ApiKeys> {
         self.keys.as_deref()
     }
 
     /// Serves plain HTTP until `stop` is done.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-        serve(listener, None, Arc::clone(&self.service), Limits::default(), stop).await
+        serve(listener, None, Arc::clone(&self.service), ListenerLimits::default(), stop).await
     }
 
     /// Serves TLS with a certificate of our own making until `stop` is done. `certificates`: from
@@ -123,14 +124,21 @@ impl SearchService {
     pub async fn serve_tls(
         &self,
         listener: TcpListener,
-        certificates: certificate::Certificates,
+        certificates: certificate::TlsCertificates,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        serve(listener, Some(certificates.acceptor), Arc::clone(&self.service), Limits::default(), stop).await
+        serve(
+            listener,
+            Some(certificates.acceptor),
+            Arc::clone(&self.service),
+            ListenerLimits::default(),
+            stop,
+        )
+        .await
     }
 
     /// A certificate for this machine's names, and the file of the authority that clients have to trust.
-    pub fn certificates(&self, names: &[String]) -> Result<certificate::Certificates, ServiceError> {
+    pub fn certificates(&self, names: &[String]) -> Result<certificate::TlsCertificates, ServiceError> {
         Ok(certificate::open(&self.data, names)?)
     }
 
@@ -158,7 +166,7 @@ impl SearchService {
     }
 
     /// The folder that everything is in.
-    pub fn data(&self) -> &Path {
+    pub fn data_folder(&self) -> &Path {
         &self.data
     }
 }

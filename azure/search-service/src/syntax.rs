@@ -8,7 +8,7 @@ pub mod tree;
 pub use full::parse_full;
 pub use simple::parse_simple;
 
-use tree::Node;
+use tree::QueryNode;
 
 use crate::ApiError;
 
@@ -22,19 +22,21 @@ pub const MAX_DEPTH: usize = 100;
 fn check_length(text: &str) -> Result<(), ApiError> {
     // Bytes first: most texts are short, and then there is nothing to count.
     if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
-        return Err(refuse(format!("The search text is longer than {MAX_TEXT} characters. Shorten it.")));
+        return Err(invalid_search_text(format!(
+            "The search text is longer than {MAX_TEXT} characters. Shorten it."
+        )));
     }
     Ok(())
 }
 
 /// Counts one more clause. A word within a phrase costs as much as one that stands alone.
-fn count_clause(clauses: &mut usize, node: &Node) -> Result<(), ApiError> {
+fn count_clause(clauses: &mut usize, node: &QueryNode) -> Result<(), ApiError> {
     *clauses += match node {
-        Node::Phrase { text, .. } => text.split_whitespace().count().max(1),
+        QueryNode::Phrase { text, .. } => text.split_whitespace().count().max(1),
         _ => 1,
     };
     if *clauses > MAX_CLAUSES {
-        return Err(refuse(format!(
+        return Err(invalid_search_text(format!(
             "The search text has more than {MAX_CLAUSES} words and patterns, with the words within phrases. Search for \
              fewer at a time."
         )));
@@ -43,12 +45,12 @@ fn count_clause(clauses: &mut usize, node: &Node) -> Result<(), ApiError> {
 }
 
 fn too_deep() -> ApiError {
-    refuse(format!(
+    invalid_search_text(format!(
         "The search text nests deeper than {MAX_DEPTH} levels of parentheses or of changing operators. \
          Flatten it, or escape signs that are meant as text with a backslash."
     ))
 }
 
-fn refuse(message: String) -> ApiError {
+fn invalid_search_text(message: String) -> ApiError {
     ApiError::parameter("search", message)
 }

@@ -17,10 +17,10 @@ mod value;
 mod view;
 
 pub use bytes::{decode, decode_into, encode};
-pub use definition::{Algorithm, AlgorithmKind, HnswParameters, Profile, VectorSearch};
-pub use fuse::{Ranking, fuse};
-pub use metric::Metric;
-pub use query::{FilterMode, Threshold, VectorQuery};
+pub use definition::{AlgorithmKind, HnswParameters, VectorAlgorithm, VectorProfile, VectorSearch};
+pub use fuse::{WeightedRanking, reciprocal_rank_fusion};
+pub use metric::VectorMetric;
+pub use query::{VectorFilterMode, VectorQuery, VectorThreshold};
 pub use set::{VectorBatch, VectorSet, VectorSettings};
 pub use value::{parse_vector, vector_length};
-pub use view::{Allowed, Nearest, VectorView};
+pub use view::{AllowedDocuments, NearestQuery, VectorView};

@@ -7,18 +7,18 @@ use bindpost_mcp_openapi::{Upstream, UpstreamRequest, UpstreamResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 
-use crate::failure::{Failure, Kind, text_of};
+use crate::failure::{Kind, ServiceFailure, header_text};
 
 /// The service: where it is, who we are there, which version of its interface we speak.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct SearchClient {
     upstream: Arc<Upstream>,
     api_version: String,
 }
 
-impl Client {
-    pub fn new(upstream: Arc<Upstream>, api_version: impl Into<String>) -> Client {
-        Client { upstream, api_version: api_version.into() }
+impl SearchClient {
+    pub fn new(upstream: Arc<Upstream>, api_version: impl Into<String>) -> SearchClient {
+        SearchClient { upstream, api_version: api_version.into() }
     }
 
     pub fn upstream(&self) -> &Arc<Upstream> {
@@ -36,25 +36,25 @@ impl Client {
     }
 
     /// A call of a path such as `indexes('hotels')/search.stats`. Names in it go through [`quoted`].
-    pub fn get(&self, path: impl Into<String>) -> Call<'_> {
+    pub fn get(&self, path: impl Into<String>) -> ServiceRequest<'_> {
         self.call(Method::GET, path)
     }
 
-    pub fn post(&self, path: impl Into<String>, body: Value) -> Call<'_> {
+    pub fn post(&self, path: impl Into<String>, body: Value) -> ServiceRequest<'_> {
         self.call(Method::POST, path).body(body)
     }
 
-    pub fn put(&self, path: impl Into<String>, body: Value) -> Call<'_> {
+    pub fn put(&self, path: impl Into<String>, body: Value) -> ServiceRequest<'_> {
         self.call(Method::PUT, path).body(body)
     }
 
-    pub fn delete(&self, path: impl Into<String>) -> Call<'_> {
+    pub fn delete(&self, path: impl Into<String>) -> ServiceRequest<'_> {
         self.call(Method::DELETE, path)
     }
 
-    pub fn call(&self, method: Method, path: impl Into<String>) -> Call<'_> {
+    pub fn call(&self, method: Method, path: impl Into<String>) -> ServiceRequest<'_> {
         let repeatable = method != Method::POST;
-        Call {
+        ServiceRequest {
             client: self,
             method,
             path: path.into(),
@@ -69,8 +69,8 @@ impl Client {
 
 /// One call, not sent yet.
 #[derive(Debug)]
-pub struct Call<'a> {
-    client: &'a Client,
+pub struct ServiceRequest<'a> {
+    client: &'a SearchClient,
     method: Method,
     path: String,
     query: Vec<(String, String)>,
@@ -81,7 +81,7 @@ pub struct Call<'a> {
     unsendable: Option<&'static str>,
 }
 
-impl Call<'_> {
+impl ServiceRequest<'_> {
     /// A parameter of the query.
     pub fn query(mut self, name: &str, value: impl Into<String>) -> Self {
         self.query.push((name.to_owned(), value.into()));
@@ -117,16 +117,16 @@ impl Call<'_> {
     }
 
     /// Sends it. Every status below 300 is an answer; so are 206 and 207, which tell of parts that failed.
-    pub async fn send(self) -> Result<Answer, Failure> {
-        let Call { client, method, path, query, mut headers, body, repeatable, unsendable } = self;
+    pub async fn send(self) -> Result<ServiceResponse, ServiceFailure> {
+        let ServiceRequest { client, method, path, query, mut headers, body, repeatable, unsendable } = self;
         if let Some(name) = unsendable {
             let message =
                 format!("the header {name} cannot hold what was given for it; use visible ASCII characters");
-            return Err(Failure::new(Kind::InvalidRequest, message));
+            return Err(ServiceFailure::new(Kind::InvalidRequest, message));
         }
-        let mut path = format!("/{path}?api-version={}", encoded(&client.api_version));
+        let mut path = format!("/{path}?api-version={}", percent_encoded(&client.api_version));
         for (name, value) in &query {
-            let _ = write!(path, "&{}={}", encoded(name), encoded(value));
+            let _ = write!(path, "&{}={}", percent_encoded(name), percent_encoded(value));
         }
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let body = match body {
@@ -136,8 +136,8 @@ impl Call<'_> {
             }
             None => None,
         };
-        let (verb, place) = (method.clone(), place_of(&path).to_owned());
-        let redirects = |method: &Method, to: &str| match *method == verb && place_of(to) == place {
+        let (verb, place) = (method.clone(), path_without_query(&path).to_owned());
+        let redirects = |method: &Method, to: &str| match *method == verb && path_without_query(to) == place {
             true => Ok(to.to_owned()),
             false => Err(
                 "a call of the search service stays at its path; if the service has moved, the operator has \
@@ -146,59 +146,62 @@ impl Call<'_> {
             ),
         };
         let request = UpstreamRequest { method, path, headers, body, repeatable };
-        Answer::read(client.upstream.send_within(request, &redirects).await?)
+        ServiceResponse::read(client.upstream.send_within(request, &redirects).await?)
     }
 }
 
 /// What the service answered to a call that went well.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ServiceResponse {
     pub status: u16,
     pub headers: HeaderMap,
     /// The body; `null` if there is none.
     pub body: Value,
 }
 
-impl Answer {
-    fn read(incoming: UpstreamResponse) -> Result<Answer, Failure> {
+impl ServiceResponse {
+    fn read(incoming: UpstreamResponse) -> Result<ServiceResponse, ServiceFailure> {
         let text = incoming.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&incoming.body);
         let body = match text.is_empty() {
             true => Ok(Value::Null),
             false => serde_json::from_slice::<Value>(text),
         };
         if incoming.status.as_u16() >= 300 {
-            return Err(Failure::of_answer(&incoming, body.as_ref().ok()));
+            return Err(ServiceFailure::from_response(&incoming, body.as_ref().ok()));
         }
         let Ok(mut body) = body else {
-            return Err(Failure { kind: Kind::ServerError, ..Failure::of_answer(&incoming, None) });
+            return Err(ServiceFailure {
+                kind: Kind::ServerError,
+                ..ServiceFailure::from_response(&incoming, None)
+            });
         };
         // Both name the address of the service, which is nobody's business; paging does without.
         if let Some(members) = body.as_object_mut() {
             members.remove("@odata.context");
             members.remove("@odata.nextLink");
         }
-        Ok(Answer { status: incoming.status.as_u16(), headers: incoming.headers, body })
+        Ok(ServiceResponse { status: incoming.status.as_u16(), headers: incoming.headers, body })
     }
 
     /// The ETag of what was answered: its header, or the member of the body.
     pub fn etag(&self) -> Option<String> {
         let member = || self.body.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
-        text_of(&self.headers, "etag").or_else(member)
+        header_text(&self.headers, "etag").or_else(member)
     }
 }
 
 /// The path of an address without its query, and without a slash at its end.
-fn place_of(path: &str) -> &str {
+fn path_without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default().trim_end_matches('/')
 }
 
 /// A name as a key of a path: `('name')`, encoded so that it cannot leave its place.
-pub fn quoted(name: &str) -> String {
-    format!("('{}')", encoded(&name.replace('\'', "''")))
+pub fn odata_key(name: &str) -> String {
+    format!("('{}')", percent_encoded(&name.replace('\'', "''")))
 }
 
 /// Percent-encoded but for letters, digits, `-`, `_` and `~`; dots too, so that no segment means "up".
-pub(crate) fn encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::api::API_VERSION;
-use crate::client::Client;
+use crate::client::SearchClient;
 
 /// How the embedded service is set up.
 #[derive(Clone, Debug)]
@@ -22,22 +22,22 @@ pub struct EmbeddedOptions {
     pub port: u16,
 }
 
-/// A search service that runs in this process. It stops when this is dropped; [`Embedded::stop`] waits for the end.
+/// A search service that runs in this process. It stops when this is dropped; [`EmbeddedService::stop`] waits for the end.
 #[derive(Debug)]
-pub struct Embedded {
-    client: Client,
+pub struct EmbeddedService {
+    client: SearchClient,
     url: String,
     data: PathBuf,
-    running: Option<Running>,
+    running: Option<ServingTask>,
 }
 
-struct Running {
+struct ServingTask {
     stop: oneshot::Sender<()>,
     serving: JoinHandle<io::Result<()>>,
     upkeep: Upkeep,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for ServingTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Running")
     }
@@ -59,9 +59,9 @@ pub enum EmbeddedError {
     Upstream(#[from] UpstreamError),
 }
 
-impl Embedded {
+impl EmbeddedService {
     /// Opens the folder and serves it on this machine's loopback address. Must be called within a tokio runtime.
-    pub async fn start(options: EmbeddedOptions) -> Result<Embedded, EmbeddedError> {
+    pub async fn start(options: EmbeddedOptions) -> Result<EmbeddedService, EmbeddedError> {
         let port = options.port;
         let taken = |source| EmbeddedError::Port { port, source };
         // Bound before anything is opened: a port that is taken shows at once.
@@ -75,7 +75,7 @@ impl Embedded {
             opened.await.map_err(|error| EmbeddedError::Ended(io::Error::other(error)))??
         };
         let key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned().unwrap_or_default();
-        let upstream = Upstream::new(&url, api_key(&key), UpstreamLimits::default())?;
+        let upstream = Upstream::new(&url, api_key_credential(&key), UpstreamLimits::default())?;
         let upkeep = service.start_upkeep().map_err(EmbeddedError::Ended)?;
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
@@ -84,22 +84,22 @@ impl Embedded {
             };
             service.serve(listener, until).await
         });
-        Ok(Embedded {
-            client: Client::new(Arc::new(upstream), API_VERSION),
+        Ok(EmbeddedService {
+            client: SearchClient::new(Arc::new(upstream), API_VERSION),
             url,
             data,
-            running: Some(Running { stop, serving, upkeep }),
+            running: Some(ServingTask { stop, serving, upkeep }),
         })
     }
 
     /// Calls it with an admin key.
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &SearchClient {
         &self.client
     }
 
     /// The same, speaking another version of the interface.
-    pub fn client_of_version(&self, api_version: &str) -> Client {
-        Client::new(Arc::clone(self.client.upstream()), api_version)
+    pub fn client_of_version(&self, api_version: &str) -> SearchClient {
+        SearchClient::new(Arc::clone(self.client.upstream()), api_version)
     }
 
     /// Where its REST interface is: `http://127.0.0.1:PORT`.
@@ -119,7 +119,7 @@ impl Embedded {
 
     /// Stops it, and waits until requests are answered and everything is on disk.
     pub async fn stop(mut self) -> Result<(), EmbeddedError> {
-        let Some(Running { stop, serving, upkeep }) = self.running.take() else { return Ok(()) };
+        let Some(ServingTask { stop, serving, upkeep }) = self.running.take() else { return Ok(()) };
         let _ = stop.send(());
         let ended = serving.await.map_err(io::Error::other);
         // It waits for a thread, and for indexers that run.
@@ -128,9 +128,9 @@ impl Embedded {
     }
 }
 
-impl Drop for Embedded {
+impl Drop for EmbeddedService {
     fn drop(&mut self) {
-        if let Some(Running { stop, serving, .. }) = self.running.take() {
+        if let Some(ServingTask { stop, serving, .. }) = self.running.take() {
             let _ = stop.send(());
             serving.abort();
         }
@@ -138,6 +138,6 @@ impl Drop for Embedded {
 }
 
 /// The header that keys of search services are sent in.
-pub fn api_key(key: &str) -> Credential {
+pub fn api_key_credential(key: &str) -> Credential {
     Credential::Header(HeaderName::from_static("api-key"), Secret::new(key))
 }

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
-use self::measure::{Hit, Measures, measure};
-use crate::failure::{Failure, Kind};
-use crate::reading::Reader;
-use crate::shared::Shared;
-use crate::tool::{Outline, READS};
+use self::measure::{RankingMeasures, ScoredHit, measure};
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::ServiceReader;
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolOutline};
 
 /// As many queries as are asked at the same time.
 const AT_ONCE: usize = 4;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 4;
 const BEYOND: usize = 10;
 
 /// The tool.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let parameters = "Search parameters for all queries, e.g. {scoringProfile, searchMode, vectorQueries}; indexName for \
                       another index";
     let properties = json!({
@@ -47,17 +47,18 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let description = "Measures search quality with judged queries: nDCG@k, recall@k, precision@k, MRR, per query and mean. \
                        Compares two sets of search parameters or two indexes and lists gains and losses.";
     // Two hundred queries of two variants take their time on a service that throttles.
-    let entry = Outline::new("evaluateRelevance", description, READS, properties, &["indexName", "queries"])
-        .typed(shared, run)
-        .timeout(None);
+    let entry =
+        ToolOutline::new("evaluateRelevance", description, READS, properties, &["indexName", "queries"])
+            .typed(shared, run)
+            .timeout(None);
     vec![entry.into()]
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Arguments {
+struct EvaluateArguments {
     index_name: String,
-    queries: Vec<Query>,
+    queries: Vec<JudgedQuery>,
     k: Option<usize>,
     baseline: Option<Map<String, Value>>,
     candidate: Option<Map<String, Value>>,
@@ -65,7 +66,7 @@ struct Arguments {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Query {
+pub(crate) struct JudgedQuery {
     id: Option<String>,
     search: String,
     judgments: BTreeMap<String, f64>,
@@ -74,32 +75,36 @@ pub(crate) struct Query {
 
 /// One way to search: the index and the parameters.
 #[derive(Clone, Debug)]
-struct Variant {
+struct EvaluationVariant {
     index: String,
     key: String,
     parameters: Map<String, Value>,
 }
 
 /// What a variant made of one query, or why it made nothing.
-type Outcome = Result<Measures, Failure>;
+type Outcome = Result<RankingMeasures, ServiceFailure>;
 
 /// A query with the outcome of each variant.
 #[derive(Debug)]
-pub(crate) struct Judged {
-    query: Query,
+pub(crate) struct EvaluatedQuery {
+    query: JudgedQuery,
     baseline: Outcome,
     candidate: Option<Outcome>,
 }
 
-async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Result<Value, ToolError> {
-    let reader = Reader::new(&shared, arguments.client_request_id);
+async fn run(
+    shared: Arc<SearchServerState>,
+    context: Context,
+    arguments: EvaluateArguments,
+) -> Result<Value, ToolError> {
+    let reader = ServiceReader::new(&shared, arguments.client_request_id);
     let k = arguments.k.unwrap_or(10);
     let baseline = variant(&reader, &arguments.index_name, arguments.baseline.unwrap_or_default()).await?;
     let candidate = match arguments.candidate {
         Some(parameters) => Some(variant(&reader, &arguments.index_name, parameters).await?),
         None => None,
     };
-    let mut judged: BTreeMap<usize, Judged> = BTreeMap::new();
+    let mut judged: BTreeMap<usize, EvaluatedQuery> = BTreeMap::new();
     let mut running = JoinSet::new();
     let total = arguments.queries.len();
     let mut waiting = arguments.queries.into_iter().enumerate();
@@ -108,12 +113,12 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Res
             let Some((number, query)) = waiting.next() else { break };
             let (reader, baseline, candidate) = (reader.clone(), baseline.clone(), candidate.clone());
             running.spawn(async move {
-                let first = ask(&reader, &baseline, &query, k).await;
+                let first = measure_query(&reader, &baseline, &query, k).await;
                 let second = match &candidate {
-                    Some(candidate) => Some(ask(&reader, candidate, &query, k).await),
+                    Some(candidate) => Some(measure_query(&reader, candidate, &query, k).await),
                     None => None,
                 };
-                (number, Judged { query, baseline: first, candidate: second })
+                (number, EvaluatedQuery { query, baseline: first, candidate: second })
             });
         }
         let Some(done) = running.join_next().await else { break };
@@ -123,7 +128,7 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Res
         let message = format!("{} of {total} queries", judged.len());
         context.progress(judged.len() as f64, Some(total as f64), Some(&message)).await;
     }
-    let judged: Vec<Judged> = judged.into_values().collect();
+    let judged: Vec<EvaluatedQuery> = judged.into_values().collect();
     // A service that refuses every query has one answer, not two hundred.
     if let Some(Err(failure)) = judged.first().map(|first| &first.baseline)
         && judged.iter().all(|one| one.baseline.is_err())
@@ -132,47 +137,54 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: Arguments) -> Res
     }
     let mut answer = report::report(&judged, k, candidate.is_some(), shared.answer_bytes);
     if let Some(members) = answer.as_object_mut() {
-        members.insert("baseline".to_owned(), told(&baseline));
+        members.insert("baseline".to_owned(), variant_json(&baseline));
         if let Some(candidate) = &candidate {
-            members.insert("candidate".to_owned(), told(candidate));
+            members.insert("candidate".to_owned(), variant_json(candidate));
         }
     }
     Ok(answer)
 }
 
 async fn variant(
-    reader: &Reader,
+    reader: &ServiceReader,
     index: &str,
     mut parameters: Map<String, Value>,
-) -> Result<Variant, Failure> {
+) -> Result<EvaluationVariant, ServiceFailure> {
     let named = match parameters.remove("indexName") {
         None => index.to_owned(),
         Some(Value::String(name)) => name,
-        Some(_) => return Err(Failure::new(Kind::InvalidRequest, "`indexName` of a variant must be a text")),
+        Some(_) => {
+            return Err(ServiceFailure::new(Kind::InvalidRequest, "`indexName` of a variant must be a text"));
+        }
     };
     let index = reader.index(&named).await?;
     let key = index.key().to_owned();
-    Ok(Variant { index: index.name, key, parameters })
+    Ok(EvaluationVariant { index: index.name, key, parameters })
 }
 
-fn told(variant: &Variant) -> Value {
+fn variant_json(variant: &EvaluationVariant) -> Value {
     json!({"indexName": variant.index, "parameters": variant.parameters})
 }
 
-async fn ask(reader: &Reader, variant: &Variant, query: &Query, k: usize) -> Outcome {
+async fn measure_query(
+    reader: &ServiceReader,
+    variant: &EvaluationVariant,
+    query: &JudgedQuery,
+    k: usize,
+) -> Outcome {
     let mut body = Map::from_iter([("search".to_owned(), json!(query.search))]);
     body.extend(variant.parameters.clone());
     body.extend(query.overrides.clone().unwrap_or_default());
     body.insert("select".to_owned(), json!(variant.key));
     body.insert("top".to_owned(), json!(k + BEYOND));
     let found = reader.search(&variant.index, body).await?;
-    let partial = found.partial();
+    let partial = found.partial_reason();
     let hits = found.documents().iter().filter_map(|document| {
         let key = document.get(&variant.key)?.as_str()?.to_owned();
         // A semantic ranker orders by its own score.
         let score = document.get("@search.rerankerScore").filter(|score| score.is_number());
         let score = score.or(document.get("@search.score")).and_then(Value::as_f64);
-        Some(Hit { key, score: score.unwrap_or_default() })
+        Some(ScoredHit { key, score: score.unwrap_or_default() })
     });
     let mut measures = measure(&hits.collect::<Vec<_>>(), &query.judgments, k);
     measures.note = partial;

@@ -13,15 +13,15 @@ use bindpost_mcp_server::{Context, Entry, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::terms::Terms;
-use self::variants::{Ran, Variant};
-use crate::failure::{Failure, Kind};
-use crate::reading::{Index, Reader};
-use crate::shared::Shared;
-use crate::tool::{Outline, READS, counted};
+use self::terms::QueryTerms;
+use self::variants::{QueryVariant, VariantRun};
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::{IndexDescription, ServiceReader};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolOutline, pluralized};
 
 /// The tool.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let properties = json!({
         "indexName": {"type": "string"},
         "search": {"type": "string"},
@@ -40,7 +40,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
                        profiles, semantic, vector, hybrid) with hits and ranks, shows the tokens each analyzer makes of it, \
                        and says why a document (`key`) is not found: filter, words, mode or rank.";
     vec![
-        Outline::new("explainSearch", description, READS, properties, &["indexName", "search"])
+        ToolOutline::new("explainSearch", description, READS, properties, &["indexName", "search"])
             .typed(shared, run)
             .into(),
     ]
@@ -48,7 +48,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Arguments {
+pub(crate) struct ExplainArguments {
     index_name: String,
     search: String,
     variants: Option<Vec<Value>>,
@@ -61,31 +61,35 @@ pub(crate) struct Arguments {
     client_request_id: Option<String>,
 }
 
-impl Arguments {
+impl ExplainArguments {
     fn top(&self) -> usize {
         self.top.unwrap_or(10)
     }
 
     /// The fields searched, if not all are.
-    fn searched(&self) -> Option<&[String]> {
+    fn selected_fields(&self) -> Option<&[String]> {
         self.search_fields.as_deref().filter(|fields| !fields.is_empty())
     }
 }
 
 /// What every step of an explanation looks at.
-struct Question<'a> {
-    reader: &'a Reader,
-    index: &'a Index,
-    arguments: &'a Arguments,
+struct ExplainRequest<'a> {
+    reader: &'a ServiceReader,
+    index: &'a IndexDescription,
+    arguments: &'a ExplainArguments,
 }
 
-async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
-    let reader = Reader::new(&shared, arguments.client_request_id.clone());
+async fn run(
+    shared: Arc<SearchServerState>,
+    _: Context,
+    arguments: ExplainArguments,
+) -> Result<Value, ToolError> {
+    let reader = ServiceReader::new(&shared, arguments.client_request_id.clone());
     let index = reader.index(&arguments.index_name).await?;
     if let Some(unknown) = unknown_field(&index, &arguments) {
         return Err(unknown.into());
     }
-    let question = Question { reader: &reader, index: &index, arguments: &arguments };
+    let question = ExplainRequest { reader: &reader, index: &index, arguments: &arguments };
     let mut reasons = Vec::new();
     let (variants, left_out) = variants::choose(&question)?;
     let mut ran = Vec::new();
@@ -98,9 +102,9 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     {
         return Err(failure.into());
     }
-    let terms = terms::read(&question).await?;
-    let without_filter = variants::without_filter(&question, &ran).await;
-    reasons.extend(compared(&ran, without_filter));
+    let terms = terms::analyze_query(&question).await?;
+    let without_filter = variants::count_without_filter(&question, &ran).await;
+    reasons.extend(count_reasons(&ran, without_filter));
     reasons.extend(terms.reasons());
     // Half for the hits, a quarter for their ranks; the rest is short.
     let room = shared.answer_bytes / 2 / ran.len().max(1);
@@ -108,9 +112,9 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     ranks.truncate(count_fitting(&ranks, shared.answer_bytes / 4));
     let mut answer = json!({
         "index": index.name,
-        "variants": ran.iter().map(|ran| ran.told(room)).collect::<Vec<_>>(),
+        "variants": ran.iter().map(|ran| ran.to_json(room)).collect::<Vec<_>>(),
         "sideBySide": ranks,
-        "tokens": terms.told(),
+        "tokens": terms.to_json(),
     });
     if let Some(key) = &arguments.key {
         let (document, found) = document::explain(&question, key, &ran, &terms).await?;
@@ -123,9 +127,9 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     Ok(answer)
 }
 
-fn unknown_field(index: &Index, arguments: &Arguments) -> Option<Failure> {
+fn unknown_field(index: &IndexDescription, arguments: &ExplainArguments) -> Option<ServiceFailure> {
     let texts: Vec<&str> = index.texts(None).iter().map(|field| field.path.as_str()).collect();
-    let searched = arguments.searched()?;
+    let searched = arguments.selected_fields()?;
     let unknown = searched.iter().find(|path| !texts.contains(&path.as_str()))?;
     let near = bindpost_mcp_server::nearest::nearest(unknown, &texts);
     let fix = match near {
@@ -133,11 +137,11 @@ fn unknown_field(index: &Index, arguments: &Arguments) -> Option<Failure> {
         None => format!("searchable are: {}", texts.join(", ")),
     };
     let message = format!("`searchFields` names {unknown}, which is no searchable text field of the index");
-    Some(Failure::new(Kind::InvalidRequest, message).with("fix", fix))
+    Some(ServiceFailure::new(Kind::InvalidRequest, message).with("fix", fix))
 }
 
 /// The rank of each key in each variant, keys in the order in which variants show them.
-fn side_by_side(ran: &[Ran]) -> Vec<Value> {
+fn side_by_side(ran: &[VariantRun]) -> Vec<Value> {
     let mut keys: Vec<&str> = Vec::new();
     for key in ran.iter().flat_map(|ran| ran.hits.iter().map(|hit| hit.key.as_str())) {
         if !keys.contains(&key) {
@@ -145,20 +149,20 @@ fn side_by_side(ran: &[Ran]) -> Vec<Value> {
         }
     }
     let ranks = |key: &str| -> Map<String, Value> {
-        let of = |ran: &Ran| (ran.variant.name.clone(), json!(ran.rank(key)));
+        let of = |ran: &VariantRun| (ran.variant.name.clone(), json!(ran.rank(key)));
         ran.iter().filter(|ran| ran.failure.is_none()).map(of).collect()
     };
     keys.into_iter().map(|key| json!({"key": key, "ranks": ranks(key)})).collect()
 }
 
 /// What the counts of the variants say.
-fn compared(ran: &[Ran], without_filter: Option<u64>) -> Vec<String> {
+fn count_reasons(ran: &[VariantRun], without_filter: Option<u64>) -> Vec<String> {
     let count = |name: &str| ran.iter().find(|ran| ran.variant.name == name).and_then(|ran| ran.count);
     let mut reasons = Vec::new();
-    match (count(Variant::ANY), count(Variant::ALL)) {
+    match (count(QueryVariant::ANY), count(QueryVariant::ALL)) {
         (Some(0), _) if without_filter.is_some_and(|count| count > 0) => reasons.push(format!(
             "No document that passes the filter has any of the words; without the filter {}.",
-            counted(without_filter.unwrap_or_default(), "document has one", "documents have one")
+            pluralized(without_filter.unwrap_or_default(), "document has one", "documents have one")
         )),
         (Some(0), _) => reasons.push("No document has any of the words.".to_owned()),
         (Some(any), Some(0)) => {
@@ -191,6 +195,8 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Whether a field is among those that the words are looked for in.
-fn searched<'a>(question: &Question<'a>) -> Vec<&'a bindpost_azure_search_service::definition::Field> {
-    question.index.texts(question.arguments.searched())
+fn searched_fields<'a>(
+    question: &ExplainRequest<'a>,
+) -> Vec<&'a bindpost_azure_search_service::definition::IndexField> {
+    question.index.texts(question.arguments.selected_fields())
 }

@@ -6,7 +6,7 @@ use bindpost_mcp_server::ToolError;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::tool::{object, shortened};
+use crate::tool::{into_members, shortened};
 
 /// As much of a message of the service as is told, in characters.
 const LONGEST_MESSAGE: usize = 2_000;
@@ -15,7 +15,7 @@ const MOST_DETAILS: usize = 20;
 
 /// A call of the service that failed.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct ServiceFailure {
     pub kind: Kind,
     /// The status, if there was an answer.
     pub status: Option<u16>,
@@ -28,10 +28,10 @@ pub struct Failure {
     pub more: Map<String, Value>,
 }
 
-impl Failure {
+impl ServiceFailure {
     /// A failure of our own, before or after the service was asked.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Failure {
-        Failure {
+    pub fn new(kind: Kind, message: impl Into<String>) -> ServiceFailure {
+        ServiceFailure {
             kind,
             status: None,
             code: None,
@@ -42,7 +42,7 @@ impl Failure {
     }
 
     /// What an answer of the service says that is a failure; `body` is `None` if it is not JSON.
-    pub(crate) fn of_answer(incoming: &UpstreamResponse, body: Option<&Value>) -> Failure {
+    pub(crate) fn from_response(incoming: &UpstreamResponse, body: Option<&Value>) -> ServiceFailure {
         let UpstreamResponse { status, headers, .. } = incoming;
         let status = *status;
         let error = body.and_then(|body| body.get("error"));
@@ -51,10 +51,11 @@ impl Failure {
             Some(_) => format!("the service answered {status} and no reason"),
             None => format!("the service answered {status} and something that is not JSON"),
         });
-        let mut failure = Failure::new(Kind::from_status(status), shortened(&message, LONGEST_MESSAGE));
+        let mut failure =
+            ServiceFailure::new(Kind::from_status(status), shortened(&message, LONGEST_MESSAGE));
         failure.status = Some(status.as_u16());
         failure.code = said("code").map(|code| shortened(&code, LONGEST_MESSAGE));
-        failure.request_id = text_of(headers, "request-id");
+        failure.request_id = header_text(headers, "request-id");
         if let Some(target) = said("target") {
             failure = failure.with("target", shortened(&target, LONGEST_MESSAGE));
         }
@@ -73,14 +74,14 @@ impl Failure {
     }
 
     /// Adds something a client should know.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Failure {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> ServiceFailure {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
     /// As clients are told.
     pub fn to_json(&self) -> Value {
-        let mut told = object(json!({"error": self.kind, "message": self.message}));
+        let mut told = into_members(json!({"error": self.kind, "message": self.message}));
         let optional = [
             ("status", self.status.map(Value::from)),
             ("code", self.code.clone().map(Value::from)),
@@ -92,41 +93,45 @@ impl Failure {
     }
 }
 
-impl From<UpstreamError> for Failure {
+impl From<UpstreamError> for ServiceFailure {
     /// The texts are our own where an error carries a detail: it may name an address. The detail goes to the log.
-    fn from(error: UpstreamError) -> Failure {
+    fn from(error: UpstreamError) -> ServiceFailure {
         tracing::warn!(%error, "the service did not answer");
         match error {
             UpstreamError::Address(_) => {
-                Failure::new(Kind::ServerError, "the address of the service cannot be used")
+                ServiceFailure::new(Kind::ServerError, "the address of the service cannot be used")
                     .with("hint", "Whoever runs this server has to correct the address.")
             }
-            UpstreamError::Unreachable(_) => {
-                Failure::new(Kind::ServerError, "the service cannot be reached")
-                    .with("hint", "Nothing was done. Try again later; if it stays so, whoever runs this server has to look.")
-            }
-            UpstreamError::TimedOut(_) => Failure::new(Kind::ServerError, error.to_string())
+            UpstreamError::Unreachable(_) => ServiceFailure::new(
+                Kind::ServerError,
+                "the service cannot be reached",
+            )
+            .with(
+                "hint",
+                "Nothing was done. Try again later; if it stays so, whoever runs this server has to look.",
+            ),
+            UpstreamError::TimedOut(_) => ServiceFailure::new(Kind::ServerError, error.to_string())
                 .with("hint", "What was asked may have been done all the same: look before you try again."),
-            UpstreamError::TooLarge(_) => Failure::new(Kind::InvalidRequest, error.to_string())
+            UpstreamError::TooLarge(_) => ServiceFailure::new(Kind::InvalidRequest, error.to_string())
                 .with("hint", "Ask for less: a smaller `limit`, a `select` of fewer members."),
             UpstreamError::NoCredential(_) => {
-                Failure::new(Kind::Unauthorized, "there is no credential for the service")
+                ServiceFailure::new(Kind::Unauthorized, "there is no credential for the service")
                     .with("hint", "Whoever runs this server has to give it a key or an identity.")
             }
-            other => Failure::new(Kind::ServerError, other.to_string()),
+            other => ServiceFailure::new(Kind::ServerError, other.to_string()),
         }
     }
 }
 
-impl From<CursorError> for Failure {
-    fn from(error: CursorError) -> Failure {
-        Failure::new(Kind::InvalidRequest, error.to_string())
+impl From<CursorError> for ServiceFailure {
+    fn from(error: CursorError) -> ServiceFailure {
+        ServiceFailure::new(Kind::InvalidRequest, error.to_string())
     }
 }
 
-impl From<Failure> for ToolError {
+impl From<ServiceFailure> for ToolError {
     /// The JSON as text: structured content is left out of failures, because clients check it against the output schema.
-    fn from(failure: Failure) -> ToolError {
+    fn from(failure: ServiceFailure) -> ToolError {
         ToolError::new(format!("{:#}", failure.to_json()))
     }
 }
@@ -159,6 +164,6 @@ fn hint(status: StatusCode, is_json: bool) -> Option<&'static str> {
 }
 
 /// A header as text.
-pub(crate) fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(crate) fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }

@@ -14,14 +14,14 @@ use bindpost_mcp_server::{Context, Entry, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::problem::Problem;
-use crate::failure::{Failure, Kind};
-use crate::reading::{self, Index, Reader};
-use crate::shared::Shared;
-use crate::tool::{Outline, READS, object};
+use self::problem::FilterProblem;
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::{self, IndexDescription, ServiceReader};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolOutline, into_members};
 
 /// The tool.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let properties = json!({
         "indexName": {"type": "string"},
         "conditions": {"type": "object", "description": "{all:[…]}, {any:[…]}, {not:…} or {field:'a/b', op, value}; \
@@ -36,13 +36,15 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     let description = "Builds an OData filter for an index from a form, with the right quotes and types, or checks one. \
                        Names the field and the rule when something is wrong, knows real values and how many documents match.";
     vec![
-        Outline::new("buildFilter", description, READS, properties, &["indexName"]).typed(shared, run).into(),
+        ToolOutline::new("buildFilter", description, READS, properties, &["indexName"])
+            .typed(shared, run)
+            .into(),
     ]
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Arguments {
+struct FilterArguments {
     index_name: String,
     conditions: Option<Value>,
     filter: Option<String>,
@@ -50,11 +52,15 @@ struct Arguments {
     client_request_id: Option<String>,
 }
 
-async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
-    let reader = Reader::new(&shared, arguments.client_request_id.clone());
+async fn run(
+    shared: Arc<SearchServerState>,
+    _: Context,
+    arguments: FilterArguments,
+) -> Result<Value, ToolError> {
+    let reader = ServiceReader::new(&shared, arguments.client_request_id.clone());
     let index = reader.index(&arguments.index_name).await?;
     if arguments.conditions.is_none() && arguments.filter.is_none() {
-        let failure = Failure::new(
+        let failure = ServiceFailure::new(
             Kind::InvalidRequest,
             "give `conditions` to build a filter, or `filter` to check one",
         );
@@ -80,7 +86,7 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     let tree = match parse_filter(&text, &index.schema) {
         Ok(tree) => tree,
         Err(error) => {
-            let problem = Problem::of_text(&error.message, &text, &index);
+            let problem = FilterProblem::from_parse_error(&error.message, &text, &index);
             // The service has the last word: it may be newer than what we know of it.
             if try_it && let Ok(matches) = count(&reader, &index, &text).await {
                 notes.push(format!("the service takes it, though it looks wrong: {}", problem.message));
@@ -98,7 +104,8 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
             }
             Err(failure) if failure.kind == Kind::InvalidRequest => {
                 problems.push(
-                    Problem::new("refusedByService", failure.message).fix("change what the service names"),
+                    FilterProblem::new("refusedByService", failure.message)
+                        .fix("change what the service names"),
                 );
             }
             Err(failure) => return Err(failure.into()),
@@ -112,14 +119,23 @@ async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Va
     Ok(answer(text.into(), problems, notes, more))
 }
 
-async fn count(reader: &Reader, index: &Index, filter: &str) -> Result<Option<u64>, Failure> {
+async fn count(
+    reader: &ServiceReader,
+    index: &IndexDescription,
+    filter: &str,
+) -> Result<Option<u64>, ServiceFailure> {
     let body = json!({"search": "*", "filter": filter, "count": true, "top": 0});
-    Ok(reader.search(&index.name, object(body)).await?.count())
+    Ok(reader.search(&index.name, into_members(body)).await?.count())
 }
 
-fn answer(filter: Value, problems: Vec<Problem>, notes: Vec<String>, more: Map<String, Value>) -> Value {
-    let valid = problems.iter().all(|problem| !problem.breaks());
-    let mut answer = object(json!({"filter": filter, "valid": valid, "problems": problems}));
+fn answer(
+    filter: Value,
+    problems: Vec<FilterProblem>,
+    notes: Vec<String>,
+    more: Map<String, Value>,
+) -> Value {
+    let valid = problems.iter().all(|problem| !problem.is_fatal());
+    let mut answer = into_members(json!({"filter": filter, "valid": valid, "problems": problems}));
     answer.extend(more);
     if !notes.is_empty() {
         answer.insert("notes".to_owned(), notes.into());
@@ -128,7 +144,7 @@ fn answer(filter: Value, problems: Vec<Problem>, notes: Vec<String>, more: Map<S
 }
 
 /// The fields that filters may name.
-fn filterable(index: &Index) -> Vec<Value> {
+fn filterable(index: &IndexDescription) -> Vec<Value> {
     let leaves = index.schema.leaves().into_iter().filter(|field| field.filterable);
     leaves.map(|field| format!("{} ({})", field.path, reading::type_name(field.kind)).into()).collect()
 }

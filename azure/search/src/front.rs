@@ -18,22 +18,22 @@ use std::sync::Arc;
 
 use bindpost_mcp_server::Entry;
 
-use crate::shared::Shared;
+use crate::shared::SearchServerState;
 
 pub(crate) use analysis::entries as analysis;
 pub(crate) use batch::deletions;
-pub(crate) use definitions::{entries as definitions, name_of, read, read_list};
+pub(crate) use definitions::{entries as definitions, name_of, read_definition, read_list};
 pub(crate) use kinds::{DefinitionKind, KINDS};
-pub(crate) use known::Known;
+pub(crate) use known::IndexCache;
 pub(crate) use secrets::hide_secrets;
 
 /// `searchDocuments`.
-pub(crate) fn searching(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+pub(crate) fn search_entries(shared: &Arc<SearchServerState>, known: &Arc<IndexCache>) -> Vec<Entry> {
     search::entries(shared, known)
 }
 
 /// What else reads and writes documents.
-pub(crate) fn documents(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+pub(crate) fn document_entries(shared: &Arc<SearchServerState>, known: &Arc<IndexCache>) -> Vec<Entry> {
     let mut entries = lookup::entries(shared, known);
     entries.extend(batch::entries(shared));
     entries.extend(retrieval::entries(shared));

@@ -28,7 +28,9 @@ pub enum CredentialError {
 
 impl EntraCredential {
     /// The identity that the usual variables offer; see [`offered_sources`]. Nothing is asked for yet.
-    pub fn offered(variable: &dyn Fn(&str) -> Option<String>) -> Result<EntraCredential, CredentialError> {
+    pub fn from_variables(
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<EntraCredential, CredentialError> {
         EntraCredential::for_resource(RESOURCE, variable)
     }
 

@@ -13,13 +13,13 @@ use bindpost_mcp_server::{Context, Entry, ToolError, ToolHints};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::live::Live;
-use self::plan::{Plan, Strategy};
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{DESTROYS, Outline, READS};
+use self::live::LiveIndex;
+use self::plan::{ChangePlan, ChangeStrategy};
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{DESTROYS, READS, ToolOutline};
 
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let read_only = shared.read_only;
     let description = "Compares a wanted index definition with the live one: what changes in place, what needs a rebuild, \
         and the steps. With apply it does them: updates in place, or creates a new index, copies the documents, checks the \
@@ -37,14 +37,14 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         properties["keepOld"] = json!({"type": "boolean", "default": true, "description": "false: delete the old index after a rebuild"});
     }
     let hints = if read_only { READS } else { ToolHints { idempotent: false, ..DESTROYS } };
-    let outline = Outline::new("planIndexChange", description, hints, properties, &["indexName", "body"]);
+    let outline = ToolOutline::new("planIndexChange", description, hints, properties, &["indexName", "body"]);
     vec![outline.typed(shared, change).timeout(None).into()]
 }
 
 /// What the caller asked for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wish {
+struct IndexChangeRequest {
     index_name: String,
     body: Value,
     #[serde(default)]
@@ -56,9 +56,13 @@ struct Wish {
     client_request_id: Option<String>,
 }
 
-async fn change(shared: Arc<Shared>, context: Context, mut wish: Wish) -> Result<Value, ToolError> {
-    let live = Live::read(&shared, &wish).await?;
-    guard(&wish, &live)?;
+async fn change(
+    shared: Arc<SearchServerState>,
+    context: Context,
+    mut wish: IndexChangeRequest,
+) -> Result<Value, ToolError> {
+    let live = LiveIndex::read(&shared, &wish).await?;
+    check_unchanged(&wish, &live)?;
     // The address decides the name; what the service adds to its answers is no part of a definition.
     let said = wish.body.get("name").and_then(Value::as_str).map(str::to_owned);
     let renamed = said.filter(|said| *said != live.name && *said != wish.index_name);
@@ -66,24 +70,25 @@ async fn change(shared: Arc<Shared>, context: Context, mut wish: Wish) -> Result
         members.retain(|name, _| !name.starts_with("@odata."));
         members.insert("name".to_owned(), live.name.clone().into());
     }
-    let mut plan = Plan::new(&live, &wish);
+    let mut plan = ChangePlan::new(&live, &wish);
     if let Some(renamed) = renamed {
         plan.note(format!(
             "the body names \"{renamed}\", but an index cannot be renamed; \"{}\" is changed",
             live.name
         ));
     }
-    let mut told = plan.told(shared.answer_bytes / 2);
+    let mut told = plan.to_json(shared.answer_bytes / 2);
     if wish.apply && !shared.read_only {
         match plan.refusal() {
             Some(refusal) => {
-                let failure = Failure::new(Kind::InvalidRequest, refusal).with("plan", Value::Object(told));
+                let failure =
+                    ServiceFailure::new(Kind::InvalidRequest, refusal).with("plan", Value::Object(told));
                 return Err(failure.into());
             }
-            None if plan.strategy == Strategy::Nothing => {}
+            None if plan.strategy == ChangeStrategy::Nothing => {}
             None => {
                 shared.confirm(&context, &plan.question(&wish)).await?;
-                if plan.strategy == Strategy::RebuildBehindAlias {
+                if plan.strategy == ChangeStrategy::RebuildBehindAlias {
                     context.go_on_as_task().await;
                 }
                 let done = apply::apply(&shared, &context, live, plan, &wish).await?;
@@ -95,7 +100,7 @@ async fn change(shared: Arc<Shared>, context: Context, mut wish: Wish) -> Result
 }
 
 /// Refuses to go on from another state than the caller has seen.
-fn guard(wish: &Wish, live: &Live) -> Result<(), Failure> {
+fn check_unchanged(wish: &IndexChangeRequest, live: &LiveIndex) -> Result<(), ServiceFailure> {
     let bare = |etag: &str| etag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
     match (&wish.etag, &live.etag) {
         (Some(seen), Some(now)) if bare(seen) != bare(now) => {
@@ -103,7 +108,7 @@ fn guard(wish: &Wish, live: &Live) -> Result<(), Failure> {
                 "the index \"{}\" was changed by somebody else; plan again from how it is now",
                 live.name
             );
-            Err(Failure::new(Kind::Conflict, text).with("currentETag", now.clone()))
+            Err(ServiceFailure::new(Kind::Conflict, text).with("currentETag", now.clone()))
         }
         _ => Ok(()),
     }

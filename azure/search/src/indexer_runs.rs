@@ -13,12 +13,12 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::status::{Execution, Fingerprint, Status};
-use self::watch::{Before, Ending, follow};
-use crate::client::{Answer, quoted};
-use crate::failure::Failure;
-use crate::shared::Shared;
-use crate::tool::{DESTROYS, Outline, READS, object};
+use self::status::{Fingerprint, IndexerExecution, IndexerStatus};
+use self::watch::{RunBaseline, RunOutcome, follow};
+use crate::client::{ServiceResponse, odata_key};
+use crate::failure::ServiceFailure;
+use crate::shared::SearchServerState;
+use crate::tool::{DESTROYS, READS, ToolOutline, into_members};
 
 /// A little less than the ten minutes that a task is kept: its answer comes while somebody can fetch it.
 const PATIENCE: Duration = Duration::from_secs(570);
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(570);
 const HISTORY: usize = 3;
 
 /// Both tools; the one that changes something only where changes are allowed.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let mut entries = Vec::new();
     if !shared.read_only {
         entries.push(run_tool(shared).into());
@@ -35,7 +35,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     entries
 }
 
-fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
+fn run_tool(shared: &Arc<SearchServerState>) -> ToolEntry {
     let description = "Runs an indexer now and waits for its end, with progress: items done and failed, the first errors \
         and warnings. If it runs already, waits for that run. A failed run is an error with the same JSON.";
     let properties = json!({
@@ -48,13 +48,13 @@ fn run_tool(shared: &Arc<Shared>) -> ToolEntry {
         "clientRequestId": {"type": "string"}
     });
     let hints = ToolHints { destructive: false, idempotent: false, ..DESTROYS };
-    Outline::new("runIndexer", description, hints, properties, &["indexerName"])
+    ToolOutline::new("runIndexer", description, hints, properties, &["indexerName"])
         .typed(shared, run)
         .task(TaskSupport::WhenPossible)
         .timeout(None)
 }
 
-fn status_tool(shared: &Arc<Shared>) -> ToolEntry {
+fn status_tool(shared: &Arc<SearchServerState>) -> ToolEntry {
     let description = "State of an indexer: the run under way or the last one, with counts, errors and warnings, and \
         earlier runs. To find out why runs fail use diagnoseIndexer.";
     let properties = json!({
@@ -62,8 +62,8 @@ fn status_tool(shared: &Arc<Shared>) -> ToolEntry {
         "history": {"type": "integer", "minimum": 0, "maximum": 50, "description": "earlier runs (3)"},
         "clientRequestId": {"type": "string"}
     });
-    Outline::new("getIndexerStatus", description, READS, properties, &["indexerName"])
-        .typed(shared, tell_status)
+    ToolOutline::new("getIndexerStatus", description, READS, properties, &["indexerName"])
+        .typed(shared, report_status)
 }
 
 #[derive(Deserialize)]
@@ -84,7 +84,11 @@ struct StatusArguments {
     client_request_id: Option<String>,
 }
 
-async fn run(shared: Arc<Shared>, context: Context, arguments: RunArguments) -> Result<Value, ToolError> {
+async fn run(
+    shared: Arc<SearchServerState>,
+    context: Context,
+    arguments: RunArguments,
+) -> Result<Value, ToolError> {
     let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
     let resets = arguments.reset.unwrap_or(false);
     if resets {
@@ -94,10 +98,10 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: RunArguments) -> 
         shared.confirm(&context, &question).await?;
     }
     let patience = arguments.timeout_seconds.map_or(PATIENCE, Duration::from_secs);
-    let run = RunOf { shared: &shared, context: &context, name, id, patience };
+    let run = IndexerRunRequest { shared: &shared, context: &context, name, id, patience };
     let mut told = match arguments.wait.unwrap_or(true) {
-        true => run.to_its_end(resets).await?,
-        false => run.begun(resets).await?,
+        true => run.start_and_wait(resets).await?,
+        false => run.start_only(resets).await?,
     };
     if matches!(told.get("status").and_then(Value::as_str), Some("transientFailure" | "error")) {
         told.extend(id.map(|id| ("clientRequestId".to_owned(), id.into())));
@@ -107,35 +111,38 @@ async fn run(shared: Arc<Shared>, context: Context, arguments: RunArguments) -> 
 }
 
 /// Runs an indexer and tells how it went, for tools that go on from there.
-pub(crate) async fn run_to_its_end(
-    shared: &Shared,
+pub(crate) async fn run_to_completion(
+    shared: &SearchServerState,
     context: &Context,
     name: &str,
-) -> Result<Map<String, Value>, Failure> {
-    RunOf { shared, context, name, id: None, patience: PATIENCE }.to_its_end(false).await
+) -> Result<Map<String, Value>, ServiceFailure> {
+    IndexerRunRequest { shared, context, name, id: None, patience: PATIENCE }.start_and_wait(false).await
 }
 
 /// One run that was asked for.
-struct RunOf<'a> {
-    shared: &'a Shared,
+struct IndexerRunRequest<'a> {
+    shared: &'a SearchServerState,
     context: &'a Context,
     name: &'a str,
     id: Option<&'a str>,
     patience: Duration,
 }
 
-impl RunOf<'_> {
-    async fn begun(&self, resets: bool) -> Result<Map<String, Value>, Failure> {
+impl IndexerRunRequest<'_> {
+    async fn start_only(&self, resets: bool) -> Result<Map<String, Value>, ServiceFailure> {
         self.reset(resets).await?;
         let attached = self.start().await?.is_none();
         let next = format!("call getIndexerStatus with indexerName \"{}\" to see how it goes", self.name);
-        Ok(object(json!({"indexerName": self.name, "status": "started", "attached": attached, "next": next})))
+        Ok(into_members(
+            json!({"indexerName": self.name, "status": "started", "attached": attached, "next": next}),
+        ))
     }
 
-    async fn to_its_end(&self, resets: bool) -> Result<Map<String, Value>, Failure> {
+    async fn start_and_wait(&self, resets: bool) -> Result<Map<String, Value>, ServiceFailure> {
         let client = &self.shared.client;
         self.reset(resets).await?;
-        let mut before = Before::of(&Status::read(client, self.name, self.id).await?, resets);
+        let mut before =
+            RunBaseline::from_status(&IndexerStatus::read(client, self.name, self.id).await?, resets);
         let attached = match self.start().await? {
             Some(answer) => {
                 before.taken_at(service_time(&answer));
@@ -148,29 +155,29 @@ impl RunOf<'_> {
                 true
             }
         };
-        let unwatched = Unwatched(self.name);
+        let unwatched = UnwatchedRunNotice(self.name);
         let followed = follow(client, self.context, self.name, self.id, before, self.patience).await;
         std::mem::forget(unwatched);
         let followed = followed.map_err(|failure| {
             failure.with("started", "the run was asked for and may go on; call getIndexerStatus to see it")
         });
         let mut told = match followed? {
-            Ending::Over(status, run) => found(&status, &run),
-            Ending::Broken(status) => {
-                let mut told = status.last().map(Execution::told).unwrap_or_default();
+            RunOutcome::Over(status, run) => execution_json(&status, &run),
+            RunOutcome::Broken(status) => {
+                let mut told = status.last().map(IndexerExecution::to_json).unwrap_or_default();
                 told.insert("status".to_owned(), "error".into());
                 told
             }
-            Ending::TimedOut(status, run) => self.timed_out(status, run),
+            RunOutcome::TimedOut(status, run) => self.timed_out(status, run),
         };
         told.insert("indexerName".to_owned(), self.name.into());
         told.insert("attached".to_owned(), attached.into());
         Ok(told)
     }
 
-    async fn reset(&self, resets: bool) -> Result<(), Failure> {
+    async fn reset(&self, resets: bool) -> Result<(), ServiceFailure> {
         if resets {
-            let path = format!("indexers{}/search.reset", quoted(self.name));
+            let path = format!("indexers{}/search.reset", odata_key(self.name));
             let call = self.shared.client.call(http::Method::POST, path);
             call.request_id(self.id).send().await?;
         }
@@ -178,8 +185,8 @@ impl RunOf<'_> {
     }
 
     /// Asks for the run; `None` when one is under way already.
-    async fn start(&self) -> Result<Option<Answer>, Failure> {
-        let path = format!("indexers{}/search.run", quoted(self.name));
+    async fn start(&self) -> Result<Option<ServiceResponse>, ServiceFailure> {
+        let path = format!("indexers{}/search.run", odata_key(self.name));
         let call = self.shared.client.call(http::Method::POST, path);
         match call.request_id(self.id).send().await {
             Ok(answer) => Ok(Some(answer)),
@@ -189,9 +196,9 @@ impl RunOf<'_> {
     }
 
     /// No failure: the run goes on, and this is what is known of it.
-    fn timed_out(&self, status: Option<Status>, run: Option<Fingerprint>) -> Map<String, Value> {
-        let known = status.zip(run).map(|(status, run)| found(&status, &run));
-        let mut told = known.unwrap_or_else(|| object(json!({"status": "pending"})));
+    fn timed_out(&self, status: Option<IndexerStatus>, run: Option<Fingerprint>) -> Map<String, Value> {
+        let known = status.zip(run).map(|(status, run)| execution_json(&status, &run));
+        let mut told = known.unwrap_or_else(|| into_members(json!({"status": "pending"})));
         told.insert("timedOut".to_owned(), true.into());
         let next = format!(
             "the run goes on; call getIndexerStatus with indexerName \"{}\", or runIndexer again to wait for it",
@@ -203,9 +210,9 @@ impl RunOf<'_> {
 }
 
 /// Says in the log that a run goes on which nobody watches any more; forgotten when it was watched to its end.
-struct Unwatched<'a>(&'a str);
+struct UnwatchedRunNotice<'a>(&'a str);
 
-impl Drop for Unwatched<'_> {
+impl Drop for UnwatchedRunNotice<'_> {
     fn drop(&mut self) {
         tracing::info!(
             indexer = self.0,
@@ -214,24 +221,24 @@ impl Drop for Unwatched<'_> {
     }
 }
 
-fn found(status: &Status, run: &Fingerprint) -> Map<String, Value> {
+fn execution_json(status: &IndexerStatus, run: &Fingerprint) -> Map<String, Value> {
     let run = status.oldest_first().find(|execution| execution.fingerprint() == *run);
-    run.map(Execution::told).unwrap_or_default()
+    run.map(IndexerExecution::to_json).unwrap_or_default()
 }
 
 /// When the service answered, by its own clock.
-fn service_time(answer: &Answer) -> Option<DateTime<Utc>> {
+fn service_time(answer: &ServiceResponse) -> Option<DateTime<Utc>> {
     let date = answer.headers.get(http::header::DATE)?.to_str().ok()?;
     DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
 }
 
-async fn tell_status(
-    shared: Arc<Shared>,
+async fn report_status(
+    shared: Arc<SearchServerState>,
     _: Context,
     arguments: StatusArguments,
 ) -> Result<Value, ToolError> {
     let (name, id) = (arguments.indexer_name.as_str(), arguments.client_request_id.as_deref());
-    let status = Status::read(&shared.client, name, id).await?;
+    let status = IndexerStatus::read(&shared.client, name, id).await?;
     let last = status.last();
     // The last run is in the history, too, when it has ended.
     let earlier =
@@ -239,7 +246,7 @@ async fn tell_status(
     let history: Vec<Value> = earlier
         .take(arguments.history.unwrap_or(HISTORY))
         .map(|run| {
-            let mut told = run.told();
+            let mut told = run.to_json();
             // Counts are enough for earlier runs unless something was wrong.
             told.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
             Value::Object(told)
@@ -249,8 +256,8 @@ async fn tell_status(
     Ok(json!({
         "indexerName": name,
         "status": status.overall(),
-        "isRunning": last.is_some_and(Execution::is_under_way),
-        "lastResult": last.map(Execution::told),
+        "isRunning": last.is_some_and(IndexerExecution::is_under_way),
+        "lastResult": last.map(IndexerExecution::to_json),
         "history": history,
         "nextMode": status.mode(),
     }))

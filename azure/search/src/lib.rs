@@ -1,6 +1,6 @@
 //! Azure AI Search as an MCP server: tools, resources and prompts over a service in the cloud or the embedded one.
 //!
-//! [`SearchServer::builder`] puts the server together; `server.rs` is where to start reading. [`Embedded`] is the service
+//! [`SearchServer::builder`] puts the server together; `server.rs` is where to start reading. [`EmbeddedService`] is the service
 //! for those who have none, [`sample`] gives it something to show.
 
 #![allow(missing_docs, reason = "a part of the program; what users start from is documented")]
@@ -28,13 +28,14 @@ mod shared;
 mod tool;
 
 pub use api::API_VERSION;
-pub use client::{Answer, Call, Client, quoted};
-pub use embedded::{Embedded, EmbeddedError, EmbeddedOptions, api_key};
-pub use failure::{Failure, Kind};
+pub use client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
+pub use embedded::{EmbeddedError, EmbeddedOptions, EmbeddedService, api_key_credential};
+pub use failure::{Kind, ServiceFailure};
 pub use identity::{CredentialError, EntraCredential};
-pub use remote::{RemoteError, is_local, remote};
-pub use resources::{Watch, watch};
+pub use remote::{RemoteError, is_local, remote_client};
+pub use resources::{IndexerWatch, watch_indexers};
 pub use server::{
-    ANSWER_BYTES, LIST_BYTES, Overview, SearchServer, SearchServerBuilder, SearchServerError, own_entries,
+    ANSWER_BYTES, LIST_BYTES, SearchServer, SearchServerBuilder, SearchServerError, ServerOverview,
+    own_entries,
 };
-pub use shared::Shared;
+pub use shared::SearchServerState;

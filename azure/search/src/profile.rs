@@ -5,16 +5,16 @@ mod hints;
 
 use std::sync::Arc;
 
-use bindpost_azure_search_service::definition::{Field, Primitive};
+use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
 use bindpost_mcp_server::{CallParts, Context, Entry, Json, Signature, TemplateEntry, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Kind};
-use crate::reading::{Found, Index, Reader};
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::{IndexDescription, SearchResponse, ServiceReader};
 use crate::resources;
-use crate::shared::Shared;
-use crate::tool::{Outline, READS, object};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolOutline, into_members};
 
 /// Documents that are looked at unless the caller says otherwise.
 const SAMPLE: usize = 200;
@@ -27,7 +27,7 @@ const VECTORS: usize = 20;
 const MOST_VALUES: usize = 1000;
 
 /// The tool and the resource.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let properties = json!({
         "indexName": {"type": "string"},
         "sample": {"type": "integer", "minimum": 1, "maximum": LARGEST_SAMPLE, "default": SAMPLE,
@@ -38,13 +38,13 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
                        values, examples, range, lengths, vectors, and hints on what to change. Use it first to learn what \
                        can be searched, filtered and sorted.";
     let tool =
-        Outline::new("profileIndex", description, READS, properties, &["indexName"]).typed(shared, run);
+        ToolOutline::new("profileIndex", description, READS, properties, &["indexName"]).typed(shared, run);
     let (served, completed) = (Arc::clone(shared), Arc::clone(shared));
     let read = move |parts: CallParts| {
         let shared = Arc::clone(&served);
         async move {
             let name: String = parts.context.required_argument("name")?;
-            let reader = Reader::new(&shared, None);
+            let reader = ServiceReader::new(&shared, None);
             profile(&shared, &reader, &name, SAMPLE).await.map(Json).map_err(ToolError::from)
         }
     };
@@ -62,38 +62,47 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Arguments {
+struct ProfileArguments {
     index_name: String,
     sample: Option<usize>,
     client_request_id: Option<String>,
 }
 
-async fn run(shared: Arc<Shared>, _: Context, arguments: Arguments) -> Result<Value, ToolError> {
-    let reader = Reader::new(&shared, arguments.client_request_id);
+async fn run(
+    shared: Arc<SearchServerState>,
+    _: Context,
+    arguments: ProfileArguments,
+) -> Result<Value, ToolError> {
+    let reader = ServiceReader::new(&shared, arguments.client_request_id);
     let sample = arguments.sample.unwrap_or(SAMPLE);
     Ok(profile(&shared, &reader, &arguments.index_name, sample).await?)
 }
 
 /// What is known of an index's documents.
-struct Sample {
+struct DocumentSample {
     documents: Vec<Value>,
     /// A few documents with nothing but their vectors.
     vectors: Vec<Value>,
     /// How often values occur in the whole index, for the fields that were asked for.
-    facets: Option<Found>,
+    facets: Option<SearchResponse>,
     /// Documents in the index.
     count: Option<u64>,
 }
 
-async fn profile(shared: &Shared, reader: &Reader, name: &str, sample: usize) -> Result<Value, Failure> {
+async fn profile(
+    shared: &SearchServerState,
+    reader: &ServiceReader,
+    name: &str,
+    sample: usize,
+) -> Result<Value, ServiceFailure> {
     let index = reader.index(name).await?;
     let statistics = reader.statistics(&index.name).await?;
     let sample = read_sample(reader, &index, sample, &statistics).await?;
     let leaves = index.schema.leaves();
-    let described: Vec<fields::Described> =
+    let described: Vec<fields::FieldProfile> =
         leaves.iter().map(|field| fields::describe(field, &index, &sample)).collect();
-    let mut hints = hints::of_index(&index, &sample);
-    hints.extend(described.iter().flat_map(|field| hints::of_field(field, &sample)));
+    let mut hints = hints::index_hints(&index, &sample);
+    hints.extend(described.iter().flat_map(|field| hints::field_hints(field, &sample)));
     let read = sample.documents.len();
     let note = match sample.count {
         Some(count) if count as usize <= read => "All documents were looked at.".to_owned(),
@@ -132,11 +141,11 @@ async fn profile(shared: &Shared, reader: &Reader, name: &str, sample: usize) ->
 }
 
 async fn read_sample(
-    reader: &Reader,
-    index: &Index,
+    reader: &ServiceReader,
+    index: &IndexDescription,
     wanted: usize,
     statistics: &Value,
-) -> Result<Sample, Failure> {
+) -> Result<DocumentSample, ServiceFailure> {
     let retrievable = |vectors: bool| -> Vec<&str> {
         let fields = index.schema.fields().iter();
         fields
@@ -158,7 +167,7 @@ async fn read_sample(
     let mut count = statistics.get("documentCount").and_then(Value::as_u64);
     while documents.len() < wanted {
         let top = PAGE.min(wanted - documents.len());
-        let found = reader.search(&index.name, object(page(&plain, top, documents.len()))).await?;
+        let found = reader.search(&index.name, into_members(page(&plain, top, documents.len()))).await?;
         count = found.count().or(count);
         let read = found.documents().len();
         documents.extend_from_slice(found.documents());
@@ -169,22 +178,26 @@ async fn read_sample(
     let vectors = match vectors.is_empty() {
         true => Vec::new(),
         false => {
-            let found = reader.search(&index.name, object(page(&vectors, VECTORS.min(wanted), 0))).await?;
+            let found =
+                reader.search(&index.name, into_members(page(&vectors, VECTORS.min(wanted), 0))).await?;
             found.documents().to_vec()
         }
     };
-    Ok(Sample { documents, vectors, facets: facets(reader, index).await?, count })
+    Ok(DocumentSample { documents, vectors, facets: facets(reader, index).await?, count })
 }
 
 /// The values of all facetable fields whose values are few enough to be counted by themselves.
-async fn facets(reader: &Reader, index: &Index) -> Result<Option<Found>, Failure> {
+async fn facets(
+    reader: &ServiceReader,
+    index: &IndexDescription,
+) -> Result<Option<SearchResponse>, ServiceFailure> {
     let leaves = index.schema.leaves().into_iter().filter(|field| is_counted(field));
     let facets: Vec<String> = leaves.map(|field| format!("{},count:{MOST_VALUES}", field.path)).collect();
     if facets.is_empty() {
         return Ok(None);
     }
     let body = json!({"search": "*", "top": 0, "facets": facets});
-    match reader.search(&index.name, object(body)).await {
+    match reader.search(&index.name, into_members(body)).await {
         Ok(found) => Ok(Some(found)),
         // The sample tells about values too.
         Err(failure) if failure.kind == Kind::InvalidRequest => Ok(None),
@@ -192,8 +205,9 @@ async fn facets(reader: &Reader, index: &Index) -> Result<Option<Found>, Failure
     }
 }
 
-fn is_counted(field: &Field) -> bool {
-    let countable = [Primitive::String, Primitive::Boolean, Primitive::Int32, Primitive::Int64];
+fn is_counted(field: &IndexField) -> bool {
+    let countable =
+        [PrimitiveType::String, PrimitiveType::Boolean, PrimitiveType::Int32, PrimitiveType::Int64];
     // As many keys as documents: nothing to count.
     field.facetable && !field.key && field.kind.primitive().is_some_and(|kind| countable.contains(&kind))
 }

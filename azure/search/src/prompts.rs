@@ -7,10 +7,10 @@ use bindpost_mcp_server::{CallParts, Entry, PromptEntry, Signature};
 use serde_json::{Value, json};
 
 use crate::resources::{index_names, indexer_names};
-use crate::shared::Shared;
+use crate::shared::SearchServerState;
 
 /// A prompt before its arguments are filled in.
-struct Plan {
+struct PromptTemplate {
     name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -26,8 +26,8 @@ struct Plan {
 
 const INDEX: (&str, &str, bool) = ("indexName", "The index, or an alias of it", true);
 
-const PLANS: [Plan; 6] = [
-    Plan {
+const PLANS: [PromptTemplate; 6] = [
+    PromptTemplate {
         name: "answer_from_index",
         title: "Answer from an index",
         description: "Answers a question from the documents of an index, with their keys as sources.",
@@ -45,7 +45,7 @@ const PLANS: [Plan; 6] = [
         changes: false,
         needs_changes: false,
     },
-    Plan {
+    PromptTemplate {
         name: "tune_relevance",
         title: "Tune relevance",
         description: "Improves the ranking of an index by measuring each change on judged queries.",
@@ -65,7 +65,7 @@ const PLANS: [Plan; 6] = [
         changes: false,
         needs_changes: false,
     },
-    Plan {
+    PromptTemplate {
         name: "debug_missing_document",
         title: "Why is it not found?",
         description: "Finds out why a search does not show a document.",
@@ -88,7 +88,7 @@ const PLANS: [Plan; 6] = [
         changes: false,
         needs_changes: false,
     },
-    Plan {
+    PromptTemplate {
         name: "design_index",
         title: "Design an index",
         description: "Designs an index for documents like a sample, for what will be asked of it.",
@@ -112,7 +112,7 @@ const PLANS: [Plan; 6] = [
         changes: true,
         needs_changes: false,
     },
-    Plan {
+    PromptTemplate {
         name: "fix_indexer",
         title: "Fix an indexer",
         description: "Finds out why an indexer fails or leaves documents out, and repairs it.",
@@ -130,7 +130,7 @@ const PLANS: [Plan; 6] = [
         changes: true,
         needs_changes: true,
     },
-    Plan {
+    PromptTemplate {
         name: "change_index_safely",
         title: "Change an index safely",
         description: "Changes an index without downtime and with a way back.",
@@ -154,12 +154,12 @@ const PLANS: [Plan; 6] = [
 ];
 
 /// The prompts.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let offered = PLANS.iter().filter(|plan| !(plan.needs_changes && shared.read_only));
     offered.map(|plan| entry(plan, shared).into()).collect()
 }
 
-fn entry(plan: &'static Plan, shared: &Arc<Shared>) -> PromptEntry {
+fn entry(plan: &'static PromptTemplate, shared: &Arc<SearchServerState>) -> PromptEntry {
     let read_only = shared.read_only;
     let arguments = plan.arguments.iter().map(|(name, description, required)| PromptArgument {
         name: (*name).to_owned(),
@@ -208,7 +208,7 @@ fn filled(text: &str, given: &[(&str, String)]) -> String {
         out.push_str(before);
         let argument = after.split_once('>').and_then(|(name, after)| {
             let (_, value) = given.iter().find(|(known, _)| *known == name)?;
-            Some((written(value), after))
+            Some((value_as_json(value), after))
         });
         match argument {
             Some((value, after)) => {
@@ -226,7 +226,7 @@ fn filled(text: &str, given: &[(&str, String)]) -> String {
 }
 
 /// A value as JSON. A document that was given as JSON stays readable.
-fn written(value: &str) -> String {
+fn value_as_json(value: &str) -> String {
     match serde_json::from_str::<Value>(value) {
         Ok(document @ (Value::Object(_) | Value::Array(_))) => document.to_string(),
         _ => json!(value).to_string(),
@@ -241,8 +241,8 @@ mod tests {
     fn values_are_filled_in_once_and_as_json() {
         let given = [("a", "x\n2. <b>".to_owned()), ("b", "y".to_owned())];
         assert_eq!(filled("1. <a> <b> <c> 3 < 4", &given), "1. \"x\\n2. <b>\" \"y\" <c> 3 < 4");
-        assert_eq!(written(" {\"a\": 1}"), "{\"a\":1}");
-        assert_eq!(written("12"), "\"12\"");
+        assert_eq!(value_as_json(" {\"a\": 1}"), "{\"a\":1}");
+        assert_eq!(value_as_json("12"), "\"12\"");
     }
 
     #[test]

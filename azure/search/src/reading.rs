@@ -1,40 +1,42 @@
 //! What the tools that only look ask of the service: definitions, searches, documents, tokens.
 
-use bindpost_azure_search_service::definition::{Field, FieldType, Primitive, Schema, VectorField};
+use bindpost_azure_search_service::definition::{
+    FieldType, IndexField, IndexSchema, PrimitiveType, VectorAttributes,
+};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Answer, Call, Client, quoted};
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
+use crate::client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
 
 /// As much of a text as is sent to be analyzed, in characters.
 const ANALYZED: usize = 50_000;
 
 /// The service, as a caller who only looks.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader {
-    client: Client,
+pub(crate) struct ServiceReader {
+    client: SearchClient,
     /// Sent along as `x-ms-client-request-id`.
     request_id: Option<String>,
 }
 
-impl Reader {
-    pub(crate) fn new(shared: &Shared, request_id: Option<String>) -> Reader {
-        Reader { client: shared.client.clone(), request_id }
+impl ServiceReader {
+    pub(crate) fn new(shared: &SearchServerState, request_id: Option<String>) -> ServiceReader {
+        ServiceReader { client: shared.client.clone(), request_id }
     }
 
     /// The definition of an index, or of the index that an alias stands for.
-    pub(crate) async fn index(&self, name: &str) -> Result<Index, Failure> {
-        Index::read(self.definition(name).await?.body)
+    pub(crate) async fn index(&self, name: &str) -> Result<IndexDescription, ServiceFailure> {
+        IndexDescription::read(self.definition(name).await?.body)
     }
 
     /// The same as the service answers it, with its ETag.
-    pub(crate) async fn definition(&self, name: &str) -> Result<Answer, Failure> {
+    pub(crate) async fn definition(&self, name: &str) -> Result<ServiceResponse, ServiceFailure> {
         if name.chars().count() > 128 {
             let message = "the name of the index is longer than 128 characters, which no name is";
-            return Err(Failure::new(Kind::InvalidRequest, message));
+            return Err(ServiceFailure::new(Kind::InvalidRequest, message));
         }
-        let read = |name: &str| self.send(self.client.get(format!("indexes{}", quoted(name))));
+        let read = |name: &str| self.send(self.client.get(format!("indexes{}", odata_key(name))));
         let missing = match read(name).await {
             Err(failure) if failure.kind == Kind::ResourceNotFound => failure,
             Err(failure) if failure.kind == Kind::Unauthorized => {
@@ -44,21 +46,25 @@ impl Reader {
             read => return read,
         };
         // Not every service takes an alias for the definition of its index.
-        let alias = self.send(self.client.get(format!("aliases{}", quoted(name)))).await;
-        match alias.as_ref().ok().and_then(|alias| target(&alias.body)) {
+        let alias = self.send(self.client.get(format!("aliases{}", odata_key(name)))).await;
+        match alias.as_ref().ok().and_then(|alias| alias_target(&alias.body)) {
             Some(index) => read(index).await,
             None => Err(missing.with("fix", "listIndexes tells which indexes there are")),
         }
     }
 
-    pub(crate) async fn search(&self, index: &str, body: Map<String, Value>) -> Result<Found, Failure> {
-        let path = format!("indexes{}/docs/search.post.search", quoted(index));
-        self.send(self.client.post(path, Value::Object(body)).repeatable()).await.map(Found)
+    pub(crate) async fn search(
+        &self,
+        index: &str,
+        body: Map<String, Value>,
+    ) -> Result<SearchResponse, ServiceFailure> {
+        let path = format!("indexes{}/docs/search.post.search", odata_key(index));
+        self.send(self.client.post(path, Value::Object(body)).repeatable()).await.map(SearchResponse)
     }
 
     /// The document of a key; `None` if there is none.
-    pub(crate) async fn document(&self, index: &str, key: &str) -> Result<Option<Value>, Failure> {
-        let call = self.client.get(format!("indexes{}/docs{}", quoted(index), quoted(key)));
+    pub(crate) async fn document(&self, index: &str, key: &str) -> Result<Option<Value>, ServiceFailure> {
+        let call = self.client.get(format!("indexes{}/docs{}", odata_key(index), odata_key(key)));
         match self.send(call).await {
             Ok(answer) => Ok(Some(answer.body)),
             // A key of characters that no key has cannot be looked up.
@@ -73,9 +79,9 @@ impl Reader {
         index: &str,
         analyzer: &str,
         text: &str,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Vec<String>, ServiceFailure> {
         let text: String = text.chars().take(ANALYZED).collect();
-        let path = format!("indexes{}/search.analyze", quoted(index));
+        let path = format!("indexes{}/search.analyze", odata_key(index));
         let call = self.client.post(path, json!({"text": text, "analyzer": analyzer})).repeatable();
         let body = self.send(call).await?.body;
         let tokens = body.get("tokens").and_then(Value::as_array).into_iter().flatten();
@@ -83,26 +89,26 @@ impl Reader {
     }
 
     /// How many documents an index has and how much they take.
-    pub(crate) async fn statistics(&self, index: &str) -> Result<Value, Failure> {
-        let call = self.client.get(format!("indexes{}/search.stats", quoted(index)));
+    pub(crate) async fn statistics(&self, index: &str) -> Result<Value, ServiceFailure> {
+        let call = self.client.get(format!("indexes{}/search.stats", odata_key(index)));
         self.send(call).await.map(|answer| answer.body)
     }
 
-    async fn send(&self, call: Call<'_>) -> Result<Answer, Failure> {
+    async fn send(&self, call: ServiceRequest<'_>) -> Result<ServiceResponse, ServiceFailure> {
         call.request_id(self.request_id.as_deref()).send().await
     }
 }
 
 /// The index that an alias stands for.
-pub(crate) fn target(alias: &Value) -> Option<&str> {
+pub(crate) fn alias_target(alias: &Value) -> Option<&str> {
     alias.get("indexes")?.get(0)?.as_str()
 }
 
 /// The answer to a search.
 #[derive(Clone, Debug)]
-pub(crate) struct Found(pub(crate) Answer);
+pub(crate) struct SearchResponse(pub(crate) ServiceResponse);
 
-impl Found {
+impl SearchResponse {
     pub(crate) fn documents(&self) -> &[Value] {
         self.0.body.get("value").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
@@ -119,7 +125,7 @@ impl Found {
     }
 
     /// Why the answer is less than was asked for (206), in a sentence.
-    pub(crate) fn partial(&self) -> Option<String> {
+    pub(crate) fn partial_reason(&self) -> Option<String> {
         let reason = self.0.body.get("@search.semanticPartialResponseReason").and_then(Value::as_str);
         match (self.0.status, reason) {
             (_, Some(reason)) => Some(format!(
@@ -134,19 +140,20 @@ impl Found {
 
 /// An index as the service describes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Index {
+pub(crate) struct IndexDescription {
     /// The index itself, also when an alias was named.
     pub(crate) name: String,
-    pub(crate) schema: Schema,
+    pub(crate) schema: IndexSchema,
     pub(crate) json: Value,
 }
 
-impl Index {
-    pub(crate) fn read(json: Value) -> Result<Index, Failure> {
-        let broken = || Failure::new(Kind::ServerError, "the service answered no definition of an index");
+impl IndexDescription {
+    pub(crate) fn read(json: Value) -> Result<IndexDescription, ServiceFailure> {
+        let broken =
+            || ServiceFailure::new(Kind::ServerError, "the service answered no definition of an index");
         let name = json.get("name").and_then(Value::as_str).ok_or_else(broken)?.to_owned();
-        let schema = Schema::new(fields(&json, false)).ok_or_else(broken)?;
-        Ok(Index { name, schema, json })
+        let schema = IndexSchema::new(fields(&json, false)).ok_or_else(broken)?;
+        Ok(IndexDescription { name, schema, json })
     }
 
     /// The name of the key field.
@@ -155,7 +162,7 @@ impl Index {
     }
 
     /// Searchable text, by the paths given or all of it.
-    pub(crate) fn texts(&self, only: Option<&[String]>) -> Vec<&Field> {
+    pub(crate) fn texts(&self, only: Option<&[String]>) -> Vec<&IndexField> {
         let leaves = self.schema.leaves().into_iter();
         leaves
             .filter(|field| field.searchable && field.vector.is_none())
@@ -163,7 +170,7 @@ impl Index {
             .collect()
     }
 
-    pub(crate) fn vectors(&self) -> Vec<&Field> {
+    pub(crate) fn vectors(&self) -> Vec<&IndexField> {
         self.schema.leaves().into_iter().filter(|field| field.vector.is_some()).collect()
     }
 
@@ -176,24 +183,24 @@ impl Index {
 
 /// The fields of a definition or of a complex field. What the service does not say has Azure's default; nothing is
 /// refused, because the service has checked it.
-fn fields(json: &Value, below_collection: bool) -> Vec<Field> {
+fn fields(json: &Value, below_collection: bool) -> Vec<IndexField> {
     let list = json.get("fields").and_then(Value::as_array).into_iter().flatten();
     list.filter_map(|json| field(json, below_collection)).collect()
 }
 
-fn field(json: &Value, below_collection: bool) -> Option<Field> {
+fn field(json: &Value, below_collection: bool) -> Option<IndexField> {
     let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let kind = kind(json.get("type")?.as_str()?)?;
-    let mut field = Field::new(json.get("name")?.as_str()?, kind);
+    let kind = parse_type(json.get("type")?.as_str()?)?;
+    let mut field = IndexField::new(json.get("name")?.as_str()?, kind);
     let multiple = below_collection || kind.is_collection();
     if kind.primitive().is_none() {
         field.fields = fields(json, multiple);
         return Some(field);
     }
-    let is_text = kind.primitive() == Some(Primitive::String);
-    let is_point = kind.primitive() == Some(Primitive::GeographyPoint);
+    let is_text = kind.primitive() == Some(PrimitiveType::String);
+    let is_point = kind.primitive() == Some(PrimitiveType::GeographyPoint);
     let dimensions = json.get("dimensions").and_then(Value::as_u64);
-    field.vector = dimensions.map(|dimensions| VectorField {
+    field.vector = dimensions.map(|dimensions| VectorAttributes {
         dimensions: usize::try_from(dimensions).unwrap_or(usize::MAX),
         profile: text("vectorSearchProfile").unwrap_or_default(),
         packed_bits: text("vectorEncoding").as_deref() == Some("packedBit"),
@@ -218,21 +225,21 @@ fn field(json: &Value, below_collection: bool) -> Option<Field> {
     Some(field)
 }
 
-fn kind(name: &str) -> Option<FieldType> {
+fn parse_type(name: &str) -> Option<FieldType> {
     let inner = name.strip_prefix("Collection(").and_then(|rest| rest.strip_suffix(')'));
     let primitive = match inner.unwrap_or(name) {
-        "Edm.String" => Primitive::String,
-        "Edm.Boolean" => Primitive::Boolean,
-        "Edm.Int32" => Primitive::Int32,
-        "Edm.Int64" => Primitive::Int64,
-        "Edm.Double" => Primitive::Double,
-        "Edm.DateTimeOffset" => Primitive::DateTimeOffset,
-        "Edm.GeographyPoint" => Primitive::GeographyPoint,
-        "Edm.Single" => Primitive::Single,
-        "Edm.Half" => Primitive::Half,
-        "Edm.Int16" => Primitive::Int16,
-        "Edm.SByte" => Primitive::SByte,
-        "Edm.Byte" => Primitive::Byte,
+        "Edm.String" => PrimitiveType::String,
+        "Edm.Boolean" => PrimitiveType::Boolean,
+        "Edm.Int32" => PrimitiveType::Int32,
+        "Edm.Int64" => PrimitiveType::Int64,
+        "Edm.Double" => PrimitiveType::Double,
+        "Edm.DateTimeOffset" => PrimitiveType::DateTimeOffset,
+        "Edm.GeographyPoint" => PrimitiveType::GeographyPoint,
+        "Edm.Single" => PrimitiveType::Single,
+        "Edm.Half" => PrimitiveType::Half,
+        "Edm.Int16" => PrimitiveType::Int16,
+        "Edm.SByte" => PrimitiveType::SByte,
+        "Edm.Byte" => PrimitiveType::Byte,
         "Edm.ComplexType" if inner.is_some() => return Some(FieldType::ManyComplex),
         "Edm.ComplexType" => return Some(FieldType::Complex),
         _ => return None,
@@ -269,7 +276,7 @@ fn elements(value: &Value) -> &[Value] {
 }
 
 /// A text in the quotes of OData.
-pub(crate) fn literal(text: &str) -> String {
+pub(crate) fn odata_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -290,8 +297,8 @@ mod tests {
     fn types_are_read_and_written_alike() {
         for name in ["Edm.String", "Collection(Edm.Single)", "Edm.ComplexType", "Collection(Edm.ComplexType)"]
         {
-            assert_eq!(type_name(kind(name).unwrap()), name);
+            assert_eq!(type_name(parse_type(name).unwrap()), name);
         }
-        assert_eq!(kind("Edm.Unheard"), None);
+        assert_eq!(parse_type("Edm.Unheard"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bindpost_mcp_openapi::{Credential, Upstream, UpstreamError, UpstreamLimits};
 use http::Uri;
 
-use crate::client::Client;
+use crate::client::SearchClient;
 
 /// Why a service elsewhere cannot be called.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +24,14 @@ pub enum RemoteError {
 }
 
 /// Calls the service at an address such as `https://NAME.search.windows.net`.
-pub fn remote(endpoint: &str, credential: Credential, api_version: &str) -> Result<Client, RemoteError> {
+pub fn remote_client(
+    endpoint: &str,
+    credential: Credential,
+    api_version: &str,
+) -> Result<SearchClient, RemoteError> {
     let base = checked(endpoint)?;
     let upstream = Upstream::new(&base, credential, UpstreamLimits::default())?;
-    Ok(Client::new(Arc::new(upstream), api_version))
+    Ok(SearchClient::new(Arc::new(upstream), api_version))
 }
 
 /// Whether an address is of this machine, where nobody listens in between.

@@ -11,12 +11,12 @@ use bindpost_mcp_server::{
 };
 use serde_json::{Value, json};
 
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::front::{DefinitionKind, KINDS, hide_secrets, name_of, read, read_list};
-use crate::shared::Shared;
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::front::{DefinitionKind, KINDS, hide_secrets, name_of, read_definition, read_list};
+use crate::shared::SearchServerState;
 
-pub use watching::{Watch, watch};
+pub use watching::{IndexerWatch, watch_indexers};
 
 const JSON: &str = "application/json";
 /// The scheme of the resources, and of the schemas.
@@ -28,9 +28,9 @@ const SHOWN: &[&str] = &["indexes", "agents", "knowledgesources"];
 const MOST_LISTED: usize = 1_000;
 
 /// The resources of this module, and the templates.
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for kind in shown() {
+    for kind in shown_kinds() {
         entries.push(collection(kind, shared));
         entries.push(definition(kind, shared));
     }
@@ -44,12 +44,12 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     entries
 }
 
-fn shown() -> impl Iterator<Item = &'static DefinitionKind> {
-    KINDS.iter().filter(|kind| SHOWN.iter().any(|path| kind.is(path)))
+fn shown_kinds() -> impl Iterator<Item = &'static DefinitionKind> {
+    KINDS.iter().filter(|kind| SHOWN.iter().any(|path| kind.has_path(path)))
 }
 
 /// `search://indexes`: all definitions of a kind in short, and where each is whole.
-fn collection(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+fn collection(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     let read = move || {
         let shared = shared.clone();
@@ -78,14 +78,15 @@ fn collection(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
 }
 
 /// `search://indexes/{name}`
-fn definition(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+fn definition(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.clone(), shared.clone());
     let name = kind.word.split_once(' ').map_or(kind.word, |(_, word)| word);
     TemplateEntry::new(format!("{}/{{name}}", kind.resource()), name, move |context: Context| {
         let shared = reader.clone();
         async move {
             let name = context.variable("name").unwrap_or_default();
-            found(&context, read(kind, &shared, name, None).await).map(|answer| answer.to_string())
+            resource_body(&context, read_definition(kind, &shared, name, None).await)
+                .map(|answer| answer.to_string())
         }
     })
     .description(format!("The definition of {}: {}.", kind.word, kind.about))
@@ -95,15 +96,15 @@ fn definition(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
 }
 
 /// `search://indexers/{name}/status`, which can be subscribed to.
-fn status(shared: &Arc<Shared>) -> Entry {
+fn status(shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.clone(), shared.clone());
     let entry =
         TemplateEntry::new("search://indexers/{name}/status", "indexer status", move |context: Context| {
             let shared = reader.clone();
             async move {
                 let name = context.variable("name").unwrap_or_default();
-                let path = format!("indexers{}/search.status", quoted(name));
-                found(&context, shared.client.get(path).send().await).map(|answer| answer.to_string())
+                let path = format!("indexers{}/search.status", odata_key(name));
+                resource_body(&context, shared.client.get(path).send().await).map(|answer| answer.to_string())
             }
         })
         .description(
@@ -117,11 +118,11 @@ fn status(shared: &Arc<Shared>) -> Entry {
 }
 
 fn indexers() -> Option<&'static DefinitionKind> {
-    KINDS.iter().find(|kind| kind.is("indexers"))
+    KINDS.iter().find(|kind| kind.has_path("indexers"))
 }
 
 /// `search://servicestats` and its like.
-fn statistics(path: &'static str, name: &str, description: &str, shared: &Arc<Shared>) -> Entry {
+fn statistics(path: &'static str, name: &str, description: &str, shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     ResourceEntry::new(format!("{SCHEME}://{path}"), name, move || {
         let shared = shared.clone();
@@ -136,18 +137,18 @@ fn statistics(path: &'static str, name: &str, description: &str, shared: &Arc<Sh
 }
 
 /// What `resources/list` shows besides what is always there.
-fn listing(shared: &Arc<Shared>) -> Entry {
+fn listing(shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     ResourceListEntry::with_signature(SCHEME, Signature::new(), move |_| {
         let shared = shared.clone();
-        async move { Ok(listed(&shared).await) }
+        async move { Ok(list_resources(&shared).await) }
     })
     .into()
 }
 
-async fn listed(shared: &Shared) -> Vec<Resource> {
+async fn list_resources(shared: &SearchServerState) -> Vec<Resource> {
     let mut resources = Vec::new();
-    for kind in shown().chain(indexers()) {
+    for kind in shown_kinds().chain(indexers()) {
         // A key that cannot list one kind, or a service that does not have it, hides no other.
         let items = match read_list(kind, shared, Some("name,description"), None).await {
             Ok(items) => items,
@@ -167,7 +168,7 @@ async fn listed(shared: &Shared) -> Vec<Resource> {
 
 fn resource(kind: &DefinitionKind, item: &Value) -> Resource {
     let name = name_of(item);
-    let (uri, about) = match kind.is("indexers") {
+    let (uri, about) = match kind.has_path("indexers") {
         true => {
             (format!("{}/status", uri_of(kind, name)), "The state of an indexer and its runs.".to_owned())
         }
@@ -185,19 +186,25 @@ fn resource(kind: &DefinitionKind, item: &Value) -> Resource {
 
 /// Where a definition is. Names are letters, digits, `-` and `_`; anything else is encoded.
 fn uri_of(kind: &DefinitionKind, name: &str) -> String {
-    format!("{}/{}", kind.resource(), crate::client::encoded(name))
+    format!("{}/{}", kind.resource(), crate::client::percent_encoded(name))
 }
 
 /// The names of indexes that begin as typed, for templates of other files.
-pub(crate) async fn index_names(shared: Arc<Shared>, typed: String) -> Result<Vec<String>, ToolError> {
-    match KINDS.iter().find(|kind| kind.is("indexes")) {
+pub(crate) async fn index_names(
+    shared: Arc<SearchServerState>,
+    typed: String,
+) -> Result<Vec<String>, ToolError> {
+    match KINDS.iter().find(|kind| kind.has_path("indexes")) {
         Some(kind) => names(kind, shared, typed).await,
         None => Ok(Vec::new()),
     }
 }
 
 /// The names of indexers that begin as typed.
-pub(crate) async fn indexer_names(shared: Arc<Shared>, typed: String) -> Result<Vec<String>, ToolError> {
+pub(crate) async fn indexer_names(
+    shared: Arc<SearchServerState>,
+    typed: String,
+) -> Result<Vec<String>, ToolError> {
     match indexers() {
         Some(kind) => names(kind, shared, typed).await,
         None => Ok(Vec::new()),
@@ -207,7 +214,7 @@ pub(crate) async fn indexer_names(shared: Arc<Shared>, typed: String) -> Result<
 /// The names of a kind that begin as typed, whatever the case.
 async fn names(
     kind: &'static DefinitionKind,
-    shared: Arc<Shared>,
+    shared: Arc<SearchServerState>,
     typed: String,
 ) -> Result<Vec<String>, ToolError> {
     let items = read_list(kind, &shared, Some("name"), None).await?;
@@ -217,7 +224,10 @@ async fn names(
 }
 
 /// What was read; what is not there is told as MCP tells it.
-fn found(context: &Context, answer: Result<crate::client::Answer, Failure>) -> Result<Value, ToolError> {
+fn resource_body(
+    context: &Context,
+    answer: Result<crate::client::ServiceResponse, ServiceFailure>,
+) -> Result<Value, ToolError> {
     match answer {
         Ok(mut answer) => {
             hide_secrets(&mut answer.body);
@@ -231,7 +241,7 @@ fn found(context: &Context, answer: Result<crate::client::Answer, Failure>) -> R
 }
 
 /// `search-schema://{definition}`: the whole of what tools show in short.
-fn schemas(shared: &Arc<Shared>) -> Entry {
+fn schemas(shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.document.clone(), shared.document.clone());
     TemplateEntry::new(SCHEMAS, "schema", move |context: Context| {
         let document = reader.clone();

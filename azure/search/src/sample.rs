@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{Client, quoted};
-use crate::failure::Failure;
+use crate::client::{SearchClient, odata_key};
+use crate::failure::ServiceFailure;
 
 /// Everything but documents and files, in the order of what refers to what.
 const DEFINITIONS: &str = include_str!("sample/definitions.json");
@@ -29,7 +29,7 @@ pub const DIMENSIONS: usize = 8;
 
 /// What was made, as `collection/name`.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct InstalledSample {
     pub made: Vec<String>,
 }
 
@@ -47,13 +47,13 @@ pub enum SampleError {
 }
 
 #[derive(Deserialize)]
-struct Defined {
+struct SampleDefinition {
     collection: String,
     definition: Value,
 }
 
 /// Makes the sample, unless the service has an index already. `data` is the folder of the embedded service.
-pub async fn install(client: &Client, data: &Path) -> Result<Option<Sample>, SampleError> {
+pub async fn install(client: &SearchClient, data: &Path) -> Result<Option<InstalledSample>, SampleError> {
     let unfinished = data.join(UNFINISHED);
     if !unfinished.exists() && has_indexes(client).await? {
         return Ok(None);
@@ -67,12 +67,14 @@ pub async fn install(client: &Client, data: &Path) -> Result<Option<Sample>, Sam
     for (name, text) in REPORTS {
         write(&folder.join(name), text)?;
     }
-    let mut sample = Sample::default();
-    for Defined { collection, definition } in serde_json::from_str::<Vec<Defined>>(DEFINITIONS)? {
+    let mut sample = InstalledSample::default();
+    for SampleDefinition { collection, definition } in
+        serde_json::from_str::<Vec<SampleDefinition>>(DEFINITIONS)?
+    {
         let name = definition["name"].as_str().unwrap_or_default().to_owned();
         let what = format!("{collection}/{name}");
         // Nothing that is there already is changed.
-        let path = format!("{collection}{}", quoted(&name));
+        let path = format!("{collection}{}", odata_key(&name));
         let made = client.put(path, definition).header("if-none-match", "*").send().await;
         match made {
             Ok(_) => sample.made.push(what.clone()),
@@ -89,14 +91,14 @@ pub async fn install(client: &Client, data: &Path) -> Result<Option<Sample>, Sam
     Ok(Some(sample))
 }
 
-async fn has_indexes(client: &Client) -> Result<bool, SampleError> {
+async fn has_indexes(client: &SearchClient) -> Result<bool, SampleError> {
     let indexes = client.get("indexes").query("$select", "name").send().await;
     let indexes = indexes.map_err(|failure| refused("list of indexes".to_owned(), &failure))?;
     Ok(indexes.body["value"].as_array().is_some_and(|indexes| !indexes.is_empty()))
 }
 
 /// Uploads the trails, each with a vector of its words.
-async fn upload(client: &Client, index: &str) -> Result<(), SampleError> {
+async fn upload(client: &SearchClient, index: &str) -> Result<(), SampleError> {
     let mut trails: Vec<Value> = serde_json::from_str(TRAILS)?;
     for trail in &mut trails {
         let tags = trail["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -107,15 +109,15 @@ async fn upload(client: &Client, index: &str) -> Result<(), SampleError> {
         trail["embedding"] = json!(vector);
         trail["@search.action"] = json!("upload");
     }
-    let path = format!("indexes{}/docs/search.index", quoted(index));
+    let path = format!("indexes{}/docs/search.index", odata_key(index));
     let sent = client.post(path, json!({"value": trails})).repeatable().send().await;
     sent.map(|_| ()).map_err(|failure| refused("documents".to_owned(), &failure))
 }
 
 /// Until the first run of the indexer is over, for some seconds at most: a slow machine is no reason to fail.
-async fn wait_for_indexer(client: &Client) {
+async fn wait_for_indexer(client: &SearchClient) {
     for _ in 0..100 {
-        let status = client.get(format!("indexers{}/search.status", quoted(INDEXER))).send().await;
+        let status = client.get(format!("indexers{}/search.status", odata_key(INDEXER))).send().await;
         let ended = status.is_ok_and(|status| {
             status
                 .body
@@ -130,7 +132,7 @@ async fn wait_for_indexer(client: &Client) {
     }
 }
 
-fn refused(what: String, failure: &Failure) -> SampleError {
+fn refused(what: String, failure: &ServiceFailure) -> SampleError {
     SampleError::Refused { what, message: failure.message.clone() }
 }
 

@@ -8,9 +8,9 @@ use bindpost_mcp_server::testing::TestClient as MemoryClient;
 use bindpost_mcp_server::{BuildError, Entry, Server, TaskLimits, ToolHints};
 use serde_json::{Map, Value, json};
 
-use crate::client::Client;
-use crate::resources::Watch;
-use crate::shared::Shared;
+use crate::client::SearchClient;
+use crate::resources::IndexerWatch;
+use crate::shared::SearchServerState;
 use crate::tool::{DESTROYS, READS};
 use crate::{
     api, diagnose, evaluate, explain, filter, front, index_change, indexer_runs, profile, prompts, resources,
@@ -78,12 +78,12 @@ fn may_replace(arguments: &Map<String, Value>) -> bool {
 /// An MCP server over a search service; see [`SearchServer::builder`]. Subscriptions are looked after until it is dropped.
 pub struct SearchServer {
     server: Server,
-    _watch: Watch,
+    _watch: IndexerWatch,
 }
 
 impl SearchServer {
     /// Starts a server over this service.
-    pub fn builder(client: Client) -> SearchServerBuilder {
+    pub fn builder(client: SearchClient) -> SearchServerBuilder {
         SearchServerBuilder {
             client,
             document: None,
@@ -102,7 +102,7 @@ impl SearchServer {
 /// Builds a [`SearchServer`].
 #[derive(Debug)]
 pub struct SearchServerBuilder {
-    client: Client,
+    client: SearchClient,
     document: Option<Document>,
     read_only: bool,
     confirms: bool,
@@ -153,7 +153,7 @@ impl SearchServerBuilder {
             Some(document) => document,
             None => api::document()?,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SearchServerState {
             client: self.client,
             document: Arc::new(document),
             cursors: CursorSigner::new().map_err(|_| SearchServerError::Cursors)?,
@@ -171,21 +171,21 @@ impl SearchServerBuilder {
             .offer_all()
             .add(entries);
         let server = server.build()?;
-        let _watch = resources::watch(&server, &shared);
+        let _watch = resources::watch_indexers(&server, &shared);
         Ok(SearchServer { server, _watch })
     }
 }
 
 /// The tools, resources and prompts that are made by hand, in the order in which lists show them: what is called most
 /// comes first.
-pub fn own_entries(shared: &Arc<Shared>) -> Vec<Entry> {
-    let known = Arc::new(front::Known::default());
+pub fn own_entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
+    let known = Arc::new(front::IndexCache::default());
     let files = [
-        front::searching(shared, &known),
+        front::search_entries(shared, &known),
         profile::entries(shared),
         filter::entries(shared),
         explain::entries(shared),
-        front::documents(shared, &known),
+        front::document_entries(shared, &known),
         evaluate::entries(shared),
         front::analysis(shared),
         index_change::entries(shared),
@@ -199,7 +199,7 @@ pub fn own_entries(shared: &Arc<Shared>) -> Vec<Entry> {
 }
 
 /// All operations of the document, through three tools: find, describe, call.
-fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
+fn operations(shared: &Arc<SearchServerState>) -> Result<Vec<Entry>, SearchServerError> {
     let upstream = Upstream::clone(shared.client.upstream());
     let mut bridge = Bridge::builder(shared.document.clone(), upstream)
         .scheme("search")
@@ -235,7 +235,7 @@ fn operations(shared: &Arc<Shared>) -> Result<Vec<Entry>, SearchServerError> {
 
 /// What a server offers, as a client sees it.
 #[derive(Clone, Debug, Default)]
-pub struct Overview {
+pub struct ServerOverview {
     /// Definitions of tools.
     pub tools: Vec<Value>,
     /// URIs of resources, and of templates.
@@ -247,9 +247,9 @@ pub struct Overview {
     pub list_bytes: usize,
 }
 
-impl Overview {
+impl ServerOverview {
     /// Asks the server for its lists, in memory, as any client would.
-    pub async fn of(server: &Server) -> Overview {
+    pub async fn from_server(server: &Server) -> ServerOverview {
         let tools = list(server, "tools/list").await;
         let members = |list: &Value, name: &str, member: &str| -> Vec<String> {
             let items = list[name].as_array().into_iter().flatten();
@@ -258,7 +258,7 @@ impl Overview {
         let resources = list(server, "resources/list").await;
         let templates = list(server, "resources/templates/list").await;
         let prompts = list(server, "prompts/list").await;
-        Overview {
+        ServerOverview {
             resources: members(&resources, "resources", "uri"),
             templates: members(&templates, "resourceTemplates", "uriTemplate"),
             prompts: members(&prompts, "prompts", "name"),

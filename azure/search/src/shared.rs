@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bindpost_mcp_openapi::{CursorSigner, Document, confirm};
 use bindpost_mcp_server::{Context, ToolError};
 
-use crate::client::Client;
+use crate::client::SearchClient;
 
 /// What every tool of the server works with.
 #[derive(Debug)]
-pub struct Shared {
-    pub client: Client,
+pub struct SearchServerState {
+    pub client: SearchClient,
     /// The description of the service's interface: the built-in one, or the user's.
     pub document: Arc<Document>,
     pub cursors: CursorSigner,
@@ -22,7 +22,7 @@ pub struct Shared {
     pub answer_bytes: usize,
 }
 
-impl Shared {
+impl SearchServerState {
     /// Asks the user, unless that is switched off.
     pub async fn confirm(&self, context: &Context, question: &str) -> Result<(), ToolError> {
         match self.confirms {

@@ -11,11 +11,11 @@ use bindpost_mcp_server::{CallParts, Context, Entry, Signature, ToolEntry, ToolE
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Kind, ServiceFailure};
 use crate::front::{KINDS, name_of, read_list};
-use crate::shared::Shared;
+use crate::shared::SearchServerState;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::ToolArguments;
 
 /// It changes nothing.
 pub(crate) const READS: ToolHints =
@@ -25,7 +25,7 @@ pub(crate) const DESTROYS: ToolHints =
     ToolHints { read_only: false, destructive: true, idempotent: true, open_world: false };
 
 /// What lists show of a tool.
-pub(crate) struct Outline {
+pub(crate) struct ToolOutline {
     name: String,
     description: String,
     hints: ToolHints,
@@ -34,15 +34,15 @@ pub(crate) struct Outline {
     output: Option<Value>,
 }
 
-impl Outline {
+impl ToolOutline {
     pub(crate) fn new(
         name: impl Into<String>,
         description: impl Into<String>,
         hints: ToolHints,
         properties: Value,
         required: &[&'static str],
-    ) -> Outline {
-        Outline {
+    ) -> ToolOutline {
+        ToolOutline {
             name: name.into(),
             description: description.into(),
             hints,
@@ -52,7 +52,7 @@ impl Outline {
         }
     }
 
-    pub(crate) fn output(mut self, schema: Value) -> Outline {
+    pub(crate) fn output(mut self, schema: Value) -> ToolOutline {
         self.output = Some(schema);
         self
     }
@@ -60,8 +60,8 @@ impl Outline {
     /// The tool that answers what `run` gives, which is an object.
     pub(crate) fn entry<Fut>(
         self,
-        shared: &Arc<Shared>,
-        run: impl Fn(Arc<Shared>, Arguments) -> Fut + Send + Sync + 'static,
+        shared: &Arc<SearchServerState>,
+        run: impl Fn(Arc<SearchServerState>, ToolArguments) -> Fut + Send + Sync + 'static,
     ) -> Entry
     where
         Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
@@ -72,8 +72,8 @@ impl Outline {
     /// The same, for arguments that have a type of their own.
     pub(crate) fn typed<A, Fut>(
         self,
-        shared: &Arc<Shared>,
-        run: fn(Arc<Shared>, Context, A) -> Fut,
+        shared: &Arc<SearchServerState>,
+        run: fn(Arc<SearchServerState>, Context, A) -> Fut,
     ) -> ToolEntry
     where
         A: DeserializeOwned + Send + 'static,
@@ -82,7 +82,7 @@ impl Outline {
         self.tool(shared, move |shared, arguments| async move {
             let (context, members) = arguments.into_parts();
             let arguments = serde_json::from_value(Value::Object(members)).map_err(|error| {
-                Failure::new(Kind::InvalidRequest, format!("the arguments cannot be read: {error}"))
+                ServiceFailure::new(Kind::InvalidRequest, format!("the arguments cannot be read: {error}"))
             })?;
             run(shared, context, arguments).await
         })
@@ -90,13 +90,13 @@ impl Outline {
 
     fn tool<Fut>(
         self,
-        shared: &Arc<Shared>,
-        run: impl Fn(Arc<Shared>, Arguments) -> Fut + Send + Sync + 'static,
+        shared: &Arc<SearchServerState>,
+        run: impl Fn(Arc<SearchServerState>, ToolArguments) -> Fut + Send + Sync + 'static,
     ) -> ToolEntry
     where
         Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
-        let Outline { name, description, hints, properties, required, output } = self;
+        let ToolOutline { name, description, hints, properties, required, output } = self;
         let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
         if !required.is_empty() {
             schema["required"] = required.into();
@@ -110,7 +110,7 @@ impl Outline {
         };
         let shared = Arc::clone(shared);
         let run = move |parts: CallParts| {
-            let arguments = Arguments::of(parts);
+            let arguments = ToolArguments::from_parts(parts);
             let request_id = arguments.request_id().map(str::to_owned);
             let index = arguments.text("indexName").map(str::to_owned);
             let shared = Arc::clone(&shared);
@@ -118,7 +118,7 @@ impl Outline {
             async move {
                 let mut answer = match running.await {
                     Ok(answer) => answer,
-                    Err(error) => return Err(completed(error, &shared, index, request_id).await),
+                    Err(error) => return Err(with_request_details(error, &shared, index, request_id).await),
                 };
                 if let (Some(id), Some(members)) = (request_id, answer.as_object_mut()) {
                     members.insert("clientRequestId".to_owned(), id.into());
@@ -132,9 +132,9 @@ impl Outline {
 
 /// A failure with the caller's id of the request and, where there is no such index, the name that may be meant. What is
 /// not told as JSON stays as it is.
-async fn completed(
+async fn with_request_details(
     error: ToolError,
-    shared: &Shared,
+    shared: &SearchServerState,
     index: Option<String>,
     request_id: Option<String>,
 ) -> ToolError {
@@ -155,9 +155,9 @@ async fn completed(
 }
 
 /// The index or alias whose name is nearest to one that there is not; `None` if there is one, or nothing is near.
-async fn nearest_index(shared: &Shared, name: &str) -> Option<String> {
+async fn nearest_index(shared: &SearchServerState, name: &str) -> Option<String> {
     let mut names = Vec::new();
-    for kind in KINDS.iter().filter(|kind| kind.is("indexes") || kind.is("aliases")) {
+    for kind in KINDS.iter().filter(|kind| kind.has_path("indexes") || kind.has_path("aliases")) {
         // A key for queries cannot list; then there is nothing to add.
         let items = read_list(kind, shared, Some("name"), None).await.unwrap_or_default();
         names.extend(items.iter().map(|item| name_of(item).to_owned()));
@@ -179,7 +179,7 @@ pub(crate) fn page(items: Vec<Value>, next_cursor: Option<String>) -> Value {
 }
 
 /// A number and what it counts: `1 query`, `2 queries`.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+pub(crate) fn pluralized(count: u64, one: &str, many: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         count => format!("{count} {many}"),
@@ -187,7 +187,7 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 /// The members of what was written as an object.
-pub(crate) fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn into_members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         _ => Map::new(),

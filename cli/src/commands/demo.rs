@@ -9,15 +9,15 @@ use bindpost::protocol::client::ElicitParams;
 use bindpost::{Context, Server, ToolError, entries, prompt, resource, stdio, tool};
 use serde_json::{Value, json};
 
-use super::{check_door, say};
-use crate::flags::Demo;
+use super::{check_access_flags, print_stderr};
+use crate::flags::DemoFlags;
 
-pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
+pub(crate) async fn run(flags: DemoFlags) -> anyhow::Result<()> {
     let server = server()?;
     if flags.stdio {
         return Ok(stdio::serve_stdio(&server).await?);
     }
-    check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+    check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     let settings = Settings {
         allowed_hosts: flags.allow_host,
         allowed_origins: flags.allow_origin,
@@ -31,10 +31,16 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<()> {
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
     let revisions =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ");
-    say(format_args!("bindpost {} demo", env!("CARGO_PKG_VERSION")));
-    say(format_args!("  listening on http://{}/mcp  (streamable HTTP: {revisions})", bound.local_addr()));
+    print_stderr(format_args!("bindpost {} demo", env!("CARGO_PKG_VERSION")));
+    print_stderr(format_args!(
+        "  listening on http://{}/mcp  (streamable HTTP: {revisions})",
+        bound.local_addr()
+    ));
     if settings.sse_paths.is_some() {
-        say(format_args!("               http://{}/sse  (HTTP+SSE, for old clients)", bound.local_addr()));
+        print_stderr(format_args!(
+            "               http://{}/sse  (HTTP+SSE, for old clients)",
+            bound.local_addr()
+        ));
     }
     Ok(bound.serve(server, settings).await?)
 }

@@ -7,10 +7,10 @@ use std::convert::Infallible;
 
 use anyhow::{Context as _, bail};
 
-use crate::flags::Exec;
+use crate::flags::ExecFlags;
 
 #[cfg(unix)]
-pub(crate) fn run(flags: Exec) -> anyhow::Result<Infallible> {
+pub(crate) fn run(flags: ExecFlags) -> anyhow::Result<Infallible> {
     use std::os::unix::process::CommandExt as _;
 
     end_with_parent(flags.parent)?;
@@ -39,6 +39,6 @@ fn end_with_parent(_parent: u32) -> anyhow::Result<()> {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn run(_flags: Exec) -> anyhow::Result<Infallible> {
+pub(crate) fn run(_flags: ExecFlags) -> anyhow::Result<Infallible> {
     bail!("this system cannot do that")
 }

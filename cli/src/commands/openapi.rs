@@ -11,17 +11,17 @@ use bindpost_azure_search::EntraCredential;
 use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, OperationSelection, Secret, Upstream};
 use serde_json::{Value, json};
 
-use super::{check_door, say};
-use crate::flags::Openapi;
+use super::{check_access_flags, print_stderr};
+use crate::flags::OpenapiFlags;
 
 /// Where the secret comes from: flags are seen by everybody who lists processes.
 const SECRET: &str = "BINDPOST_UPSTREAM_SECRET";
 /// Warnings on the start screen; the rest is counted.
 const MOST_WARNINGS: usize = 10;
 
-pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
+pub(crate) async fn run(flags: OpenapiFlags) -> anyhow::Result<()> {
     if !flags.stdio {
-        check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+        check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     }
     let secret = std::env::var(SECRET).ok().filter(|secret| !secret.is_empty());
     let credential = credential(&flags, secret)?;
@@ -44,7 +44,7 @@ pub(crate) async fn run(flags: Openapi) -> anyhow::Result<()> {
     let upstream = upstream.build().map_err(|error| {
         anyhow!(
             "{}: {error}\n  fix: give --base-url an address such as https://api.example.com",
-            shown(&base)
+            printable(&base)
         )
     })?;
     let (title, version) = (document.title.clone(), document.version.clone());
@@ -84,11 +84,11 @@ fn server(bridge: &Bridge, title: &str, version: &str) -> anyhow::Result<Server>
     let name = name.trim_matches('-').to_lowercase();
     let name = if name.is_empty() { "openapi".to_owned() } else { name };
     let version = if version.is_empty() { env!("CARGO_PKG_VERSION") } else { version };
-    let server = Server::builder(name, version).title(shown(title)).add(bridge.entries()).build();
+    let server = Server::builder(name, version).title(printable(title)).add(bridge.entries()).build();
     server.map_err(|error| anyhow!("{error}"))
 }
 
-fn selection(flags: &Openapi) -> OperationSelection {
+fn selection(flags: &OpenapiFlags) -> OperationSelection {
     let mut selection = OperationSelection::all();
     for pattern in &flags.include {
         selection = selection.include(pattern);
@@ -103,7 +103,7 @@ fn selection(flags: &Openapi) -> OperationSelection {
 }
 
 /// Who we are at the service.
-fn credential(flags: &Openapi, secret: Option<String>) -> anyhow::Result<Credential> {
+fn credential(flags: &OpenapiFlags, secret: Option<String>) -> anyhow::Result<Credential> {
     let wanted =
         flags.bearer || flags.key_header.is_some() || flags.key_query.is_some() || flags.basic.is_some();
     let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
@@ -158,7 +158,7 @@ fn parse_setting(setting: &str) -> anyhow::Result<(String, Value)> {
 }
 
 /// Where the service is: what was said, or what the document says.
-fn base(flags: &Openapi, document: &Document) -> anyhow::Result<String> {
+fn base(flags: &OpenapiFlags, document: &Document) -> anyhow::Result<String> {
     let is_address = |url: &&String| url.starts_with("http://") || url.starts_with("https://");
     match &flags.base_url {
         Some(url) if is_address(&url) => Ok(url.clone()),
@@ -175,7 +175,7 @@ fn base(flags: &Openapi, document: &Document) -> anyhow::Result<String> {
 }
 
 /// A credential that travels in the clear can be read on its way.
-fn check_plain(flags: &Openapi, base: &str, credential: &Credential) -> anyhow::Result<()> {
+fn check_plain(flags: &OpenapiFlags, base: &str, credential: &Credential) -> anyhow::Result<()> {
     let Some(rest) = base.strip_prefix("http://") else { return Ok(()) };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {
@@ -194,12 +194,12 @@ fn check_plain(flags: &Openapi, base: &str, credential: &Credential) -> anyhow::
 }
 
 /// Text of the document, fit for a terminal.
-fn shown(text: &str) -> String {
+fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(400).collect()
 }
 
 fn greet(
-    flags: &Openapi,
+    flags: &OpenapiFlags,
     bridge: &Bridge,
     title: &str,
     base: &str,
@@ -219,24 +219,24 @@ fn greet(
         let mut out = io::stdout().lock();
         return Ok(writeln!(out, "{said}").and_then(|()| out.flush())?);
     }
-    say(format_args!("bindpost {} openapi: {}", env!("CARGO_PKG_VERSION"), shown(title)));
-    say(format_args!("  service      {}", shown(base)));
-    say(format_args!(
+    print_stderr(format_args!("bindpost {} openapi: {}", env!("CARGO_PKG_VERSION"), printable(title)));
+    print_stderr(format_args!("  service      {}", printable(base)));
+    print_stderr(format_args!(
         "  operations   {operations}, {}: {} tools, {} bytes of tools/list",
         bridge.form().as_str(),
         bridge.tool_count(),
         bridge.list_bytes()
     ));
     for warning in bridge.warnings().iter().take(MOST_WARNINGS) {
-        say(format_args!("  warning      {}", shown(warning)));
+        print_stderr(format_args!("  warning      {}", printable(warning)));
     }
     let more = bridge.warnings().len().saturating_sub(MOST_WARNINGS);
     if more > 0 {
-        say(format_args!("               and {more} more warnings; --json tells them all"));
+        print_stderr(format_args!("               and {more} more warnings; --json tells them all"));
     }
     match url {
-        Some(url) => say(format_args!("  listening on {url}")),
-        None => say(format_args!("  serving      stdin and stdout")),
+        Some(url) => print_stderr(format_args!("  listening on {url}")),
+        None => print_stderr(format_args!("  serving      stdin and stdout")),
     }
     Ok(())
 }

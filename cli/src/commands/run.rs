@@ -12,19 +12,19 @@ use bindpost_azure_functions::app::{App, settings::process_environment};
 use bindpost_azure_functions::{AccessPolicy, AppReport, Host, HostError, HostOptions, KeyRequirement};
 use serde_json::json;
 
-use super::{first_public_name, is_loopback, say, until_interrupted};
-use crate::flags::Run;
-use crate::progress::Printer;
-use crate::screen::{self, Facts};
+use super::{first_public_name, is_loopback, print_stderr, until_interrupted};
+use crate::flags::RunFlags;
+use crate::progress::ProgressPrinter;
+use crate::screen::{self, StartScreen};
 
 /// Where Core Tools serves.
 const PORT: u16 = 7071;
 
-pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
+pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
-    outlive_large_files();
+    ignore_file_size_signal();
     let app = App::open(&flags.app, process_environment())?;
-    let door = door(&flags)?;
+    let door = access_settings(&flags)?;
     let requires_key = door.requires_key(&app);
     // Bound before anything is started: a port that is taken shows at once and costs nothing.
     let bound = match flags.stdio {
@@ -39,28 +39,28 @@ pub(crate) async fn run(flags: Run) -> anyhow::Result<()> {
         watch: !flags.no_watch,
         launcher: launcher(),
     };
-    let printer = Printer::new();
+    let printer = ProgressPrinter::new();
     // What set-up runs is in process groups of its own; it is dropped, and ended, when somebody has had enough.
     let host = tokio::select! {
-        host = Host::start(app, options, &printer) => host.map_err(said_once)?,
+        host = Host::start(app, options, &printer) => host.map_err(without_causes)?,
         () = until_interrupted() => bail!("stopped while starting"),
     };
     match bound {
-        None => host.serve_stdio().await.map_err(said_once),
+        None => host.serve_stdio().await.map_err(without_causes),
         Some(bound) => {
             let (report, address) = (host.report(), bound.local_addr());
             let ready = || greet(&flags, &report, address, requires_key, begin);
-            host.serve(bound, door, ready).await.map_err(said_once)
+            host.serve(bound, door, ready).await.map_err(without_causes)
         }
     }
 }
 
 /// These errors tell their causes themselves.
-fn said_once(error: HostError) -> anyhow::Error {
+fn without_causes(error: HostError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-async fn bind(flags: &Run, app: &App) -> anyhow::Result<BoundListener> {
+async fn bind(flags: &RunFlags, app: &App) -> anyhow::Result<BoundListener> {
     let port = flags.port.or(app.local.port).unwrap_or(PORT);
     http::bind((flags.host.as_str(), port))
         .await
@@ -69,7 +69,7 @@ async fn bind(flags: &Run, app: &App) -> anyhow::Result<BoundListener> {
 
 /// Who is served: this machine without a key, others with one, by the address or by a name of `--allow-host`, unless
 /// the app or `--without-auth` says otherwise.
-fn door(flags: &Run) -> anyhow::Result<AccessPolicy> {
+fn access_settings(flags: &RunFlags) -> anyhow::Result<AccessPolicy> {
     let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
     let keys = match flags.require_key {
         true => KeyRequirement::Always,
@@ -103,7 +103,7 @@ fn launcher() -> Vec<OsString> {
 }
 
 fn greet(
-    flags: &Run,
+    flags: &RunFlags,
     report: &AppReport,
     address: SocketAddr,
     requires_key: bool,
@@ -130,13 +130,13 @@ fn greet(
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
     let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
     let revisions = revisions.join(", ");
-    let facts = Facts { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
-    say(format_args!("{}", screen::draw(&facts)));
+    let facts = StartScreen { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
+    print_stderr(format_args!("{}", screen::draw(&facts)));
     Ok(())
 }
 
 /// A file that grows beyond what this process may write is an error of that write, and not the end of the process.
-fn outlive_large_files() {
+fn ignore_file_size_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -9,20 +9,20 @@ use anyhow::{anyhow, bail};
 use bindpost::http::{self, BoundListener, Settings};
 use bindpost::stdio;
 use bindpost_azure_search::{
-    Client, Embedded, EmbeddedOptions, EntraCredential, Failure, Kind, Overview, SearchServer, api, api_key,
-    is_local, remote, sample,
+    EmbeddedOptions, EmbeddedService, EntraCredential, Kind, SearchClient, SearchServer, ServerOverview,
+    ServiceFailure, api, api_key_credential, is_local, remote_client, sample,
 };
 use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
 use serde_json::Value;
 
-use self::greeting::{Facts, IndexRow, Warning};
-use super::check_door;
-use crate::flags::Search;
+use self::greeting::{IndexRow, SearchStartScreen, StartWarning};
+use super::check_access_flags;
+use crate::flags::SearchFlags;
 
 /// Where the key of a service is looked for, the first first.
 const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
 
-pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
+pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
     // Bound before anything is opened: a port that is taken shows at once.
     let bound = match flags.stdio {
@@ -31,13 +31,13 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
     };
     let document = document(&flags).await?;
     let (client, embedded) = service(&flags).await?;
-    let mut warnings = told(&document.warnings);
+    let mut warnings = description_warnings(&document.warnings);
     let mut made = Vec::new();
     if let (Some(embedded), false) = (&embedded, flags.no_sample) {
         let sample = sample::install(embedded.client(), embedded.data()).await;
         match sample {
             Ok(sample) => made = sample.map(|sample| sample.made).unwrap_or_default(),
-            Err(error) => warnings.push(Warning::of(&error.to_string(), None)),
+            Err(error) => warnings.push(StartWarning::from_text(&error.to_string(), None)),
         }
     }
     let operations = document.operations.len();
@@ -48,7 +48,7 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
         .answer_bytes(flags.answer_budget)
         .build()?;
     let indexes = indexes(&client).await.unwrap_or_else(|failure| {
-        warnings.push(refused(&flags, &failure));
+        warnings.push(index_list_warning(&flags, &failure));
         Vec::new()
     });
     let served = match bound {
@@ -59,8 +59,8 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
             stdio::serve_stdio(server.server()).await
         }
         Some(bound) => {
-            let overview = Overview::of(server.server()).await;
-            let facts = Facts {
+            let overview = ServerOverview::from_server(server.server()).await;
+            let facts = SearchStartScreen {
                 mcp: format!("http://{}", bound.local_addr()),
                 endpoint: client.upstream().base().trim_end_matches('/').to_owned(),
                 embedded: embedded.as_ref(),
@@ -73,7 +73,7 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
                 warnings,
                 ready_ms: begin.elapsed().as_millis(),
             };
-            greeting::say(&facts, flags.json)?;
+            greeting::print_start_screen(&facts, flags.json)?;
             bound.serve(server.server().clone(), settings(flags)).await
         }
     };
@@ -83,14 +83,14 @@ pub(crate) async fn run(flags: Search) -> anyhow::Result<()> {
     Ok(served?)
 }
 
-async fn bind(flags: &Search) -> anyhow::Result<BoundListener> {
-    check_door(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+async fn bind(flags: &SearchFlags) -> anyhow::Result<BoundListener> {
+    check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
     http::bind((flags.host.as_str(), flags.port))
         .await
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
 }
 
-fn settings(flags: Search) -> Settings {
+fn settings(flags: SearchFlags) -> Settings {
     Settings {
         allowed_hosts: flags.allow_host,
         allowed_origins: flags.allow_origin,
@@ -100,7 +100,7 @@ fn settings(flags: Search) -> Settings {
 }
 
 /// What the service's interface is: the built-in description, or the user's.
-async fn document(flags: &Search) -> anyhow::Result<Document> {
+async fn document(flags: &SearchFlags) -> anyhow::Result<Document> {
     let (spec, roots) = (flags.spec.clone(), flags.spec_root.clone());
     let read = tokio::task::spawn_blocking(move || match spec.is_empty() {
         true => api::document(),
@@ -110,24 +110,27 @@ async fn document(flags: &Search) -> anyhow::Result<Document> {
 }
 
 /// What was passed over in the description: the first few, since one missing file makes many alike.
-fn told(passed_over: &[String]) -> Vec<Warning> {
+fn description_warnings(passed_over: &[String]) -> Vec<StartWarning> {
     let (shown, rest) = passed_over.split_at(passed_over.len().min(3));
-    let mut warnings: Vec<Warning> = shown.iter().map(|text| Warning::of(text, None)).collect();
+    let mut warnings: Vec<StartWarning> =
+        shown.iter().map(|text| StartWarning::from_text(text, None)).collect();
     if !rest.is_empty() {
-        warnings
-            .push(Warning::of(&format!("{} more places of the description are left open", rest.len()), None));
+        warnings.push(StartWarning::from_text(
+            &format!("{} more places of the description are left open", rest.len()),
+            None,
+        ));
     }
     warnings
 }
 
 /// The service that is named, or the embedded one.
-async fn service(flags: &Search) -> anyhow::Result<(Client, Option<Embedded>)> {
+async fn service(flags: &SearchFlags) -> anyhow::Result<(SearchClient, Option<EmbeddedService>)> {
     if let Some(endpoint) = &flags.endpoint {
-        return Ok((remote(endpoint, credential(endpoint)?, &flags.api_version)?, None));
+        return Ok((remote_client(endpoint, credential(endpoint)?, &flags.api_version)?, None));
     }
     let options = EmbeddedOptions { data: flags.data.clone(), port: flags.service_port };
     // These errors tell their causes themselves.
-    let embedded = Embedded::start(options).await.map_err(|error| anyhow!("{error}"))?;
+    let embedded = EmbeddedService::start(options).await.map_err(|error| anyhow!("{error}"))?;
     Ok((embedded.client_of_version(&flags.api_version), Some(embedded)))
 }
 
@@ -135,11 +138,11 @@ async fn service(flags: &Search) -> anyhow::Result<(Client, Option<Embedded>)> {
 fn credential(endpoint: &str) -> anyhow::Result<Credential> {
     let key = KEYS.iter().filter_map(|name| std::env::var(name).ok()).find(|key| !key.trim().is_empty());
     if let Some(key) = key {
-        return Ok(api_key(key.trim()));
+        return Ok(api_key_credential(key.trim()));
     }
     if !is_local(endpoint) {
         let lookup = |name: &str| std::env::var(name).ok();
-        let tokens = EntraCredential::offered(&lookup).map_err(|error| anyhow!("{error}"))?;
+        let tokens = EntraCredential::from_variables(&lookup).map_err(|error| anyhow!("{error}"))?;
         return Ok(Credential::Source(Arc::new(tokens)));
     }
     bail!(
@@ -149,7 +152,7 @@ fn credential(endpoint: &str) -> anyhow::Result<Credential> {
 }
 
 /// The indexes with their numbers of documents. Versions that do not count all at once tell the names.
-async fn indexes(client: &Client) -> Result<Vec<IndexRow>, Failure> {
+async fn indexes(client: &SearchClient) -> Result<Vec<IndexRow>, ServiceFailure> {
     let rows = |body: &Value| -> Vec<IndexRow> {
         let all = body["value"].as_array().into_iter().flatten();
         all.filter_map(|index| {
@@ -169,7 +172,7 @@ async fn indexes(client: &Client) -> Result<Vec<IndexRow>, Failure> {
 }
 
 /// The service did not tell its indexes. The server serves all the same: what is wrong may be over soon.
-fn refused(flags: &Search, failure: &Failure) -> Warning {
+fn index_list_warning(flags: &SearchFlags, failure: &ServiceFailure) -> StartWarning {
     let fix = match (failure.kind, failure.status) {
         (Kind::Unauthorized, _) => {
             "put an admin key of this very service into AZURE_SEARCH_API_KEY; query keys only search"
@@ -180,5 +183,8 @@ fn refused(flags: &Search, failure: &Failure) -> Warning {
     };
     let place = flags.endpoint.as_deref().unwrap_or("the embedded service");
     let status = failure.status.map(|status| format!(" ({status})")).unwrap_or_default();
-    Warning::of(&format!("{place} does not tell its indexes{status}: {}", failure.message), Some(fix))
+    StartWarning::from_text(
+        &format!("{place} does not tell its indexes{status}: {}", failure.message),
+        Some(fix),
+    )
 }

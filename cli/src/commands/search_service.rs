@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::{say, until_interrupted};
-use crate::flags::SearchService as Flags;
+use super::{print_stderr, until_interrupted};
+use crate::flags::SearchServiceFlags as Flags;
 
 pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
     let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
@@ -102,27 +102,33 @@ fn greet(
         let said = json!({"url": url, "tlsUrl": tls, "certificateAuthority": authority, "newKeys": keys});
         return Ok(writeln!(io::stdout(), "{said}")?);
     }
-    say(format_args!("bindpost {} search service", env!("CARGO_PKG_VERSION")));
-    say(format_args!("  listening on {url}"));
+    print_stderr(format_args!("bindpost {} search service", env!("CARGO_PKG_VERSION")));
+    print_stderr(format_args!("  listening on {url}"));
     if let (Some(tls), Some(authority)) = (tls, authority) {
-        say(format_args!("               {tls}  (clients have to trust {authority})"));
+        print_stderr(format_args!("               {tls}  (clients have to trust {authority})"));
     }
     match (service.keys(), new_keys) {
         (_, Some(keys)) => {
             for key in keys.admin_keys() {
-                say(format_args!("  admin key    {key}"));
+                print_stderr(format_args!("  admin key    {key}"));
             }
             for key in keys.query_keys() {
-                say(format_args!("  query key    {key}"));
+                print_stderr(format_args!("  query key    {key}"));
             }
-            let file = service.data().join("keys.json");
-            say(format_args!("  The keys are shown this once; they are kept in {}.", file.display()));
+            let file = service.data_folder().join("keys.json");
+            print_stderr(format_args!(
+                "  The keys are shown this once; they are kept in {}.",
+                file.display()
+            ));
         }
         (Some(_), None) => {
-            say(format_args!("  keys         in {}", service.data().join("keys.json").display()));
+            print_stderr(format_args!(
+                "  keys         in {}",
+                service.data_folder().join("keys.json").display()
+            ));
         }
         (None, None) => {
-            say(format_args!("  keys         none: every program on this machine may do everything"))
+            print_stderr(format_args!("  keys         none: every program on this machine may do everything"))
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 mod reference;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST, PARSE_ERROR};
-use bindpost_mcp_protocol::{DecodeError, ErrorObject, DecodedBody, Message, Params, RequestId, decode};
+use bindpost_mcp_protocol::{DecodeError, DecodedBody, ErrorObject, Message, Params, RequestId, decode};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -154,7 +154,9 @@ fn check_message(node: &Node<'_>, message: Result<Message, DecodeError>) {
             assert_eq!(notification.method(), method);
             check_params(params, notification.params());
             let sent = jsonrpc::encode_notification(method, None::<&Value>);
-            let Ok(DecodedBody::One(Message::Notification(again))) = decode(sent.into()) else { panic!("ours") };
+            let Ok(DecodedBody::One(Message::Notification(again))) = decode(sent.into()) else {
+                panic!("ours")
+            };
             assert_eq!(again.method(), method);
         }
         (Expected::Response(id, outcome), Ok(Message::Response(response))) => {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use self::processes::{Direct, Server};
+use self::processes::{DirectWorker, WorkerServer};
 use crate::workspace::{self, cargo};
 use crate::{packages, table};
 
@@ -32,12 +32,12 @@ const ARGUMENTS: &str = r#"{"who":"world 0123456789abcdef"}"#;
 const MARKER: &str = "Hello, world 0123456789abcdef!";
 
 #[derive(Clone, Copy, PartialEq)]
-enum Language {
+enum WorkerLanguage {
     Node,
     Python,
 }
 
-impl Language {
+impl WorkerLanguage {
     const ALL: [Self; 2] = [Self::Node, Self::Python];
 
     fn name(self) -> &'static str {
@@ -79,7 +79,7 @@ impl Language {
 
 /// How the worker gets its calls.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum CallRoute {
     Direct,
     /// Through a server that knows neither JSON nor MCP: what HTTP alone costs.
     Relay,
@@ -90,20 +90,20 @@ enum Way {
     },
 }
 
-const WAYS: [Way; 4] = [
-    Way::Direct,
-    Way::Relay,
-    Way::Host { revision: "2026-07-28", profile: "modern" },
-    Way::Host { revision: "2025-11-25", profile: "legacy" },
+const WAYS: [CallRoute; 4] = [
+    CallRoute::Direct,
+    CallRoute::Relay,
+    CallRoute::Host { revision: "2026-07-28", profile: "modern" },
+    CallRoute::Host { revision: "2025-11-25", profile: "legacy" },
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = FunctionsBenchOptions::parse(args)?;
     workspace::run(&mut cargo(&["build", "--release", "--package", "bindpost-cli"]))?;
     let tools = workspace::build_bench(&["load", "worker-load"])?;
     let mut rows = Vec::new();
     let mut promises = Vec::new();
-    for language in Language::ALL {
+    for language in WorkerLanguage::ALL {
         if options.only.is_none_or(|only| only == language) {
             let cells = measure(language, &options, &tools)?;
             rows.extend(cells.iter().map(|cell| cell.row(language, &cells)));
@@ -125,13 +125,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-struct Options {
+struct FunctionsBenchOptions {
     rounds: usize,
     secs: f64,
-    only: Option<Language>,
+    only: Option<WorkerLanguage>,
 }
 
-impl Options {
+impl FunctionsBenchOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self { rounds: 5, secs: 1.5, only: None };
         let mut words = args.iter();
@@ -142,7 +142,7 @@ impl Options {
                 "--secs" => options.secs = value()?.parse().context("--secs wants a number")?,
                 "--only" => {
                     let wanted = value()?;
-                    let found = Language::ALL.into_iter().find(|language| language.name() == wanted);
+                    let found = WorkerLanguage::ALL.into_iter().find(|language| language.name() == wanted);
                     options.only =
                         Some(found.with_context(|| format!("--only node or python, not {wanted}"))?);
                 }
@@ -157,23 +157,28 @@ impl Options {
 }
 
 /// All figures of one worker.
-fn measure(language: Language, options: &Options, tools: &Path) -> Result<Vec<Cell>> {
+fn measure(
+    language: WorkerLanguage,
+    options: &FunctionsBenchOptions,
+    tools: &Path,
+) -> Result<Vec<RouteResults>> {
     let (app, program) = language.install()?;
     let driver = || processes::driver(&tools.join("worker-load"), &program, &language.worker(), &app);
-    let mut direct = Direct::start(driver())?;
-    let relay = Server::relay(driver())?;
-    let host = Server::host(&workspace::target().join("release/bindpost"), &app)?;
+    let mut direct = DirectWorker::start(driver())?;
+    let relay = WorkerServer::relay(driver())?;
+    let host = WorkerServer::host(&workspace::target().join("release/bindpost"), &app)?;
     let load = tools.join("load");
     let mut one = |way, calls, warmup, secs| match way {
-        Way::Direct => direct.measure(calls, warmup, secs),
-        Way::Relay => relay.measure(&load, "modern", calls, warmup, secs),
-        Way::Host { profile, .. } => host.measure(&load, profile, calls, warmup, secs),
+        CallRoute::Direct => direct.measure(calls, warmup, secs),
+        CallRoute::Relay => relay.measure(&load, "modern", calls, warmup, secs),
+        CallRoute::Host { profile, .. } => host.measure(&load, profile, calls, warmup, secs),
     };
     for way in WAYS {
         one(way, CROWD, FIRST_WARMUP, WARMUP)?;
     }
     let places = [ALONE, CROWD].into_iter().flat_map(|calls| WAYS.map(|way| (way, calls)));
-    let mut cells: Vec<Cell> = places.map(|(way, calls)| Cell { way, calls, rounds: Vec::new() }).collect();
+    let mut cells: Vec<RouteResults> =
+        places.map(|(way, calls)| RouteResults { way, calls, rounds: Vec::new() }).collect();
     for round in 1..=options.rounds {
         println!("{}: round {round} of {}", language.name(), options.rounds);
         for cell in &mut cells {
@@ -185,13 +190,13 @@ fn measure(language: Language, options: &Options, tools: &Path) -> Result<Vec<Ce
 
 /// One measurement.
 #[derive(Clone, Copy)]
-struct Figures {
+struct LoadFigures {
     rate: f64,
     p50: f64,
     p99: f64,
 }
 
-impl Figures {
+impl LoadFigures {
     /// Reads the line of JSON that both drivers print.
     fn parse(line: &str) -> Result<Self> {
         let said: Value = serde_json::from_str(line).with_context(|| format!("no figures: {line:?}"))?;
@@ -202,18 +207,18 @@ impl Figures {
 }
 
 /// One way at one number of calls at once, over all rounds.
-struct Cell {
-    way: Way,
+struct RouteResults {
+    way: CallRoute,
     calls: usize,
-    rounds: Vec<Figures>,
+    rounds: Vec<LoadFigures>,
 }
 
-struct Promise {
+struct FunctionsPromise {
     text: String,
     kept: bool,
 }
 
-impl Cell {
+impl RouteResults {
     fn best_rate(&self) -> f64 {
         self.rounds.iter().map(|round| round.rate).fold(0.0, f64::max)
     }
@@ -222,22 +227,22 @@ impl Cell {
         self.rounds.iter().map(|round| round.p50).fold(f64::INFINITY, f64::min)
     }
 
-    fn median(&self, figure: fn(&Figures) -> f64) -> f64 {
+    fn median(&self, figure: fn(&LoadFigures) -> f64) -> f64 {
         median(self.rounds.iter().map(figure).collect())
     }
 
     /// The same number of calls at once, to the worker alone.
-    fn direct<'a>(&self, cells: &'a [Cell]) -> Option<&'a Cell> {
-        cells.iter().find(|cell| cell.way == Way::Direct && cell.calls == self.calls)
+    fn direct<'a>(&self, cells: &'a [RouteResults]) -> Option<&'a RouteResults> {
+        cells.iter().find(|cell| cell.way == CallRoute::Direct && cell.calls == self.calls)
     }
 
     /// By how much the figure differs from the worker's alone: best by best, and the median of the rounds, each
     /// with its neighbour in time.
     fn ratios(
         &self,
-        cells: &[Cell],
-        best: fn(&Cell) -> f64,
-        figure: fn(&Figures) -> f64,
+        cells: &[RouteResults],
+        best: fn(&RouteResults) -> f64,
+        figure: fn(&LoadFigures) -> f64,
     ) -> Option<(f64, f64)> {
         let direct = self.direct(cells)?;
         let pairs = self.rounds.iter().zip(&direct.rounds);
@@ -245,23 +250,23 @@ impl Cell {
         Some((best(self) / best(direct), median(rounds)))
     }
 
-    fn rate_ratios(&self, cells: &[Cell]) -> Option<(f64, f64)> {
+    fn rate_ratios(&self, cells: &[RouteResults]) -> Option<(f64, f64)> {
         self.ratios(cells, Self::best_rate, |round| round.rate)
     }
 
-    fn p50_ratios(&self, cells: &[Cell]) -> Option<(f64, f64)> {
+    fn p50_ratios(&self, cells: &[RouteResults]) -> Option<(f64, f64)> {
         self.ratios(cells, Self::best_p50, |round| round.p50)
     }
 
-    fn row(&self, language: Language, cells: &[Cell]) -> Vec<String> {
+    fn row(&self, language: WorkerLanguage, cells: &[RouteResults]) -> Vec<String> {
         let way = match self.way {
-            Way::Direct => "alone".to_owned(),
-            Way::Relay => "relay".to_owned(),
-            Way::Host { revision, .. } => format!("host {revision}"),
+            CallRoute::Direct => "alone".to_owned(),
+            CallRoute::Relay => "relay".to_owned(),
+            CallRoute::Host { revision, .. } => format!("host {revision}"),
         };
         let whole = |figure: f64| format!("{figure:.0}");
         let shown = |ratios: Option<(f64, f64)>| match ratios {
-            Some((best, median)) if self.way != Way::Direct => format!("{best:.2} ({median:.2})"),
+            Some((best, median)) if self.way != CallRoute::Direct => format!("{best:.2} ({median:.2})"),
             _ => String::new(),
         };
         vec![
@@ -279,19 +284,19 @@ impl Cell {
     }
 
     /// What we want of this cell. The rounds decide by their median: a best one may have had luck.
-    fn promise(&self, language: Language, cells: &[Cell]) -> Option<Promise> {
-        let Way::Host { revision, .. } = self.way else { return None };
+    fn promise(&self, language: WorkerLanguage, cells: &[RouteResults]) -> Option<FunctionsPromise> {
+        let CallRoute::Host { revision, .. } = self.way else { return None };
         let name = language.name();
         Some(if self.calls == CROWD {
             let (_, ratio) = self.rate_ratios(cells)?;
             let text = format!(
                 "{name}, {revision}: {ratio:.2} of its calls per second, {CROWD} at once (at least {THROUGHPUT})"
             );
-            Promise { text, kept: ratio >= THROUGHPUT }
+            FunctionsPromise { text, kept: ratio >= THROUGHPUT }
         } else {
             let (_, ratio) = self.p50_ratios(cells)?;
             let text = format!("{name}, {revision}: {ratio:.2} of its time for one call (at most {LATENCY})");
-            Promise { text, kept: ratio <= LATENCY }
+            FunctionsPromise { text, kept: ratio <= LATENCY }
         })
     }
 }
@@ -310,17 +315,17 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn cell(way: Way, rates: &[f64]) -> Cell {
-        let rounds = rates.iter().map(|&rate| Figures { rate, p50: 1.0, p99: 1.0 }).collect();
-        Cell { way, calls: CROWD, rounds }
+    fn cell(way: CallRoute, rates: &[f64]) -> RouteResults {
+        let rounds = rates.iter().map(|&rate| LoadFigures { rate, p50: 1.0, p99: 1.0 }).collect();
+        RouteResults { way, calls: CROWD, rounds }
     }
 
     #[test]
     fn a_host_is_compared_with_its_neighbours_in_time() {
         let cells = [cell(WAYS[0], &[100.0, 50.0, 100.0]), cell(WAYS[2], &[80.0, 35.0, 60.0])];
         assert_eq!(cells[1].rate_ratios(&cells), Some((0.8, 0.7)));
-        assert!(cells[0].promise(Language::Node, &cells).is_none());
-        assert!(cells[1].promise(Language::Node, &cells).is_some_and(|promise| promise.kept));
+        assert!(cells[0].promise(WorkerLanguage::Node, &cells).is_none());
+        assert!(cells[1].promise(WorkerLanguage::Node, &cells).is_some_and(|promise| promise.kept));
     }
 
     #[test]
@@ -332,8 +337,8 @@ mod tests {
     #[test]
     fn reads_figures_but_none_of_failed_calls() {
         let line = r#"{"op":"call","n":2,"rps":10.5,"p50_us":1,"p99_us":2,"errors":0}"#;
-        assert_eq!(Figures::parse(line).unwrap().rate, 10.5);
-        assert!(Figures::parse(&line.replace("\"errors\":0", "\"errors\":1")).is_err());
-        assert!(Figures::parse("thread panicked").is_err());
+        assert_eq!(LoadFigures::parse(line).unwrap().rate, 10.5);
+        assert!(LoadFigures::parse(&line.replace("\"errors\":0", "\"errors\":1")).is_err());
+        assert!(LoadFigures::parse("thread panicked").is_err());
     }
 }

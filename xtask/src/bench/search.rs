@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use self::service::{Memory, Service};
+use self::service::{BenchService, ProcessMemory};
 use super::functions::median;
 use crate::table;
 use crate::workspace::{self, cargo};
@@ -30,9 +30,9 @@ const CONCURRENCY: [&str; 2] = ["1", "16"];
 const BEFORE_THE_CRASH: usize = 15_000;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
+    let options = SearchBenchOptions::parse(args)?;
     workspace::run(&mut cargo(&["build", "--release", "--package", "bindpost-cli"]))?;
-    let load = Load(workspace::build_bench(&["search-load"])?.join("search-load"));
+    let load = SearchLoadProgram(workspace::build_bench(&["search-load"])?.join("search-load"));
     let bindpost = workspace::target().join("release/bindpost");
     let folder = workspace::target().join("bench-search");
     let mut rounds = Vec::new();
@@ -43,14 +43,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         );
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
-        let bare = load.bare(&folder.join("bare"), &options)?;
-        let (ours, restart) = load.service(&bindpost, &folder.join("service"), &options)?;
+        let bare = load.measure_bare(&folder.join("bare"), &options)?;
+        let (ours, restart) = load.measure_service(&bindpost, &folder.join("service"), &options)?;
         for (ours, bare) in ours.searching.iter().zip(&bare.searching) {
             // Their stemmers differ in a few words.
             let near = ours.found.abs_diff(bare.found) * 100 <= bare.found;
             ensure!(near, "the sides found {} and {} documents for the same queries", ours.found, bare.found);
         }
-        rounds.push(Round { bare, ours, restart });
+        rounds.push(SearchRound { bare, ours, restart });
     }
     std::fs::remove_dir_all(&folder)?;
 
@@ -65,20 +65,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// Both sides, one right after the other: CPU time, too, depends on what else the machine does.
-struct Round {
-    bare: Side,
-    ours: Side,
+struct SearchRound {
+    bare: SideFigures,
+    ours: SideFigures,
     /// Seconds.
     restart: f64,
 }
 
-struct Options {
+struct SearchBenchOptions {
     documents: usize,
     queries: usize,
     rounds: usize,
 }
 
-impl Options {
+impl SearchBenchOptions {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self { documents: 100_000, queries: 10_000, rounds: 3 };
         let mut words = args.iter();
@@ -103,16 +103,16 @@ impl Options {
 }
 
 /// All figures of one side.
-struct Side {
+struct SideFigures {
     /// Seconds.
     indexing_cpu: f64,
-    after_indexing: Memory,
-    searching: Vec<Searching>,
-    after_searching: Memory,
+    after_indexing: ProcessMemory,
+    searching: Vec<QueryFigures>,
+    after_searching: ProcessMemory,
 }
 
 /// Queries at one concurrency.
-struct Searching {
+struct QueryFigures {
     /// Microseconds for one query.
     cpu: f64,
     median: f64,
@@ -121,7 +121,7 @@ struct Searching {
     found: u64,
 }
 
-impl Searching {
+impl QueryFigures {
     fn parse(said: &Value, cpu_seconds: f64) -> Result<Self> {
         let queries = figure(said, "queries")?;
         Ok(Self {
@@ -138,34 +138,39 @@ fn figure(said: &Value, name: &str) -> Result<f64> {
 }
 
 /// `bench/search`.
-struct Load(PathBuf);
+struct SearchLoadProgram(PathBuf);
 
-impl Load {
+impl SearchLoadProgram {
     fn call(&self, args: &[&str]) -> Result<Value> {
         let line = workspace::output(Command::new(&self.0).args(args))?;
         serde_json::from_str(&line).with_context(|| format!("no figures: {line:?}"))
     }
 
-    fn bare(&self, folder: &Path, options: &Options) -> Result<Side> {
+    fn measure_bare(&self, folder: &Path, options: &SearchBenchOptions) -> Result<SideFigures> {
         let folder = folder.to_str().context("the folder's name is no text")?;
         let (documents, queries) = (options.documents.to_string(), options.queries.to_string());
         let said =
             self.call(&["bare", "--folder", folder, "--documents", &documents, "--queries", &queries])?;
         let searching = CONCURRENCY.iter().map(|&concurrency| {
             let said = &said["searching"][concurrency];
-            Searching::parse(said, figure(said, "cpu_s")?)
+            QueryFigures::parse(said, figure(said, "cpu_s")?)
         });
-        Ok(Side {
+        Ok(SideFigures {
             indexing_cpu: figure(&said["indexing"], "cpu_s")?,
-            after_indexing: Memory::parse(&said["after_indexing"])?,
+            after_indexing: ProcessMemory::parse(&said["after_indexing"])?,
             searching: searching.collect::<Result<_>>()?,
-            after_searching: Memory::parse(&said["after_searching"])?,
+            after_searching: ProcessMemory::parse(&said["after_searching"])?,
         })
     }
 
     /// The figures of the service, and how long it takes to start after a crash.
-    fn service(&self, bindpost: &Path, folder: &Path, options: &Options) -> Result<(Side, f64)> {
-        let mut service = Service::start(bindpost, folder)?;
+    fn measure_service(
+        &self,
+        bindpost: &Path,
+        folder: &Path,
+        options: &SearchBenchOptions,
+    ) -> Result<(SideFigures, f64)> {
+        let mut service = BenchService::start(bindpost, folder)?;
         let port = service.port().to_owned();
         let upload =
             |documents: usize| self.call(&["upload", "--port", &port, "--documents", &documents.to_string()]);
@@ -190,23 +195,23 @@ impl Load {
         for concurrency in CONCURRENCY {
             let before = service.cpu()?;
             let said = search(options.queries, concurrency)?;
-            searching.push(Searching::parse(&said, service.cpu()? - before)?);
+            searching.push(QueryFigures::parse(&said, service.cpu()? - before)?);
         }
         let after_searching = service.memory()?;
         upload(options.documents.min(BEFORE_THE_CRASH))?;
         service.kill()?;
         let before = Instant::now();
-        let again = Service::start(bindpost, folder)?;
+        let again = BenchService::start(bindpost, folder)?;
         // Everything that was acknowledged is still there.
         count(again.port())?;
         let restart = before.elapsed().as_secs_f64();
-        let side = Side { indexing_cpu, after_indexing, searching, after_searching };
+        let side = SideFigures { indexing_cpu, after_indexing, searching, after_searching };
         Ok((side, restart))
     }
 }
 
 /// Of both sides, in every round.
-fn pairs(rounds: &[Round], figure: impl Fn(&Side) -> f64) -> Vec<(f64, f64)> {
+fn pairs(rounds: &[SearchRound], figure: impl Fn(&SideFigures) -> f64) -> Vec<(f64, f64)> {
     rounds.iter().map(|round| (figure(&round.bare), figure(&round.ours))).collect()
 }
 
@@ -214,13 +219,13 @@ fn ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(|(bare, ours)| ours / bare).collect()
 }
 
-fn searching(side: &Side, at: usize, figure: fn(&Searching) -> f64) -> f64 {
+fn searching(side: &SideFigures, at: usize, figure: fn(&QueryFigures) -> f64) -> f64 {
     side.searching.get(at).map_or(f64::NAN, figure)
 }
 
-fn rows(rounds: &[Round]) -> Vec<Vec<String>> {
+fn rows(rounds: &[SearchRound]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    let mut row = |name: String, digits: usize, figure: &dyn Fn(&Side) -> f64| {
+    let mut row = |name: String, digits: usize, figure: &dyn Fn(&SideFigures) -> f64| {
         let pairs = pairs(rounds, figure);
         let (bare, ours) = pairs.iter().copied().unzip();
         let ratios = ratios(&pairs);
@@ -241,20 +246,22 @@ fn rows(rounds: &[Round]) -> Vec<Vec<String>> {
     rows
 }
 
-struct Promise {
+struct SearchPromise {
     text: String,
     kept: bool,
 }
 
 /// The rounds decide by their median: a best one may have had luck.
-fn promises(rounds: &[Round]) -> Vec<Promise> {
+fn promises(rounds: &[SearchRound]) -> Vec<SearchPromise> {
     let mut promises = Vec::new();
     let mut promise = |figures: Vec<f64>, limit: f64, text: String| {
         let figure = median(figures);
-        promises
-            .push(Promise { text: format!("{figure:.2} {text} (at most {limit})"), kept: figure <= limit });
+        promises.push(SearchPromise {
+            text: format!("{figure:.2} {text} (at most {limit})"),
+            kept: figure <= limit,
+        });
     };
-    let ratio = |figure: &dyn Fn(&Side) -> f64| ratios(&pairs(rounds, figure));
+    let ratio = |figure: &dyn Fn(&SideFigures) -> f64| ratios(&pairs(rounds, figure));
     promise(ratio(&|side| side.indexing_cpu), INDEXING, "of tantivy's CPU time for indexing".to_owned());
     for (at, calls) in CONCURRENCY.iter().enumerate() {
         let cpu = ratio(&|side| searching(side, at, |one| one.cpu));
@@ -277,11 +284,11 @@ mod tests {
 
     use super::*;
 
-    fn side(factor: f64) -> Side {
-        let memory = || Memory { peak: 100.0 * factor, anonymous: 50.0 * factor };
+    fn side(factor: f64) -> SideFigures {
+        let memory = || ProcessMemory { peak: 100.0 * factor, anonymous: 50.0 * factor };
         let said = json!({"queries": 10, "median_us": 5.0, "rate": 1000.0, "found": 7});
-        let searching = CONCURRENCY.map(|_| Searching::parse(&said, factor).unwrap());
-        Side {
+        let searching = CONCURRENCY.map(|_| QueryFigures::parse(&said, factor).unwrap());
+        SideFigures {
             indexing_cpu: factor,
             after_indexing: memory(),
             searching: searching.into(),
@@ -289,13 +296,13 @@ mod tests {
         }
     }
 
-    fn round(factor: f64, restart: f64) -> Round {
-        Round { bare: side(1.0), ours: side(factor), restart }
+    fn round(factor: f64, restart: f64) -> SearchRound {
+        SearchRound { bare: side(1.0), ours: side(factor), restart }
     }
 
     #[test]
     fn the_median_of_the_rounds_decides() {
-        let kept = |rounds: &[Round]| -> Vec<bool> {
+        let kept = |rounds: &[SearchRound]| -> Vec<bool> {
             promises(rounds).into_iter().map(|promise| promise.kept).collect()
         };
         assert_eq!(kept(&[round(2.0, 2.0), round(9.0, 9.0), round(1.0, 1.0)]), [true; 6]);

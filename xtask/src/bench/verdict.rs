@@ -29,13 +29,13 @@ const SYSTEM_CALLS_NOISE: f64 = 0.1;
 
 /// Prints one row per promise; fails when one is not kept.
 pub(super) fn print(out: &Path) -> Result<()> {
-    let saved = Saved {
+    let saved = SavedResults {
         bench: read(out, "bench.json")?,
         instr: read(out, "instr.json")?,
         syscalls: read(out, "syscalls.json")?,
     };
     let promises = promises(&saved);
-    let rows: Vec<Vec<String>> = promises.iter().map(Promise::row).collect();
+    let rows: Vec<Vec<String>> = promises.iter().map(ServerPromise::row).collect();
     println!();
     table::print(&["promise", "bindpost", "against", "ratio", "wanted", "verdict"], &rows);
     let count = |kept| promises.iter().filter(|promise| promise.kept() == kept).count();
@@ -46,13 +46,13 @@ pub(super) fn print(out: &Path) -> Result<()> {
 }
 
 /// What `run.py` saved: one object per file, by server.
-struct Saved {
+struct SavedResults {
     bench: Value,
     instr: Value,
     syscalls: Value,
 }
 
-impl Saved {
+impl SavedResults {
     fn instructions(&self, server: &str, operation: &str) -> Option<f64> {
         self.instr[server][operation].as_f64()
     }
@@ -83,69 +83,69 @@ impl Saved {
     }
 }
 
-struct Promise {
+struct ServerPromise {
     name: String,
     ours: Option<f64>,
     /// Who we compare with, and their number.
     against: Option<(String, f64)>,
-    wanted: Wanted,
+    wanted: PromisedBound,
 }
 
 #[derive(Clone, Copy)]
-enum Wanted {
+enum PromisedBound {
     RatioAtMost(f64),
     RatioAtLeast(f64),
     /// Not more than theirs plus this.
     NoMoreThan(f64),
 }
 
-fn promises(saved: &Saved) -> Vec<Promise> {
+fn promises(saved: &SavedResults) -> Vec<ServerPromise> {
     let mut promises = Vec::new();
     let limit = |server: &str, number: Option<f64>| number.map(|number| (server.to_owned(), number));
     for (operation, most) in INSTRUCTIONS {
-        promises.extend(MODES.map(|(ours, server)| Promise {
+        promises.extend(MODES.map(|(ours, server)| ServerPromise {
             name: format!("instructions {operation}, {ours}"),
             ours: saved.instructions(ours, operation),
             against: limit(server, saved.instructions(server, operation)),
-            wanted: Wanted::RatioAtMost(most),
+            wanted: PromisedBound::RatioAtMost(most),
         }));
     }
     for (operation, least) in THROUGHPUT {
-        promises.extend(MODES.map(|(ours, _)| Promise {
+        promises.extend(MODES.map(|(ours, _)| ServerPromise {
             name: format!("requests/s {operation}, {ours}"),
             ours: saved.throughput(ours, operation),
             against: saved.best_peer(operation).map(|(name, number)| (name.to_owned(), number)),
-            wanted: Wanted::RatioAtLeast(least),
+            wanted: PromisedBound::RatioAtLeast(least),
         }));
     }
     for operation in ["echo/1", "echo/32"] {
-        promises.extend(MODES.map(|(ours, server)| Promise {
+        promises.extend(MODES.map(|(ours, server)| ServerPromise {
             name: format!("system calls {operation}, {ours}"),
             ours: saved.system_calls(ours, operation),
             against: limit(server, saved.system_calls(server, operation)),
-            wanted: Wanted::NoMoreThan(SYSTEM_CALLS_NOISE),
+            wanted: PromisedBound::NoMoreThan(SYSTEM_CALLS_NOISE),
         }));
     }
     promises
 }
 
-impl Promise {
+impl ServerPromise {
     /// Nothing is known without both numbers.
     fn kept(&self) -> Option<bool> {
         let (ours, theirs) = (self.ours?, self.against.as_ref()?.1);
         Some(match self.wanted {
-            Wanted::RatioAtMost(most) => ours / theirs <= most,
-            Wanted::RatioAtLeast(least) => ours / theirs >= least,
-            Wanted::NoMoreThan(noise) => ours <= theirs + noise,
+            PromisedBound::RatioAtMost(most) => ours / theirs <= most,
+            PromisedBound::RatioAtLeast(least) => ours / theirs >= least,
+            PromisedBound::NoMoreThan(noise) => ours <= theirs + noise,
         })
     }
 
     fn row(&self) -> Vec<String> {
         let ratio = self.ours.zip(self.against.as_ref()).map(|(ours, (_, theirs))| ours / theirs);
         let wanted = match self.wanted {
-            Wanted::RatioAtMost(most) => format!("<= {most}"),
-            Wanted::RatioAtLeast(least) => format!(">= {least}"),
-            Wanted::NoMoreThan(noise) => format!("<= +{noise}"),
+            PromisedBound::RatioAtMost(most) => format!("<= {most}"),
+            PromisedBound::RatioAtLeast(least) => format!(">= {least}"),
+            PromisedBound::NoMoreThan(noise) => format!("<= +{noise}"),
         };
         let verdict = match self.kept() {
             Some(true) => "kept",
@@ -184,11 +184,11 @@ fn read(out: &Path, name: &str) -> Result<Value> {
 mod tests {
     use serde_json::json;
 
-    use super::{Saved, promises};
+    use super::{SavedResults, promises};
 
-    fn saved() -> Saved {
+    fn saved() -> SavedResults {
         let runs = |rps: &[f64]| json!({"runs": {"echo/32": rps.iter().map(|rps| json!({"rps": rps})).collect::<Vec<_>>()}});
-        Saved {
+        SavedResults {
             bench: json!({
                 "limit hyper-parse": runs(&[90_000.0]),
                 "rmcp stateless": runs(&[21_000.0, 30_000.0, 9_000.0]),

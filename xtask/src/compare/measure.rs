@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{Installed, KEY, Language, Server, sources};
+use super::{FrameworkLanguage, FrameworkServer, InstalledServer, KEY, sources};
 use crate::table;
 use crate::workspace::{self, cargo};
 
@@ -23,14 +23,14 @@ const ROUNDS: usize = 5;
 const SERVER_CORE: [&str; 3] = ["taskset", "--cpu-list", "0"];
 const LOAD_CORE: [&str; 3] = ["taskset", "--cpu-list", "1"];
 
-pub(super) fn print(servers: &[Installed]) -> Result<()> {
+pub(super) fn print(servers: &[InstalledServer]) -> Result<()> {
     let mut build = cargo(&["build", "--release", "--quiet", "--package", "load"]);
     workspace::run(build.current_dir(workspace::root().join("bench")))?;
 
-    let mut loads: Vec<Vec<Load>> = servers.iter().map(|_| Vec::new()).collect();
+    let mut loads: Vec<Vec<LoadMeasurement>> = servers.iter().map(|_| Vec::new()).collect();
     for round in 1..=ROUNDS {
         for (server, loads) in servers.iter().zip(&mut loads) {
-            let load = Load::run(server)?;
+            let load = LoadMeasurement::run(server)?;
             let [legacy, modern] = load.wires.map(|wire| format!("{:.0}", wire.requests_per_second));
             println!("round {round}: {}: {legacy} and {modern} requests/s", server.framework.name);
             loads.push(load);
@@ -40,8 +40,8 @@ pub(super) fn print(servers: &[Installed]) -> Result<()> {
     let mut rows = Vec::new();
     for (server, loads) in servers.iter().zip(&loads) {
         let framework = server.framework;
-        let needs = Needs::of(server)?;
-        let best = |better: fn(f64, f64) -> f64, figure: fn(&Wire) -> f64| {
+        let needs = RuntimeFootprint::measure(server)?;
+        let best = |better: fn(f64, f64) -> f64, figure: fn(&WireMeasurement) -> f64| {
             [0, 1].map(|wire| {
                 let figures = loads.iter().map(|load| figure(&load.wires[wire]));
                 format!("{:.0}", figures.reduce(better).unwrap_or_default())
@@ -82,37 +82,37 @@ pub(super) fn print(servers: &[Installed]) -> Result<()> {
 }
 
 /// One start of one server: `tools/call get_order` with the key, 32 connections.
-struct Load {
+struct LoadMeasurement {
     /// By wire, as `PROFILES` has them.
-    wires: [Wire; PROFILES.len()],
+    wires: [WireMeasurement; PROFILES.len()],
     /// Bytes of memory in use afterwards.
     memory: f64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Wire {
+struct WireMeasurement {
     requests_per_second: f64,
     /// Microseconds of the server's processor time per request: other programs on the machine do not change it much.
     cpu: f64,
 }
 
-impl Load {
-    fn run(server: &Installed) -> Result<Self> {
-        let server = Server::start(server, &SERVER_CORE)?;
+impl LoadMeasurement {
+    fn run(server: &InstalledServer) -> Result<Self> {
+        let server = FrameworkServer::start(server, &SERVER_CORE)?;
         // Just-in-time compilers want to see both wires before the clock runs.
         for (_, profile) in PROFILES {
-            Wire::load(&server, profile, "3")?;
+            WireMeasurement::load(&server, profile, "3")?;
         }
-        let mut wires = [Wire::default(); PROFILES.len()];
+        let mut wires = [WireMeasurement::default(); PROFILES.len()];
         for ((_, profile), wire) in PROFILES.iter().zip(&mut wires) {
-            *wire = Wire::load(&server, profile, "2")?;
+            *wire = WireMeasurement::load(&server, profile, "2")?;
         }
         Ok(Self { wires, memory: resident(server.child.id())? })
     }
 }
 
-impl Wire {
-    fn load(server: &Server, profile: &str, seconds: &str) -> Result<Self> {
+impl WireMeasurement {
+    fn load(server: &FrameworkServer, profile: &str, seconds: &str) -> Result<Self> {
         let [taskset, arguments @ ..] = LOAD_CORE;
         let mut command = Command::new(taskset);
         command.args(arguments).arg(workspace::root().join("bench/target/release/load"));
@@ -147,7 +147,7 @@ fn resident(process: u32) -> Result<f64> {
 }
 
 /// What must be there beside the code, for the server to run.
-struct Needs {
+struct RuntimeFootprint {
     runtime: String,
     /// All of them, not only those that the manifest names.
     packages: usize,
@@ -155,17 +155,17 @@ struct Needs {
     installed: f64,
 }
 
-impl Needs {
-    fn of(server: &Installed) -> Result<Self> {
+impl RuntimeFootprint {
+    fn measure(server: &InstalledServer) -> Result<Self> {
         let [program, ..] = &server.command[..] else { bail!("no program") };
         let version = || workspace::output(Command::new(program).arg("--version"));
         Ok(match server.framework.language {
-            Language::Rust { package, .. } => Self {
+            FrameworkLanguage::Rust { package, .. } => Self {
                 runtime: "none".to_owned(),
                 packages: crates(&sources().join(server.framework.manifest), package)?,
-                installed: stripped(program)?,
+                installed: stripped_size(program)?,
             },
-            Language::Node => {
+            FrameworkLanguage::Node => {
                 let modules = server.folder.join("node_modules");
                 let lock = fs::read_to_string(modules.join(".package-lock.json"))?;
                 let lock: Value = serde_json::from_str(&lock)?;
@@ -175,7 +175,7 @@ impl Needs {
                     installed: size(&modules, &|_| true)?,
                 }
             }
-            Language::Python => {
+            FrameworkLanguage::Python => {
                 let list = Command::new(program).args(["-m", "pip", "list", "--format", "json"]).output()?;
                 let list: Value = serde_json::from_slice(&list.stdout)?;
                 let names = list.as_array().into_iter().flatten().filter_map(|entry| entry["name"].as_str());
@@ -207,7 +207,7 @@ fn crates(manifest: &Path, package: &str) -> Result<usize> {
 }
 
 /// The size of a program without its symbols.
-fn stripped(program: &Path) -> Result<f64> {
+fn stripped_size(program: &Path) -> Result<f64> {
     let copy = program.with_extension("stripped");
     workspace::run(Command::new("strip").arg("-o").arg(&copy).arg(program))?;
     let length = fs::metadata(&copy)?.len();

@@ -48,8 +48,9 @@ pub(super) fn run(options: &[String]) -> Result<()> {
     };
     let folder = workspace::target().join("compare-openapi");
     fs::create_dir_all(&folder)?;
-    let peers = Peers::install(&folder, &documents)?;
-    let subjects: Vec<Value> = ours(&program, &documents).into_iter().chain(peers.subjects()).collect();
+    let peers = OpenapiPeers::install(&folder, &documents)?;
+    let subjects: Vec<Value> =
+        our_subjects(&program, &documents).into_iter().chain(peers.subjects()).collect();
     let plan = folder.join("plan.json");
     fs::write(&plan, json!({"folder": documents, "names": NAMES, "subjects": subjects}).to_string())?;
     let mut measure = Command::new(&peers.node);
@@ -67,7 +68,7 @@ pub(super) fn run(options: &[String]) -> Result<()> {
 }
 
 /// Ours: the bridge in the form it takes by itself and with whole schemas, and the server for this very service.
-fn ours(program: &Path, documents: &Path) -> Vec<Value> {
+fn our_subjects(program: &Path, documents: &Path) -> Vec<Value> {
     let openapi = |names: &[&str], options: &[&str]| {
         let files = names.iter().map(|name| documents.join(name).with_extension("json"));
         let mut command = vec![program.to_owned(), "openapi".into()];
@@ -99,7 +100,7 @@ fn ours(program: &Path, documents: &Path) -> Vec<Value> {
 }
 
 /// Where the peers are, and the documents as they take them.
-struct Peers {
+struct OpenapiPeers {
     node: PathBuf,
     npm: PathBuf,
     python: PathBuf,
@@ -109,7 +110,7 @@ struct Peers {
     generated: PathBuf,
 }
 
-impl Peers {
+impl OpenapiPeers {
     fn install(folder: &Path, documents: &Path) -> Result<Self> {
         let peers = Self {
             node: node::node()?,

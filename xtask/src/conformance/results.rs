@@ -8,16 +8,16 @@ use serde_json::Value;
 
 /// One thing the suite looked at.
 #[derive(Debug, PartialEq)]
-pub(super) struct Check {
+pub(super) struct ConformanceCheck {
     pub(super) scenario: String,
     pub(super) id: String,
-    pub(super) status: Status,
+    pub(super) status: CheckStatus,
     pub(super) description: String,
     pub(super) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Status {
+pub(super) enum CheckStatus {
     Success,
     Failure,
     Warning,
@@ -25,12 +25,12 @@ pub(super) enum Status {
     Info,
 }
 
-pub(super) fn count(checks: &[Check], status: Status) -> usize {
+pub(super) fn count(checks: &[ConformanceCheck], status: CheckStatus) -> usize {
     checks.iter().filter(|check| check.status == status).count()
 }
 
 /// Reads all checks of a run, in the order the suite ran them; the log explains scenarios that left none.
-pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<Check>> {
+pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<ConformanceCheck>> {
     let mut scenarios = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -66,19 +66,19 @@ fn split_folder_name(name: &str) -> Option<(&str, &str)> {
     Some((scenario, time.strip_prefix('-')?))
 }
 
-fn parse(scenario: &str, text: &str) -> Result<Vec<Check>> {
+fn parse(scenario: &str, text: &str) -> Result<Vec<ConformanceCheck>> {
     let checks: Vec<Value> = serde_json::from_str(text)?;
     checks.iter().map(|check| parse_check(scenario, check)).collect()
 }
 
-fn parse_check(scenario: &str, check: &Value) -> Result<Check> {
+fn parse_check(scenario: &str, check: &Value) -> Result<ConformanceCheck> {
     let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
     let status = match check["status"].as_str() {
-        Some("SUCCESS") => Status::Success,
-        Some("FAILURE") => Status::Failure,
-        Some("WARNING") => Status::Warning,
-        Some("SKIPPED") => Status::Skipped,
-        Some("INFO") => Status::Info,
+        Some("SUCCESS") => CheckStatus::Success,
+        Some("FAILURE") => CheckStatus::Failure,
+        Some("WARNING") => CheckStatus::Warning,
+        Some("SKIPPED") => CheckStatus::Skipped,
+        Some("INFO") => CheckStatus::Info,
         other => bail!("unknown status {other:?}"),
     };
     // A check without a message has its evidence in the details.
@@ -87,21 +87,27 @@ fn parse_check(scenario: &str, check: &Value) -> Result<Check> {
         (message, _) if !message.is_empty() => message,
         (_, details) => details.to_string(),
     };
-    Ok(Check { scenario: scenario.into(), id: text("id"), status, description: text("description"), message })
+    Ok(ConformanceCheck {
+        scenario: scenario.into(),
+        id: text("id"),
+        status,
+        description: text("description"),
+        message,
+    })
 }
 
 /// A scenario that threw leaves an empty folder and a line in the log; so does one that is not for this revision.
-fn without_checks(scenario: &str, log: &str) -> Check {
+fn without_checks(scenario: &str, log: &str) -> ConformanceCheck {
     let line = |start: String| log.lines().find(|line| line.starts_with(&start)).map(str::to_owned);
     let (status, message) = match line(format!("SKIPPED: scenario '{scenario}'")) {
-        Some(skipped) => (Status::Skipped, skipped),
+        Some(skipped) => (CheckStatus::Skipped, skipped),
         None => (
-            Status::Failure,
+            CheckStatus::Failure,
             line(format!("Failed to run scenario {scenario}:"))
                 .unwrap_or_else(|| "no checks.json, no reason".into()),
         ),
     };
-    Check {
+    ConformanceCheck {
         scenario: scenario.into(),
         id: scenario.into(),
         status,
@@ -112,7 +118,7 @@ fn without_checks(scenario: &str, log: &str) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::{Status, parse, split_folder_name, without_checks};
+    use super::{CheckStatus, parse, split_folder_name, without_checks};
 
     #[test]
     fn reads_the_scenario_from_a_folder_name() {
@@ -135,9 +141,9 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("ping", Status::Success, r#"{"n":1}"#),
-                ("late", Status::Warning, "slow"),
-                ("odd", Status::Failure, r#"{"n":3}"#)
+                ("ping", CheckStatus::Success, r#"{"n":1}"#),
+                ("late", CheckStatus::Warning, "slow"),
+                ("odd", CheckStatus::Failure, r#"{"n":3}"#)
             ]
         );
     }
@@ -152,13 +158,13 @@ mod tests {
         let log =
             "=== Running scenario: ping ===\nFailed to run scenario ping: TypeError: fetch failed\n    at x";
         let check = without_checks("ping", log);
-        assert_eq!(check.status, Status::Failure);
+        assert_eq!(check.status, CheckStatus::Failure);
         assert_eq!(check.message, "Failed to run scenario ping: TypeError: fetch failed");
     }
 
     #[test]
     fn a_scenario_of_another_revision_is_skipped() {
         let log = "SKIPPED: scenario 'server-stateless' is not applicable at spec version 2025-11-25.";
-        assert_eq!(without_checks("server-stateless", log).status, Status::Skipped);
+        assert_eq!(without_checks("server-stateless", log).status, CheckStatus::Skipped);
     }
 }

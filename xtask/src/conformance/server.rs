@@ -13,13 +13,13 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::{self, cargo};
 
 /// A running server; it ends when this value goes away.
-pub(super) struct Server {
+pub(super) struct ConformanceServer {
     child: Child,
     url: String,
     log: PathBuf,
 }
 
-impl Server {
+impl ConformanceServer {
     /// Builds the server in the dev profile, so that CI compiles it once, and waits until it listens.
     pub(super) fn start() -> Result<Self> {
         workspace::run(&mut cargo(&["build", "--package", "conformance"]))?;
@@ -74,7 +74,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ConformanceServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

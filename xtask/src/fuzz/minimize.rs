@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::session::{Finding, Session};
+use super::session::{FuzzFinding, FuzzSession};
 
 /// How long it may take; a smaller input is convenient, not needed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) fn minimize(session: &Session, finding: &mut Finding) -> Result<()> {
-    let Some(ending) = session.fails(&finding.input)? else {
+pub(super) fn minimize(session: &FuzzSession, finding: &mut FuzzFinding) -> Result<()> {
+    let Some(ending) = session.run_input(&finding.input)? else {
         finding.failure.push_str("    (it does not fail by itself: earlier inputs or the time may matter)\n");
         return Ok(());
     };
@@ -19,7 +19,7 @@ pub(super) fn minimize(session: &Session, finding: &mut Finding) -> Result<()> {
         if begin.elapsed() > PATIENCE {
             return Ok(None);
         }
-        Ok(Some(session.fails(input)?.is_some_and(|other| other.is_like(&ending))))
+        Ok(Some(session.run_input(input)?.is_some_and(|other| other.is_like(&ending))))
     };
     finding.input = smallest(std::mem::take(&mut finding.input), &mut fails)?;
     Ok(std::fs::write(&finding.file, &finding.input)?)

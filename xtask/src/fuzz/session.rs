@@ -18,7 +18,7 @@ const LARGE: &str = "-rss_limit_mb=2048";
 const MOST_LINES: usize = 12;
 
 /// A target that is built.
-pub(super) struct Session {
+pub(super) struct FuzzSession {
     target: String,
     program: PathBuf,
     /// Where libFuzzer leaves inputs and what it printed. Emptied when a session begins.
@@ -27,16 +27,16 @@ pub(super) struct Session {
 
 /// What a run has found out.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct FuzzOutcome {
     pub(super) executions: u64,
     pub(super) edges: u64,
     pub(super) corpus: u64,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<FuzzFinding>,
 }
 
 /// An input that fails.
 #[derive(Debug)]
-pub(super) struct Finding {
+pub(super) struct FuzzFinding {
     pub(super) file: PathBuf,
     pub(super) input: Vec<u8>,
     pub(super) failure: String,
@@ -44,12 +44,12 @@ pub(super) struct Finding {
 
 /// How one input ended.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct InputFailure {
     status: ExitStatus,
     output: String,
 }
 
-impl Session {
+impl FuzzSession {
     pub(super) fn new(target: &str, program: PathBuf) -> Result<Self> {
         let artifacts = folder("artifacts", target);
         if artifacts.exists() {
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// Fuzzes until the time is over or an input fails.
-    pub(super) fn run(&self, time: Duration) -> Result<Outcome> {
+    pub(super) fn run(&self, time: Duration) -> Result<FuzzOutcome> {
         let corpus = folder("corpus", &self.target);
         fs::create_dir_all(&corpus)?;
         let mut command = self.command(&self.artifacts);
@@ -79,7 +79,7 @@ impl Session {
             command.stdout(File::create(&log)?).stderr(File::options().append(true).open(&log)?).status();
         let status = status.with_context(|| format!("could not start {}", self.program.display()))?;
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-        let mut outcome = Outcome::read(&text);
+        let mut outcome = FuzzOutcome::read(&text);
         outcome.corpus = fs::read_dir(&corpus)?.count() as u64;
         outcome.findings = self.findings(&text)?;
         if outcome.findings.is_empty() && !status.success() {
@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Runs one input; `None` if it passes.
-    pub(super) fn fails(&self, input: &[u8]) -> Result<Option<Ending>> {
+    pub(super) fn run_input(&self, input: &[u8]) -> Result<Option<InputFailure>> {
         // What libFuzzer writes about this one is of no use.
         let scratch = self.artifacts.join("scratch");
         fs::create_dir_all(&scratch)?;
@@ -97,7 +97,7 @@ impl Session {
         fs::write(&file, input)?;
         let output = self.command(&scratch).arg(&file).output()?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok((!output.status.success()).then_some(Ending { status: output.status, output: text }))
+        Ok((!output.status.success()).then_some(InputFailure { status: output.status, output: text }))
     }
 
     fn command(&self, artifacts: &Path) -> Command {
@@ -108,19 +108,19 @@ impl Session {
     }
 
     /// The inputs that libFuzzer has left: `crash-…`, `timeout-…`, `oom-…`, `leak-…`.
-    fn findings(&self, log: &str) -> Result<Vec<Finding>> {
+    fn findings(&self, log: &str) -> Result<Vec<FuzzFinding>> {
         let mut findings = Vec::new();
         for entry in fs::read_dir(&self.artifacts)? {
             let file = entry?.path();
             if file.is_file() && !file.ends_with("log") {
-                findings.push(Finding { input: fs::read(&file)?, file, failure: failure(log) });
+                findings.push(FuzzFinding { input: fs::read(&file)?, file, failure: failure(log) });
             }
         }
         Ok(findings)
     }
 }
 
-impl Outcome {
+impl FuzzOutcome {
     /// From libFuzzer's last lines: `#815 DONE cov: 12 ft: 34 …` and `stat::number_of_executed_units: 815`.
     fn read(log: &str) -> Self {
         let after = |word: &str| {
@@ -132,15 +132,15 @@ impl Outcome {
     }
 }
 
-impl Ending {
+impl InputFailure {
     /// Whether another input fails for the same reason: the same kind of end, and the same place in the code.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.status == other.status && place(&self.output) == place(&other.output)
+        self.status == other.status && panic_location(&self.output) == panic_location(&other.output)
     }
 }
 
 /// Where it panicked.
-fn place(output: &str) -> Option<&str> {
+fn panic_location(output: &str) -> Option<&str> {
     output.lines().find_map(|line| line.split_once(" panicked at ")).map(|(_, place)| place)
 }
 
@@ -157,7 +157,7 @@ fn failure(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, failure, place};
+    use super::{FuzzOutcome, failure, panic_location};
 
     const LOG: &str = "\
 #2\tINITED cov: 90 ft: 91 corp: 1/1b exec/s: 0 rss: 30Mb
@@ -173,14 +173,14 @@ stat::number_of_executed_units: 816
 
     #[test]
     fn reads_what_libfuzzer_prints() {
-        let outcome = Outcome::read(LOG);
+        let outcome = FuzzOutcome::read(LOG);
         assert_eq!((outcome.executions, outcome.edges), (816, 112));
-        assert_eq!(Outcome::read("").executions, 0);
+        assert_eq!(FuzzOutcome::read("").executions, 0);
     }
 
     #[test]
     fn a_failure_is_the_panic_and_its_place() {
-        assert_eq!(place(LOG), Some("mcp/server/src/cursor.rs:7:9:"));
+        assert_eq!(panic_location(LOG), Some("mcp/server/src/cursor.rs:7:9:"));
         let text = failure(LOG);
         assert!(text.contains("assertion failed: 1 == 2") && !text.contains("RUST_BACKTRACE"), "{text}");
         let slow = failure(

@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::report::Report;
+use super::report::ClientReport;
 use crate::workspace::{self, cargo};
 use crate::{node, packages};
 
 /// One conversation: which package, in which of its modes, over which transport.
-pub(super) struct Client {
+pub(super) struct InteropClient {
     pub(super) name: &'static str,
-    package: Package,
+    package: ClientPackage,
     args: &'static [&'static str],
-    transport: Transport,
+    transport: ClientTransport,
 }
 
 #[derive(Clone, Copy)]
-enum Package {
+enum ClientPackage {
     Npm,
     Python1,
     Python2,
     Rmcp,
 }
 
-enum Transport {
+enum ClientTransport {
     Http,
     Stdio,
 }
 
-use Package::{Npm, Python1, Python2, Rmcp};
+use ClientPackage::{Npm, Python1, Python2, Rmcp};
 
-pub(super) static CLIENTS: [Client; 16] = [
+pub(super) static CLIENTS: [InteropClient; 16] = [
     http("npm client, 2025-11-25", Npm, &["client.mjs", "legacy"]),
     http("npm client, 2026-07-28", Npm, &["client.mjs", "auto"]),
     http("npm sdk, 2025-11-25", Npm, &["sdk-http.mjs"]),
@@ -52,19 +52,19 @@ pub(super) static CLIENTS: [Client; 16] = [
     stdio("rmcp, 2026-07-28, stdio", Rmcp, &["discover", "stdio"]),
 ];
 
-const fn http(name: &'static str, package: Package, args: &'static [&'static str]) -> Client {
-    Client { name, package, args, transport: Transport::Http }
+const fn http(name: &'static str, package: ClientPackage, args: &'static [&'static str]) -> InteropClient {
+    InteropClient { name, package, args, transport: ClientTransport::Http }
 }
 
-const fn stdio(name: &'static str, package: Package, args: &'static [&'static str]) -> Client {
-    Client { name, package, args, transport: Transport::Stdio }
+const fn stdio(name: &'static str, package: ClientPackage, args: &'static [&'static str]) -> InteropClient {
+    InteropClient { name, package, args, transport: ClientTransport::Stdio }
 }
 
 /// Clients give up by themselves after 60 s; this is for those that hang on their way out.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What a client is told about a server.
-pub(super) struct Task {
+pub(super) struct InteropTarget {
     /// `conformance`, or the file of a scenario.
     pub(super) what: PathBuf,
     /// What a client on stdio starts.
@@ -73,25 +73,30 @@ pub(super) struct Task {
     pub(super) urls: [String; 2],
 }
 
-impl Client {
+impl InteropClient {
     pub(super) fn is_on_http(&self) -> bool {
-        matches!(self.transport, Transport::Http)
+        matches!(self.transport, ClientTransport::Http)
     }
 
     /// Runs the client to its end; what it printed is shown and understood.
-    pub(super) fn run(&self, programs: &Programs, task: &Task, folder: &Path) -> Result<Report> {
+    pub(super) fn run(
+        &self,
+        programs: &InteropPrograms,
+        task: &InteropTarget,
+        folder: &Path,
+    ) -> Result<ClientReport> {
         let mut command = programs.command(self.package);
         command.args(self.args).arg(&task.what);
         match self.transport {
-            Transport::Http => command.args(&task.urls),
-            Transport::Stdio => command.arg(&task.program),
+            ClientTransport::Http => command.args(&task.urls),
+            ClientTransport::Stdio => command.arg(&task.program),
         };
-        Report::of(self.name, &mut command, PATIENCE, folder)
+        ClientReport::run_client(self.name, &mut command, PATIENCE, folder)
     }
 }
 
 /// Where the installed packages are.
-pub(super) struct Programs {
+pub(super) struct InteropPrograms {
     node: PathBuf,
     npm: PathBuf,
     python1: PathBuf,
@@ -99,7 +104,7 @@ pub(super) struct Programs {
     rmcp: PathBuf,
 }
 
-impl Programs {
+impl InteropPrograms {
     pub(super) fn install(folder: &Path) -> Result<Self> {
         let npm = folder.join("node");
         packages::npm(&npm, &sources().join("node"))?;
@@ -113,7 +118,7 @@ impl Programs {
         })
     }
 
-    fn command(&self, package: Package) -> Command {
+    fn command(&self, package: ClientPackage) -> Command {
         let (program, current) = match package {
             Npm => (&self.node, self.npm.clone()),
             Python1 => (&self.python1, sources().join("python")),

@@ -8,22 +8,22 @@ use std::thread;
 
 use anyhow::Result;
 
-use super::report::{Report, Verdict};
+use super::report::{ClientReport, Verdict};
 
 /// Passes bytes on to the server and back. Once, after a progress notification, it drops the connection.
-pub(super) struct Proxy {
+pub(super) struct DisconnectingProxy {
     pub(super) url: String,
-    seen: Arc<Seen>,
+    seen: Arc<ProxyEvents>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProxyEvents {
     cut: AtomicBool,
     /// Requests that resume a stream.
     resumed: AtomicUsize,
 }
 
-impl Proxy {
+impl DisconnectingProxy {
     pub(super) fn start(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let proxy = Self { url: format!("http://{}/mcp", listener.local_addr()?), seen: Arc::default() };
@@ -39,7 +39,7 @@ impl Proxy {
     }
 
     /// A client may only claim to have survived what really happened to it.
-    pub(super) fn confirm(&self, report: &mut Report) {
+    pub(super) fn verify_report(&self, report: &mut ClientReport) {
         let claims = ["hang-up", "cut"].map(|check| report.verdict(check) == Some(Verdict::Passed));
         let [claims_hang_up, claims_cut] = claims;
         if claims_cut && !self.seen.cut.load(Ordering::SeqCst) {
@@ -52,7 +52,7 @@ impl Proxy {
     }
 }
 
-fn forward(client: TcpStream, server: SocketAddr, seen: Arc<Seen>) -> io::Result<()> {
+fn forward(client: TcpStream, server: SocketAddr, seen: Arc<ProxyEvents>) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
     let (requests, to_server) = (client.try_clone()?, server.try_clone()?);
     let also_seen = Arc::clone(&seen);
@@ -93,12 +93,12 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::sync::atomic::Ordering;
 
-    use super::Proxy;
+    use super::DisconnectingProxy;
 
     #[test]
     fn cuts_once_and_after_the_event() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Proxy::start(server.local_addr().unwrap()).unwrap();
+        let proxy = DisconnectingProxy::start(server.local_addr().unwrap()).unwrap();
         let address = proxy.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
         let mut answers = Vec::new();
         for _ in 0..2 {

@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use super::read;
 
 /// What a client said.
-pub(crate) struct Report {
+pub(crate) struct ClientReport {
     pub(crate) client: &'static str,
     pub(crate) checks: Vec<(String, Verdict)>,
     pub(crate) log: String,
     pub(crate) took: Duration,
 }
 
-impl Report {
+impl ClientReport {
     /// Runs the client to its end; what it printed is shown and understood.
-    pub(crate) fn of(
+    pub(crate) fn run_client(
         client: &'static str,
         command: &mut Command,
         patience: Duration,

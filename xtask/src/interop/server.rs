@@ -13,13 +13,13 @@ use super::read;
 use crate::workspace;
 
 /// An example on HTTP; it ends when this value goes away.
-pub(super) struct Server {
+pub(super) struct InteropServer {
     child: Child,
     pub(super) url: String,
     log: PathBuf,
 }
 
-impl Server {
+impl InteropServer {
     /// Where cargo has built an example.
     pub(super) fn program(example: &str) -> PathBuf {
         workspace::target().join("debug").join(example)
@@ -39,7 +39,7 @@ impl Server {
             if let Some(status) = server.child.try_wait()? {
                 bail!("{example} ended, {status}, before it said where it listens:\n{}", server.log()?);
             }
-            if let Some(url) = server.log()?.lines().find_map(url) {
+            if let Some(url) = server.log()?.lines().find_map(parse_url) {
                 server.url = url.to_owned();
                 return Ok(server);
             }
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for InteropServer {
     fn drop(&mut self) {
         // It may have ended by itself, and then the clients have complained.
         let _ = self.child.kill();
@@ -66,19 +66,19 @@ impl Drop for Server {
 }
 
 /// The address in a line such as `listening on http://127.0.0.1:8080/mcp`.
-fn url(line: &str) -> Option<&str> {
+fn parse_url(line: &str) -> Option<&str> {
     line.split_whitespace().find(|word| word.starts_with("http://") && word.ends_with("/mcp"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::url;
+    use super::parse_url;
 
     #[test]
     fn finds_the_address() {
-        assert_eq!(url("listening on http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
-        assert_eq!(url("orders: http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
+        assert_eq!(parse_url("listening on http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
+        assert_eq!(parse_url("orders: http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
         // A line that is not written to its end yet.
-        assert_eq!(url("orders: http://127.0.0.1:80"), None);
+        assert_eq!(parse_url("orders: http://127.0.0.1:80"), None);
     }
 }

@@ -1,10 +1,10 @@
 //! Rules about the members of the workspace.
 
-use super::manifest::{self, Origin};
-use super::{Crate, Finding, Repository};
+use super::manifest::{self, DependencyOrigin};
+use super::{Repository, TidyFinding, WorkspaceCrate};
 
 /// Dependencies point up the page only: `cli → azure → mcp`.
-pub(super) fn layers(repository: &Repository) -> Vec<Finding> {
+pub(super) fn layers(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for krate in &repository.crates {
         let allowed: &[&str] = match layer(&krate.folder) {
@@ -13,7 +13,7 @@ pub(super) fn layers(repository: &Repository) -> Vec<Finding> {
             _ => continue,
         };
         for target in krate.depends_on.iter().filter(|target| !allowed.contains(&layer(target))) {
-            findings.push(Finding::error(
+            findings.push(TidyFinding::error(
                 format!("{}/Cargo.toml", krate.folder),
                 format!(
                     "{} depends on {target}; this layer may use only {}",
@@ -28,12 +28,12 @@ pub(super) fn layers(repository: &Repository) -> Vec<Finding> {
 }
 
 /// Crates are named after their path.
-pub(super) fn names(repository: &Repository) -> Vec<Finding> {
+pub(super) fn names(repository: &Repository) -> Vec<TidyFinding> {
     let wrong = repository.crates.iter().filter(|krate| krate.name != name_for(&krate.folder));
     wrong
         .map(|krate| {
-            let Crate { name, folder, .. } = krate;
-            Finding::error(
+            let WorkspaceCrate { name, folder, .. } = krate;
+            TidyFinding::error(
                 format!("{folder}/Cargo.toml"),
                 format!("the crate in {folder} is called {name}"),
                 format!("call it {}, or move it", name_for(folder)),
@@ -42,11 +42,11 @@ pub(super) fn names(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn descriptions(repository: &Repository) -> Vec<Finding> {
+pub(super) fn descriptions(repository: &Repository) -> Vec<TidyFinding> {
     let silent = repository.crates.iter().filter(|krate| krate.description.trim().is_empty());
     silent
         .map(|krate| {
-            Finding::error(
+            TidyFinding::error(
                 format!("{}/Cargo.toml", krate.folder),
                 format!("{} has no description", krate.name),
                 "add `description = \"…\"`: one sentence, what it is",
@@ -56,13 +56,13 @@ pub(super) fn descriptions(repository: &Repository) -> Vec<Finding> {
 }
 
 /// Versions live once, in the root manifest.
-pub(super) fn dependencies_come_from_the_workspace(repository: &Repository) -> Vec<Finding> {
+pub(super) fn dependencies_come_from_the_workspace(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for krate in &repository.crates {
         let Some(file) = repository.file(&format!("{}/Cargo.toml", krate.folder)) else { continue };
         for dependency in manifest::dependencies(&file.text) {
-            if dependency.origin == Origin::Own {
-                findings.push(Finding::error(
+            if dependency.origin == DependencyOrigin::Own {
+                findings.push(TidyFinding::error(
                     format!("{}:{}", file.path, dependency.line),
                     format!("{} has a version of its own", dependency.name),
                     format!(
@@ -93,7 +93,7 @@ fn name_for(folder: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Crate, Repository};
+    use super::super::{Repository, WorkspaceCrate};
     use super::{layers, name_for};
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_lower_layer_must_not_use_a_higher_one() {
-        let krate = |folder: &str, target: &str| Crate {
+        let krate = |folder: &str, target: &str| WorkspaceCrate {
             name: folder.into(),
             folder: folder.into(),
             description: String::new(),

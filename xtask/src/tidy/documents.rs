@@ -1,16 +1,16 @@
 //! Rules about what the documents tell people.
 
-use super::manifest::{self, Origin};
-use super::{File, Finding, KNOWN_COMMANDS, Repository};
+use super::manifest::{self, DependencyOrigin};
+use super::{KNOWN_COMMANDS, Repository, RepositoryFile, TidyFinding};
 
 /// Every cargo command in a document has been tried: it is in the list.
-pub(super) fn commands(repository: &Repository) -> Vec<Finding> {
+pub(super) fn commands(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut used = Vec::new();
     for file in repository.files.iter().filter(|file| is_document(&file.path)) {
         for (number, command) in cargo_commands(file) {
             if !KNOWN_COMMANDS.contains(&command.as_str()) {
-                findings.push(Finding::error(
+                findings.push(TidyFinding::error(
                     format!("{}:{number}", file.path),
                     format!("`{command}` is not a command that was tested"),
                     "run it from a clean checkout, then add it to KNOWN_COMMANDS in tidy.rs",
@@ -20,7 +20,7 @@ pub(super) fn commands(repository: &Repository) -> Vec<Finding> {
         }
     }
     for command in KNOWN_COMMANDS.iter().filter(|command| !used.iter().any(|used| used == *command)) {
-        findings.push(Finding::warning(
+        findings.push(TidyFinding::warning(
             "xtask/src/tidy.rs",
             format!("no document mentions `{command}`"),
             "remove it from KNOWN_COMMANDS",
@@ -34,7 +34,7 @@ fn is_document(path: &str) -> bool {
 }
 
 /// The cargo lines of fenced `console` and `sh` blocks, without prompt, settings and comment.
-fn cargo_commands(file: &File) -> Vec<(usize, String)> {
+fn cargo_commands(file: &RepositoryFile) -> Vec<(usize, String)> {
     let mut commands = Vec::new();
     let mut fence: Option<bool> = None;
     for (number, line) in file.lines() {
@@ -63,16 +63,17 @@ fn is_setting(word: &str) -> bool {
 }
 
 /// Every dependency has a line of reason in ARCHITECTURE.md: `| name | why |`, the name as code.
-pub(super) fn dependency_table(repository: &Repository) -> Vec<Finding> {
+pub(super) fn dependency_table(repository: &Repository) -> Vec<TidyFinding> {
     let Some(root) = repository.file("Cargo.toml") else { return Vec::new() };
     let architecture = repository.file("ARCHITECTURE.md").map_or("", |file| file.text.as_str());
-    let foreign =
-        manifest::dependencies(&root.text).into_iter().filter(|dependency| dependency.origin == Origin::Own);
+    let foreign = manifest::dependencies(&root.text)
+        .into_iter()
+        .filter(|dependency| dependency.origin == DependencyOrigin::Own);
     foreign
         .filter(|dependency| !has_reason(architecture, &dependency.name))
         .map(|dependency| {
             let name = dependency.name;
-            Finding::error(
+            TidyFinding::error(
                 format!("Cargo.toml:{}", dependency.line),
                 format!("{name} is not in the dependency table of ARCHITECTURE.md"),
                 format!("add a row there: | `{name}` | why we have it |"),
@@ -91,14 +92,14 @@ fn has_reason(document: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::File;
+    use super::super::RepositoryFile;
     use super::{cargo_commands, has_reason};
 
     #[test]
     fn finds_the_cargo_commands_of_a_document() {
         let text = "Run `cargo inline`.\n```console\n$ cargo xtask test   # all of it\nok\nRUST_LOG=debug cargo run\n```\n\
                     ```rust\ncargo no\n```\n  ```sh\n  cd x && cargo build\n  ```\ncargo outside\n";
-        let file = File { path: "README.md".into(), text: text.into() };
+        let file = RepositoryFile { path: "README.md".into(), text: text.into() };
         let commands = cargo_commands(&file);
         assert_eq!(
             commands,

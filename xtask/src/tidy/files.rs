@@ -1,15 +1,15 @@
 //! Rules about the text of single files.
 
-use super::{CLOUD_ALLOWED, File, Finding, GENERATED, MACHINE_ALLOWED, Repository};
+use super::{CLOUD_ALLOWED, GENERATED, MACHINE_ALLOWED, Repository, RepositoryFile, TidyFinding};
 
 /// Nothing below `mcp/` knows a cloud; only what a user reads in `mcp/bindpost` may mention it.
-pub(super) fn no_cloud_below_mcp(repository: &Repository) -> Vec<Finding> {
+pub(super) fn no_cloud_below_mcp(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in repository.files.iter().filter(|file| file.path.starts_with("mcp/")) {
         for (number, line) in file.lines().filter(|(_, line)| line.to_lowercase().contains("azure")) {
             let shown_to_users = file.path.starts_with("mcp/bindpost/") && is_documentation(&file.path, line);
             if !shown_to_users && !file.is_allowed(line, CLOUD_ALLOWED) {
-                findings.push(Finding::error(
+                findings.push(TidyFinding::error(
                     format!("{}:{number}", file.path),
                     "a file below mcp/ names Azure",
                     "move it to azure/, or find the general word; CLOUD_ALLOWED in tidy.rs is for the rest",
@@ -49,7 +49,7 @@ const REGISTRY_HOSTS: &[&str] = &[
     concat!("-python.", "pkg.dev"),
 ];
 
-pub(super) fn no_machine_paths(repository: &Repository) -> Vec<Finding> {
+pub(super) fn no_machine_paths(repository: &Repository) -> Vec<TidyFinding> {
     forbidden(
         repository,
         has_machine_path,
@@ -58,7 +58,7 @@ pub(super) fn no_machine_paths(repository: &Repository) -> Vec<Finding> {
     )
 }
 
-pub(super) fn no_registry_hosts(repository: &Repository) -> Vec<Finding> {
+pub(super) fn no_registry_hosts(repository: &Repository) -> Vec<TidyFinding> {
     let has_host = |line: &str| REGISTRY_HOSTS.iter().any(|host| line.contains(host));
     forbidden(
         repository,
@@ -68,8 +68,13 @@ pub(super) fn no_registry_hosts(repository: &Repository) -> Vec<Finding> {
     )
 }
 
-fn forbidden(repository: &Repository, matches: impl Fn(&str) -> bool, what: &str, fix: &str) -> Vec<Finding> {
-    let found = |file: &File| -> Vec<usize> {
+fn forbidden(
+    repository: &Repository,
+    matches: impl Fn(&str) -> bool,
+    what: &str,
+    fix: &str,
+) -> Vec<TidyFinding> {
+    let found = |file: &RepositoryFile| -> Vec<usize> {
         let lines = file.lines().filter(|(_, line)| matches(line) && !file.is_allowed(line, MACHINE_ALLOWED));
         lines.map(|(number, _)| number).collect()
     };
@@ -78,7 +83,7 @@ fn forbidden(repository: &Repository, matches: impl Fn(&str) -> bool, what: &str
     files
         .map(|(file, lines)| {
             let more = if lines.len() > 1 { format!(" ({} lines)", lines.len()) } else { String::new() };
-            Finding::error(format!("{}:{}", file.path, lines[0]), format!("{what}{more}"), fix)
+            TidyFinding::error(format!("{}:{}", file.path, lines[0]), format!("{what}{more}"), fix)
         })
         .collect()
 }
@@ -96,12 +101,12 @@ fn has_machine_path(line: &str) -> bool {
 }
 
 /// A file beyond 700 lines is rarely one topic.
-pub(super) fn long_files(repository: &Repository) -> Vec<Finding> {
+pub(super) fn long_files(repository: &Repository) -> Vec<TidyFinding> {
     let rust = repository.files.iter().filter(|file| file.path.ends_with(".rs"));
     let long = rust.map(|file| (file, file.text.lines().count())).filter(|(_, lines)| *lines > 700);
     long.filter(|(file, _)| !GENERATED.contains(&file.path.as_str()))
         .map(|(file, lines)| {
-            Finding::warning(
+            TidyFinding::warning(
                 &file.path,
                 format!("{lines} lines"),
                 "split it by topic; if a program wrote it, add it to GENERATED in tidy.rs",
@@ -112,7 +117,7 @@ pub(super) fn long_files(repository: &Repository) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{File, Repository};
+    use super::super::{Repository, RepositoryFile};
     use super::{MACHINE_PATHS, has_machine_path, no_cloud_below_mcp};
 
     #[test]
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn only_the_documentation_of_the_library_names_the_cloud() {
-        let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
+        let file = |path: &str, text: &str| RepositoryFile { path: path.into(), text: text.into() };
         let files = vec![
             file("mcp/bindpost/src/lib.rs", "//! Functions on Azure: see the book."),
             file("mcp/bindpost/src/run.rs", "let azure = true;"),

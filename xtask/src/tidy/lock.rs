@@ -2,21 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Finding, Repository};
+use super::{Repository, TidyFinding};
 
 const PRODUCT: &str = "Cargo.lock";
 const FUZZ: &str = "fuzz/Cargo.lock";
 
-pub(super) fn fuzz_is_in_step(repository: &Repository) -> Vec<Finding> {
+pub(super) fn fuzz_is_in_step(repository: &Repository) -> Vec<TidyFinding> {
     let [Some(product), Some(fuzz)] = [PRODUCT, FUZZ].map(|path| repository.file(path)) else {
-        return vec![Finding::error(FUZZ, "there is no lock file", "run `cargo xtask fuzz --replay`")];
+        return vec![TidyFinding::error(FUZZ, "there is no lock file", "run `cargo xtask fuzz --replay`")];
     };
     let differing = differing(&product.text, &fuzz.text);
     if differing.is_empty() {
         return Vec::new();
     }
     let what = format!("not the versions of {PRODUCT}: {}", differing.join(", "));
-    vec![Finding::error(FUZZ, what, format!("cp {PRODUCT} {FUZZ} && cargo xtask fuzz --replay"))]
+    vec![TidyFinding::error(FUZZ, what, format!("cp {PRODUCT} {FUZZ} && cargo xtask fuzz --replay"))]
 }
 
 /// The packages that both have, of which the second has a version that the first has not.

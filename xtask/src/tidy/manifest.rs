@@ -5,11 +5,11 @@
 pub(super) struct Dependency {
     pub(super) line: usize,
     pub(super) name: String,
-    pub(super) origin: Origin,
+    pub(super) origin: DependencyOrigin,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Origin {
+pub(super) enum DependencyOrigin {
     Workspace,
     Path,
     /// A version, a git address: something this manifest says by itself.
@@ -19,7 +19,7 @@ pub(super) enum Origin {
 /// All dependencies of a manifest: normal, dev, build, per target, and a workspace's.
 pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found: Vec<(usize, String, String)> = Vec::new();
-    let mut section = Section::Other;
+    let mut section = ManifestSection::Other;
     let mut depth = 0;
     for (number, line) in (1..).zip(manifest.lines()) {
         let line = without_comment(line).trim();
@@ -27,21 +27,21 @@ pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
             continue;
         }
         if depth == 0 && line.starts_with('[') {
-            section = Section::of(line.trim_matches(['[', ']']));
-            if let Section::One(name) = &section {
+            section = ManifestSection::parse_header(line.trim_matches(['[', ']']));
+            if let ManifestSection::One(name) = &section {
                 found.push((number, name.clone(), String::new()));
             }
             continue;
         }
         match &section {
-            Section::Other => {}
-            Section::List if depth == 0 => {
+            ManifestSection::Other => {}
+            ManifestSection::List if depth == 0 => {
                 let (key, value) = line.split_once('=').unwrap_or((line, ""));
                 let (name, rest) = key.trim().split_once('.').unwrap_or((key.trim(), ""));
                 found.push((number, name.trim_matches('"').to_owned(), format!("{rest} = {value}")));
             }
             // Further lines of the same dependency.
-            Section::List | Section::One(_) => {
+            ManifestSection::List | ManifestSection::One(_) => {
                 if let Some((_, _, text)) = found.last_mut() {
                     text.push('\n');
                     text.push_str(line);
@@ -54,7 +54,7 @@ pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
     found.into_iter().map(|(line, name, text)| Dependency { line, name, origin: origin(&text) }).collect()
 }
 
-enum Section {
+enum ManifestSection {
     /// `[dependencies]` and its kind: one dependency per line.
     List,
     /// `[dependencies.serde]`: the whole section is one dependency.
@@ -62,8 +62,8 @@ enum Section {
     Other,
 }
 
-impl Section {
-    fn of(header: &str) -> Self {
+impl ManifestSection {
+    fn parse_header(header: &str) -> Self {
         match header.rsplit_once('.') {
             _ if header.ends_with("dependencies") => Self::List,
             Some((list, name)) if list.ends_with("dependencies") => {
@@ -74,14 +74,14 @@ impl Section {
     }
 }
 
-fn origin(text: &str) -> Origin {
+fn origin(text: &str) -> DependencyOrigin {
     let text: String = text.split_whitespace().collect();
     if text.contains("workspace=true") {
-        Origin::Workspace
+        DependencyOrigin::Workspace
     } else if text.contains("path=\"") {
-        Origin::Path
+        DependencyOrigin::Path
     } else {
-        Origin::Own
+        DependencyOrigin::Own
     }
 }
 
@@ -99,7 +99,7 @@ fn without_comment(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Origin, dependencies};
+    use super::{DependencyOrigin, dependencies};
 
     #[test]
     fn reads_every_form_of_a_dependency() {
@@ -128,12 +128,12 @@ workspace = true
 "#;
         let found: Vec<_> = dependencies(manifest).into_iter().map(|d| (d.line, d.name, d.origin)).collect();
         let expected = [
-            (6, "anyhow", Origin::Workspace),
-            (7, "tokio", Origin::Workspace),
-            (11, "near", Origin::Path),
-            (12, "serde", Origin::Own),
-            (14, "proptest", Origin::Own),
-            (19, "libc", Origin::Own),
+            (6, "anyhow", DependencyOrigin::Workspace),
+            (7, "tokio", DependencyOrigin::Workspace),
+            (11, "near", DependencyOrigin::Path),
+            (12, "serde", DependencyOrigin::Own),
+            (14, "proptest", DependencyOrigin::Own),
+            (19, "libc", DependencyOrigin::Own),
         ];
         assert_eq!(found, expected.map(|(line, name, origin)| (line, name.to_owned(), origin)));
     }

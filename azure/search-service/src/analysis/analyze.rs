@@ -3,15 +3,19 @@
 use serde_json::{Value, json};
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
-use super::Analyzers;
+use super::AnalyzerRegistry;
 use crate::ApiError;
-use crate::budget::{Budget, Text};
+use crate::budget::{Budget, JsonBuffer};
 
 /// An answer with more tokens helps nobody and would take all memory: n-grams make hundreds for a character.
 const MOST_TOKENS: usize = 500_000;
 
 /// Writes `{"tokens":[{"token","startOffset","endOffset","position"}]}`. Offsets count UTF-16 units, as .NET does.
-pub fn analyze(request: &Value, analyzers: &Analyzers, budget: &Budget) -> Result<Text, ApiError> {
+pub fn analyze(
+    request: &Value,
+    analyzers: &AnalyzerRegistry,
+    budget: &Budget,
+) -> Result<JsonBuffer, ApiError> {
     let string = |key: &str| match request.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -45,7 +49,7 @@ pub fn analyze(request: &Value, analyzers: &Analyzers, budget: &Budget) -> Resul
             "'tokenFilters' and 'charFilters' can be given only together with 'tokenizer'.",
         ));
     }
-    let offsets = Offsets::new(text);
+    let offsets = Utf16Offsets::new(text);
     match (string("analyzer")?, tokenizer, string("normalizer")?) {
         (Some(name), None, None) => {
             analyzers.check(name)?;
@@ -61,8 +65,8 @@ pub fn analyze(request: &Value, analyzers: &Analyzers, budget: &Budget) -> Resul
         (None, None, Some(name)) => {
             analyzers.check_normalizer(name)?;
             let value = analyzers.normalizer(name).map(|normalizer| normalizer.apply(text));
-            let mut answer = Text::new(budget);
-            answer.json(&json!({"tokens": [{
+            let mut answer = JsonBuffer::new(budget);
+            answer.push_json(&json!({"tokens": [{
                 "token": value,
                 "startOffset": 0,
                 "endOffset": offsets.at(text.len()),
@@ -77,11 +81,11 @@ pub fn analyze(request: &Value, analyzers: &Analyzers, budget: &Budget) -> Resul
 fn tokens(
     mut analyzer: TextAnalyzer,
     text: &str,
-    offsets: &Offsets,
+    offsets: &Utf16Offsets,
     budget: &Budget,
-) -> Result<Text, ApiError> {
-    let mut tokens = Text::new(budget);
-    let mut answer = Text::new(budget);
+) -> Result<JsonBuffer, ApiError> {
+    let mut tokens = JsonBuffer::new(budget);
+    let mut answer = JsonBuffer::new(budget);
     let mut number = 0;
     let mut stream = analyzer.token_stream(text);
     while let Some(token) = stream.next() {
@@ -93,7 +97,7 @@ fn tokens(
                 format!("The text gives more than {MOST_TOKENS} tokens. Analyze a shorter one."),
             ));
         }
-        tokens.json(&json!({
+        tokens.push_json(&json!({
             "token": token.text,
             "startOffset": offsets.at(token.offset_from),
             "endOffset": offsets.at(token.offset_to),
@@ -103,14 +107,14 @@ fn tokens(
     answer.bytes.extend_from_slice(b"{\"tokens\":[");
     answer.bytes.append(&mut tokens.bytes);
     answer.bytes.extend_from_slice(b"]}");
-    answer.settle();
+    answer.account_growth();
     Ok(answer)
 }
 
 /// From bytes to UTF-16 units. Empty for ASCII, where both are the same.
-struct Offsets(Vec<usize>);
+struct Utf16Offsets(Vec<usize>);
 
-impl Offsets {
+impl Utf16Offsets {
     fn new(text: &str) -> Self {
         if text.is_ascii() {
             return Self(Vec::new());

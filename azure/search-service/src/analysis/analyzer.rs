@@ -5,34 +5,34 @@ use std::sync::Arc;
 
 use tantivy::tokenizer::{Token, TokenStream};
 
-use super::char_filter::{CharFilter, Edited, most_output};
-use super::stage::Stage;
-use super::step::{Shape, Step, Term};
-use super::tokenizer::{Source, Tokenizer};
+use super::char_filter::{CharFilter, EditedText, max_output};
+use super::stage::FilterStage;
+use super::step::{AnalysisToken, FilterStep, TextTransform};
+use super::tokenizer::{RunningTokenizer, Tokenizer};
 
 /// One token filter.
 #[derive(Clone)]
-pub(super) enum Filter {
+pub(super) enum TokenFilter {
     /// At most one word for a word. Analyzers of only these give words without keeping any.
-    Step(Step),
+    Step(FilterStep),
     /// Starts a filter that keeps words.
-    Stage(Arc<dyn Fn() -> Box<dyn Stage> + Send + Sync>),
+    Stage(Arc<dyn Fn() -> Box<dyn FilterStage> + Send + Sync>),
 }
 
-impl Filter {
-    pub(super) fn stage<S: Stage + Clone + Send + Sync + 'static>(stage: S) -> Self {
+impl TokenFilter {
+    pub(super) fn stage<S: FilterStage + Clone + Send + Sync + 'static>(stage: S) -> Self {
         Self::Stage(Arc::new(move || Box::new(stage.clone())))
     }
 }
 
-impl From<Shape> for Filter {
-    fn from(shape: Shape) -> Self {
-        Self::Step(Step::Shape(shape))
+impl From<TextTransform> for TokenFilter {
+    fn from(shape: TextTransform) -> Self {
+        Self::Step(FilterStep::Shape(shape))
     }
 }
 
-impl From<Step> for Filter {
-    fn from(step: Step) -> Self {
+impl From<FilterStep> for TokenFilter {
+    fn from(step: FilterStep) -> Self {
         Self::Step(step)
     }
 }
@@ -41,74 +41,81 @@ impl From<Step> for Filter {
 pub(super) struct Analyzer {
     char_filters: Vec<CharFilter>,
     tokenizer: Tokenizer,
-    filters: Vec<Filter>,
+    filters: Vec<TokenFilter>,
     /// The text after each character filter: a stream reads the last one.
-    edited: Vec<Edited>,
+    edited: Vec<EditedText>,
 }
 
 impl Analyzer {
-    pub(super) fn new(char_filters: Vec<CharFilter>, tokenizer: Tokenizer, filters: Vec<Filter>) -> Self {
+    pub(super) fn new(
+        char_filters: Vec<CharFilter>,
+        tokenizer: Tokenizer,
+        filters: Vec<TokenFilter>,
+    ) -> Self {
         Self { char_filters, tokenizer, filters, edited: Vec::new() }
     }
 }
 
 impl tantivy::tokenizer::Tokenizer for Analyzer {
-    type TokenStream<'a> = Stream<'a>;
+    type TokenStream<'a> = AnalyzerTokenStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Stream<'a> {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> AnalyzerTokenStream<'a> {
         self.edited.clear();
         for filter in &self.char_filters {
             let input = self.edited.last().map_or(text, |edited| edited.text.as_str());
             // The limit is that of the text as it came: filters in a row do not multiply it.
-            let edited = filter.apply(input, most_output(text.len()));
+            let edited = filter.apply(input, max_output(text.len()));
             self.edited.push(edited);
         }
         let cut = self.edited.last().map_or(text, |edited| edited.text.as_str());
-        let source = Input { source: self.tokenizer.source(cut), edited: &self.edited, original: text };
-        let filters = if self.filters.iter().all(|filter| matches!(filter, Filter::Step(_))) {
-            Filters::Steps(&mut self.filters)
+        let source =
+            OffsetCorrectedTokens { source: self.tokenizer.start(cut), edited: &self.edited, original: text };
+        let filters = if self.filters.iter().all(|filter| matches!(filter, TokenFilter::Step(_))) {
+            TokenFilterChain::Steps(&mut self.filters)
         } else {
-            Filters::Stages(self.filters.iter_mut().map(Running::new).collect())
+            TokenFilterChain::Stages(self.filters.iter_mut().map(RunningTokenFilter::new).collect())
         };
-        Stream { input: source, filters, term: Term::default() }
+        AnalyzerTokenStream { input: source, filters, term: AnalysisToken::default() }
     }
 }
 
 /// An analyzer at work on one text.
-pub(super) struct Stream<'a> {
-    input: Input<'a>,
-    filters: Filters<'a>,
-    term: Term,
+pub(super) struct AnalyzerTokenStream<'a> {
+    input: OffsetCorrectedTokens<'a>,
+    filters: TokenFilterChain<'a>,
+    term: AnalysisToken,
 }
 
-enum Filters<'a> {
-    Steps(&'a mut [Filter]),
-    Stages(Vec<Running<'a>>),
+enum TokenFilterChain<'a> {
+    Steps(&'a mut [TokenFilter]),
+    Stages(Vec<RunningTokenFilter<'a>>),
 }
 
-enum Running<'a> {
-    Step(&'a mut Step),
-    Stage { stage: Box<dyn Stage>, ready: VecDeque<Term>, finished: bool },
+enum RunningTokenFilter<'a> {
+    Step(&'a mut FilterStep),
+    Stage { stage: Box<dyn FilterStage>, ready: VecDeque<AnalysisToken>, finished: bool },
 }
 
-impl<'a> Running<'a> {
-    fn new(filter: &'a mut Filter) -> Self {
+impl<'a> RunningTokenFilter<'a> {
+    fn new(filter: &'a mut TokenFilter) -> Self {
         match filter {
-            Filter::Step(step) => Self::Step(step),
-            Filter::Stage(start) => Self::Stage { stage: start(), ready: VecDeque::new(), finished: false },
+            TokenFilter::Step(step) => Self::Step(step),
+            TokenFilter::Stage(start) => {
+                Self::Stage { stage: start(), ready: VecDeque::new(), finished: false }
+            }
         }
     }
 }
 
 /// The words of the tokenizer, with their places in the text as it was given.
-struct Input<'a> {
-    source: Source<'a>,
-    edited: &'a [Edited],
+struct OffsetCorrectedTokens<'a> {
+    source: RunningTokenizer<'a>,
+    edited: &'a [EditedText],
     original: &'a str,
 }
 
-impl Input<'_> {
-    fn next(&mut self, term: &mut Term) -> bool {
+impl OffsetCorrectedTokens<'_> {
+    fn next(&mut self, term: &mut AnalysisToken) -> bool {
         if !self.source.next(term) {
             return false;
         }
@@ -121,15 +128,15 @@ impl Input<'_> {
     }
 }
 
-impl TokenStream for Stream<'_> {
+impl TokenStream for AnalyzerTokenStream<'_> {
     fn advance(&mut self) -> bool {
         match &mut self.filters {
-            Filters::Steps(filters) => 'words: loop {
+            TokenFilterChain::Steps(filters) => 'words: loop {
                 if !self.input.next(&mut self.term) {
                     return false;
                 }
                 for filter in filters.iter_mut() {
-                    if let Filter::Step(step) = filter
+                    if let TokenFilter::Step(step) = filter
                         && !step.apply(&mut self.term)
                     {
                         continue 'words;
@@ -140,8 +147,8 @@ impl TokenStream for Stream<'_> {
                     return true;
                 }
             },
-            Filters::Stages(stages) => loop {
-                if !pull(stages, &mut self.input, &mut self.term) {
+            TokenFilterChain::Stages(stages) => loop {
+                if !next_token(stages, &mut self.input, &mut self.term) {
                     return false;
                 }
                 if !self.term.token.text.is_empty() {
@@ -161,20 +168,24 @@ impl TokenStream for Stream<'_> {
 }
 
 /// The next word after the last of these filters. Recursion is as deep as an analyzer has filters, which is limited.
-fn pull(stages: &mut [Running<'_>], input: &mut Input<'_>, term: &mut Term) -> bool {
+fn next_token(
+    stages: &mut [RunningTokenFilter<'_>],
+    input: &mut OffsetCorrectedTokens<'_>,
+    term: &mut AnalysisToken,
+) -> bool {
     let Some((last, before)) = stages.split_last_mut() else { return input.next(term) };
     match last {
-        Running::Step(step) => loop {
-            if !pull(before, input, term) {
+        RunningTokenFilter::Step(step) => loop {
+            if !next_token(before, input, term) {
                 return false;
             }
             if step.apply(term) {
                 return true;
             }
         },
-        Running::Stage { stage, ready, finished } => loop {
+        RunningTokenFilter::Stage { stage, ready, finished } => loop {
             if ready.is_empty() {
-                stage.more(ready);
+                stage.emit_pending(ready);
             }
             if let Some(next) = ready.pop_front() {
                 *term = next;
@@ -183,8 +194,8 @@ fn pull(stages: &mut [Running<'_>], input: &mut Input<'_>, term: &mut Term) -> b
             if *finished {
                 return false;
             }
-            let mut next = Term::default();
-            if !stage.is_closed() && pull(before, input, &mut next) {
+            let mut next = AnalysisToken::default();
+            if !stage.is_closed() && next_token(before, input, &mut next) {
                 stage.push(next, input.original, ready);
             } else {
                 *finished = true;

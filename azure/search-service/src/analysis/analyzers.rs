@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use serde_json::Value;
 use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 
-use super::analyzer::{Analyzer, Filter};
+use super::analyzer::{Analyzer, TokenFilter};
 use super::char_filter::CharFilter;
-use super::grams::Shingles;
+use super::grams::ShingleTokenFilter;
 use super::language::{self, LONGEST_WORD, STANDARD};
 use super::normalizer::{self, Normalizer};
-use super::settings::Settings;
-use super::step::{Shape, Step};
+use super::settings::ComponentSettings;
+use super::step::{FilterStep, TextTransform};
 use super::stop_words::StopWords;
-use super::tokenizer::{Run, Tokenizer};
+use super::tokenizer::{TokenRunKind, Tokenizer};
 use super::{filters, parts};
 use crate::ApiError;
 use crate::engine::columns::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
@@ -23,15 +23,15 @@ const MOST_FILTERS: usize = 100;
 
 /// Everything that an index may call an analyzer or a normalizer, or use to make one.
 #[derive(Clone, Default)]
-pub struct Analyzers {
+pub struct AnalyzerRegistry {
     analyzers: HashMap<String, Analyzer>,
     tokenizers: HashMap<String, Tokenizer>,
-    filters: HashMap<String, Filter>,
+    filters: HashMap<String, TokenFilter>,
     char_filters: HashMap<String, CharFilter>,
     normalizers: HashMap<String, Normalizer>,
 }
 
-impl Analyzers {
+impl AnalyzerRegistry {
     /// Reads and checks `analyzers`, `tokenizers`, `tokenFilters`, `charFilters` and `normalizers` of an index.
     pub fn new(definition: &Value) -> Result<Self, ApiError> {
         let mut all = Self::default();
@@ -76,10 +76,10 @@ impl Analyzers {
             return Some(custom.clone());
         }
         match name {
-            SUGGEST_ANALYZER => Some(Analyzer::new(vec![], STANDARD, vec![Shape::Lower.into()])),
+            SUGGEST_ANALYZER => Some(Analyzer::new(vec![], STANDARD, vec![TextTransform::Lower.into()])),
             PAIRS_ANALYZER => {
-                let pairs = Filter::stage(Shingles::new(2, 2, false));
-                Some(Analyzer::new(vec![], STANDARD, vec![Shape::Lower.into(), pairs]))
+                let pairs = TokenFilter::stage(ShingleTokenFilter::new(2, 2, false));
+                Some(Analyzer::new(vec![], STANDARD, vec![TextTransform::Lower.into(), pairs]))
             }
             _ => language::named(name),
         }
@@ -98,7 +98,7 @@ impl Analyzers {
         self.normalizers.get(name)
     }
 
-    /// As [`Analyzers::check`], for normalizers.
+    /// As [`AnalyzerRegistry::check_path`], for normalizers.
     pub fn check_normalizer(&self, name: &str) -> Result<(), ApiError> {
         if self.normalizers.contains_key(name) {
             return Ok(());
@@ -131,7 +131,7 @@ impl Analyzers {
                 None => {
                     let known = parts::TOKENIZERS.iter().map(|(name, _)| *name);
                     let known = self.tokenizers.keys().map(String::as_str).chain(known);
-                    return Err(at(place, unknown("tokenizer", tokenizer, known, "tokenizers")));
+                    return Err(with_place(place, unknown("tokenizer", tokenizer, known, "tokenizers")));
                 }
             },
         };
@@ -140,8 +140,8 @@ impl Analyzers {
         Ok(Analyzer::new(char_filters.into_iter().map(|(_, filter)| filter).collect(), tokenizer, filters))
     }
 
-    fn token_filters(&self, place: &str, names: &[String]) -> Result<Vec<(String, Filter)>, ApiError> {
-        limit(place, "tokenFilters", names)?;
+    fn token_filters(&self, place: &str, names: &[String]) -> Result<Vec<(String, TokenFilter)>, ApiError> {
+        check_filter_count(place, "tokenFilters", names)?;
         let found = names.iter().map(|name| {
             let filter = match self.filters.get(name) {
                 Some(filter) => filter.clone(),
@@ -150,7 +150,7 @@ impl Analyzers {
                     None => {
                         let known = filters::TOKEN_FILTERS.iter().map(|(name, _)| *name);
                         let known = self.filters.keys().map(String::as_str).chain(known);
-                        return Err(at(place, unknown("token filter", name, known, "tokenFilters")));
+                        return Err(with_place(place, unknown("token filter", name, known, "tokenFilters")));
                     }
                 },
             };
@@ -160,22 +160,24 @@ impl Analyzers {
     }
 
     fn char_filters(&self, place: &str, names: &[String]) -> Result<Vec<(String, CharFilter)>, ApiError> {
-        limit(place, "charFilters", names)?;
+        check_filter_count(place, "charFilters", names)?;
         let found = names.iter().map(|name| match self.char_filters.get(name) {
             Some(filter) => Ok((name.clone(), filter.clone())),
             None if name == "html_strip" => Ok((name.clone(), CharFilter::HtmlStrip)),
             None => {
                 let known = self.char_filters.keys().map(String::as_str).chain(parts::CHAR_FILTERS);
-                Err(at(place, unknown("character filter", name, known, "charFilters")))
+                Err(with_place(place, unknown("character filter", name, known, "charFilters")))
             }
         });
         found.collect()
     }
 
-    fn custom(&self, settings: &Settings<'_>) -> Result<Analyzer, ApiError> {
-        let stop = |mut filters: Vec<Filter>, words: Option<Vec<String>>| {
+    fn custom(&self, settings: &ComponentSettings<'_>) -> Result<Analyzer, ApiError> {
+        let stop = |mut filters: Vec<TokenFilter>, words: Option<Vec<String>>| {
             if let Some(words) = words.filter(|words| !words.is_empty()) {
-                filters.push(Step::Stop { words: StopWords::of(words), ignore_case: false }.into());
+                filters.push(
+                    FilterStep::Stop { words: StopWords::from_words(words), ignore_case: false }.into(),
+                );
             }
             filters
         };
@@ -187,13 +189,13 @@ impl Analyzers {
                 &settings.strings("charFilters")?.unwrap_or_default(),
             )?,
             "PatternAnalyzer" => {
-                let lower = settings.boolean("lowercase", true)?.then(|| Shape::Lower.into());
+                let lower = settings.boolean("lowercase", true)?.then(|| TextTransform::Lower.into());
                 let filters = stop(lower.into_iter().collect(), settings.strings("stopwords")?);
                 Analyzer::new(vec![], Tokenizer::Split(parts::pattern(settings)?), filters)
             }
             "StandardAnalyzer" => {
                 let max = settings.number("maxTokenLength", LONGEST_WORD, 1, parts::MOST)?;
-                let filters = stop(vec![Shape::Lower.into()], settings.strings("stopwords")?);
+                let filters = stop(vec![TextTransform::Lower.into()], settings.strings("stopwords")?);
                 Analyzer::new(vec![], Tokenizer::Standard { max, join_runs: true }, filters)
             }
             "StopAnalyzer" => {
@@ -201,7 +203,7 @@ impl Analyzers {
                     Some(words) => stop(vec![], Some(words)),
                     None => language::stop("english").into_iter().collect(),
                 };
-                let letters = Tokenizer::Runs { of: Run::Letters, lower: true, max: LONGEST_WORD };
+                let letters = Tokenizer::Runs { of: TokenRunKind::Letters, lower: true, max: LONGEST_WORD };
                 Analyzer::new(vec![], letters, filters)
             }
             _ => return Err(parts::unknown_kind(settings, "analyzer")),
@@ -210,7 +212,7 @@ impl Analyzers {
         Ok(analyzer)
     }
 
-    fn custom_normalizer(&self, settings: &Settings<'_>) -> Result<Normalizer, ApiError> {
+    fn custom_normalizer(&self, settings: &ComponentSettings<'_>) -> Result<Normalizer, ApiError> {
         if settings.kind != "CustomNormalizer" {
             return Err(parts::unknown_kind(settings, "normalizer"));
         }
@@ -218,7 +220,7 @@ impl Analyzers {
         let filters = self.token_filters(place, &settings.strings("tokenFilters")?.unwrap_or_default())?;
         let char_filters = self.char_filters(place, &settings.strings("charFilters")?.unwrap_or_default())?;
         settings.finish()?;
-        Normalizer::of(char_filters, filters).map_err(|name| {
+        Normalizer::from_parts(char_filters, filters).map_err(|name| {
             ApiError::invalid(format!(
                 "{place}: '{name}' cannot be used in a normalizer. Allowed are mapping and pattern replacement of characters, and the token filters asciifolding, cjk_width, elision, lowercase, uppercase and the normalization and folding of scripts."
             ))
@@ -226,7 +228,7 @@ impl Analyzers {
     }
 }
 
-impl std::fmt::Debug for Analyzers {
+impl std::fmt::Debug for AnalyzerRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Analyzers")
             .field("analyzers", &self.analyzers.keys())
@@ -239,10 +241,10 @@ fn definitions<'a>(
     index: &'a Value,
     property: &str,
     what: &'static str,
-) -> Result<Vec<Settings<'a>>, ApiError> {
+) -> Result<Vec<ComponentSettings<'a>>, ApiError> {
     match index.get(property) {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(list)) => list.iter().map(|value| Settings::new(what, value)).collect(),
+        Some(Value::Array(list)) => list.iter().map(|value| ComponentSettings::new(what, value)).collect(),
         Some(_) => {
             Err(ApiError::invalid(format!("The property '{property}' of the index must be an array.")))
         }
@@ -251,7 +253,7 @@ fn definitions<'a>(
 
 fn add<T>(
     all: &mut HashMap<String, T>,
-    settings: &Settings<'_>,
+    settings: &ComponentSettings<'_>,
     predefined: bool,
     value: T,
 ) -> Result<(), ApiError> {
@@ -267,14 +269,14 @@ fn add<T>(
     Ok(())
 }
 
-fn limit(place: &str, property: &str, names: &[String]) -> Result<(), ApiError> {
+fn check_filter_count(place: &str, property: &str, names: &[String]) -> Result<(), ApiError> {
     if names.len() <= MOST_FILTERS {
         return Ok(());
     }
     Err(ApiError::invalid(format!("{place}: '{property}' has more than {MOST_FILTERS} names.")))
 }
 
-fn at(place: &str, mut error: ApiError) -> ApiError {
+fn with_place(place: &str, mut error: ApiError) -> ApiError {
     error.message = format!("{place}: {}", error.message);
     error
 }

@@ -6,32 +6,32 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::html;
-use super::pattern::{Replacement, push_within};
+use super::pattern::{PatternReplacement, push_within};
 
 /// How many bytes the character filters of an analyzer may make of a text; what goes beyond is cut off there.
 ///
 /// A replacement that is longer than what it replaces would else make gigabytes of a text of megabytes, and a document
 /// that was acknowledged would end the process each time it is indexed. No filter that is of use comes near this.
-pub(super) fn most_output(input: usize) -> usize {
+pub(super) fn max_output(input: usize) -> usize {
     input.saturating_mul(4).saturating_add(1 << 20)
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum CharFilter {
     HtmlStrip,
-    Mapping(Arc<Mappings>),
-    Pattern { pattern: Regex, replacement: Replacement },
+    Mapping(Arc<CharMappings>),
+    Pattern { pattern: Regex, replacement: PatternReplacement },
 }
 
 /// Replacements by the first character of what is replaced, the longest first.
 #[derive(Debug, Default)]
-pub(super) struct Mappings(HashMap<char, Vec<(String, String)>>);
+pub(super) struct CharMappings(HashMap<char, Vec<(String, String)>>);
 
 /// A changed text, and its changes in order.
 #[derive(Debug, Clone)]
-pub(super) struct Edited {
+pub(super) struct EditedText {
     pub(super) text: String,
-    edits: Vec<Edit>,
+    edits: Vec<TextEdit>,
     /// Bytes of the input that have been read.
     read: usize,
     /// How long the text may become.
@@ -40,7 +40,7 @@ pub(super) struct Edited {
 
 /// `input..input + removed` became `output..output + added`.
 #[derive(Debug, Clone, Copy)]
-struct Edit {
+struct TextEdit {
     input: usize,
     removed: usize,
     output: usize,
@@ -49,8 +49,8 @@ struct Edit {
 
 impl CharFilter {
     /// Gives at most `most` bytes.
-    pub(super) fn apply(&self, text: &str, most: usize) -> Edited {
-        let mut edited = Edited { text: String::new(), edits: Vec::new(), read: 0, most };
+    pub(super) fn apply(&self, text: &str, most: usize) -> EditedText {
+        let mut edited = EditedText { text: String::new(), edits: Vec::new(), read: 0, most };
         match self {
             Self::HtmlStrip => html::strip(text, &mut edited),
             Self::Mapping(mappings) => mappings.apply(text, &mut edited),
@@ -70,7 +70,7 @@ impl CharFilter {
     }
 }
 
-impl Mappings {
+impl CharMappings {
     /// False when the same text has been mapped before.
     pub(super) fn add(&mut self, from: String, to: String) -> bool {
         let Some(first) = from.chars().next() else { return false };
@@ -83,7 +83,7 @@ impl Mappings {
         true
     }
 
-    fn apply(&self, text: &str, edited: &mut Edited) {
+    fn apply(&self, text: &str, edited: &mut EditedText) {
         let mut skip = 0;
         for (at, c) in text.char_indices() {
             if at < skip {
@@ -104,7 +104,7 @@ impl Mappings {
     }
 }
 
-impl Edited {
+impl EditedText {
     /// Takes the input unchanged up to a place.
     pub(super) fn keep_to(&mut self, input: &str, end: usize) {
         self.push(input.get(self.read..end).unwrap_or_default());
@@ -118,7 +118,7 @@ impl Edited {
             self.push(piece);
         }
         // Only what was added in fact: places in the output lead back to the input even where it was cut.
-        self.edits.push(Edit { input: self.read, removed, output, added: self.text.len() - output });
+        self.edits.push(TextEdit { input: self.read, removed, output, added: self.text.len() - output });
         self.read += removed;
     }
 
@@ -160,21 +160,21 @@ mod tests {
     use super::*;
 
     fn mapping(pairs: &[(&str, &str)]) -> CharFilter {
-        let mut mappings = Mappings::default();
+        let mut mappings = CharMappings::default();
         for (from, to) in pairs {
             assert!(mappings.add((*from).to_owned(), (*to).to_owned()));
         }
         CharFilter::Mapping(Arc::new(mappings))
     }
 
-    fn applied(filter: &CharFilter, text: &str) -> Edited {
-        filter.apply(text, most_output(text.len()))
+    fn applied(filter: &CharFilter, text: &str) -> EditedText {
+        filter.apply(text, max_output(text.len()))
     }
 
     #[test]
     fn what_goes_beyond_the_limit_is_cut_and_places_still_lead_back() {
         let pattern = compile("a", "", "here").unwrap();
-        let replacement = Replacement::parse("éé$0$0", &pattern, "here").unwrap();
+        let replacement = PatternReplacement::parse("éé$0$0", &pattern, "here").unwrap();
         let pattern = CharFilter::Pattern { pattern, replacement };
         for filter in [mapping(&[("a", "ééaa")]), pattern] {
             for (most, expected) in [
@@ -198,10 +198,10 @@ mod tests {
     #[test]
     fn a_short_text_cannot_become_gigabytes() {
         let pattern = compile("(?s).*", "", "here").unwrap();
-        let replacement = Replacement::parse(&"$0".repeat(500), &pattern, "here").unwrap();
+        let replacement = PatternReplacement::parse(&"$0".repeat(500), &pattern, "here").unwrap();
         let text = "x".repeat(100_000);
         let edited = applied(&CharFilter::Pattern { pattern, replacement }, &text);
-        assert_eq!(edited.text.len(), most_output(text.len()));
+        assert_eq!(edited.text.len(), max_output(text.len()));
         assert_eq!(edited.end(edited.text.len()), text.len());
     }
 
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn patterns_replace_with_groups() {
         let pattern = compile(r"(\d)(\d)", "", "here").unwrap();
-        let replacement = Replacement::parse("$2$1", &pattern, "here").unwrap();
+        let replacement = PatternReplacement::parse("$2$1", &pattern, "here").unwrap();
         let edited = applied(&CharFilter::Pattern { pattern, replacement }, "é12x");
         assert_eq!(edited.text, "é21x");
         assert_eq!((edited.start(2), edited.end(3)), (2, 4));

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::stage::{Positions, Stage, part_offsets, with_text};
-use super::step::Term;
+use super::stage::{FilterStage, TokenPositions, part_offsets, with_text};
+use super::step::AnalysisToken;
 use super::words::starts_unspaced;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,27 +15,27 @@ pub(super) enum CjkScript {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Bigrams {
+pub(super) struct CjkBigramTokenFilter {
     pub(super) ignored: Vec<CjkScript>,
     pub(super) unigrams: bool,
     /// Thai and its neighbours too, by syllable-like pieces.
     pub(super) unspaced: bool,
-    state: State,
+    state: CjkBigramState,
 }
 
 #[derive(Clone, Default)]
-struct State {
-    positions: Positions,
+struct CjkBigramState {
+    positions: TokenPositions,
     /// The last character, the position it came at, and whether it already is in a pair.
-    last: Option<(Term, bool)>,
+    last: Option<(AnalysisToken, bool)>,
 }
 
-impl Bigrams {
+impl CjkBigramTokenFilter {
     pub(super) fn new(ignored: Vec<CjkScript>, unigrams: bool, unspaced: bool) -> Self {
-        Self { ignored, unigrams, unspaced, state: State::default() }
+        Self { ignored, unigrams, unspaced, state: CjkBigramState::default() }
     }
 
-    fn takes(&self, text: &str) -> bool {
+    fn is_paired(&self, text: &str) -> bool {
         if self.unspaced && starts_unspaced(text) {
             return true;
         }
@@ -44,7 +44,7 @@ impl Bigrams {
     }
 
     /// `joined`: known to follow the last one, whatever the offsets say.
-    fn unit(&mut self, unit: Term, joined: bool, output: &mut VecDeque<Term>) {
+    fn unit(&mut self, unit: AnalysisToken, joined: bool, output: &mut VecDeque<AnalysisToken>) {
         let position = unit.token.position;
         let from = unit.token.offset_from;
         if !self.state.last.as_ref().is_some_and(|(last, _)| joined || last.token.offset_to == from) {
@@ -53,7 +53,7 @@ impl Bigrams {
             return;
         }
         if let Some((last, paired)) = self.state.last.take() {
-            let at = self.place(&last, paired);
+            let at = self.next_position(&last, paired);
             if self.unigrams {
                 let mut single = last.clone();
                 single.token.position = at;
@@ -65,26 +65,30 @@ impl Bigrams {
             pair.token.position_length = if self.unigrams { 2 } else { 1 };
             output.push_back(pair);
         }
-        self.state.positions.take(position);
+        self.state.positions.skip_position(position);
         self.state.last = Some((unit, true));
     }
 
-    fn place(&mut self, last: &Term, paired: bool) -> usize {
-        if paired { self.state.positions.after() } else { self.state.positions.follow(last.token.position) }
+    fn next_position(&mut self, last: &AnalysisToken, paired: bool) -> usize {
+        if paired {
+            self.state.positions.next_position()
+        } else {
+            self.state.positions.follow(last.token.position)
+        }
     }
 
-    fn flush(&mut self, output: &mut VecDeque<Term>) {
+    fn flush(&mut self, output: &mut VecDeque<AnalysisToken>) {
         let Some((mut last, paired)) = self.state.last.take() else { return };
         if !paired || self.unigrams {
-            last.token.position = self.place(&last, paired);
+            last.token.position = self.next_position(&last, paired);
             output.push_back(last);
         }
     }
 }
 
-impl Stage for Bigrams {
-    fn push(&mut self, mut term: Term, original: &str, output: &mut VecDeque<Term>) {
-        if !self.takes(&term.token.text) {
+impl FilterStage for CjkBigramTokenFilter {
+    fn push(&mut self, mut term: AnalysisToken, original: &str, output: &mut VecDeque<AnalysisToken>) {
+        if !self.is_paired(&term.token.text) {
             self.flush(output);
             term.token.position = self.state.positions.follow(term.token.position);
             output.push_back(term);
@@ -102,7 +106,7 @@ impl Stage for Bigrams {
         }
     }
 
-    fn finish(&mut self, output: &mut VecDeque<Term>) {
+    fn finish(&mut self, output: &mut VecDeque<AnalysisToken>) {
         self.flush(output);
     }
 }

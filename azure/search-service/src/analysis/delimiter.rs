@@ -3,17 +3,17 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::stage::{Positions, Stage, part_offsets, with_text};
-use super::step::Term;
+use super::stage::{FilterStage, TokenPositions, part_offsets, with_text};
+use super::step::AnalysisToken;
 
 #[derive(Clone)]
-pub(super) struct Delimiter {
-    pub(super) options: Arc<DelimiterOptions>,
-    pub(super) positions: Positions,
+pub(super) struct WordDelimiterTokenFilter {
+    pub(super) options: Arc<WordDelimiterOptions>,
+    pub(super) positions: TokenPositions,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct DelimiterOptions {
+pub(super) struct WordDelimiterOptions {
     pub(super) word_parts: bool,
     pub(super) number_parts: bool,
     pub(super) catenate_words: bool,
@@ -26,7 +26,7 @@ pub(super) struct DelimiterOptions {
     pub(super) protected: HashSet<String>,
 }
 
-impl Default for DelimiterOptions {
+impl Default for WordDelimiterOptions {
     fn default() -> Self {
         Self {
             word_parts: true,
@@ -44,7 +44,7 @@ impl Default for DelimiterOptions {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DelimiterCharClass {
     Lower,
     Upper,
     /// A letter without case.
@@ -54,14 +54,14 @@ enum Kind {
 }
 
 #[derive(Clone, Copy)]
-struct Part {
+struct DelimitedPart {
     start: usize,
     end: usize,
     number: bool,
 }
 
 /// A word to give: which parts it spans, and whether it stands where the first of them stands.
-struct Span {
+struct DelimitedSpan {
     first: usize,
     start: usize,
     end: usize,
@@ -69,10 +69,10 @@ struct Span {
     joined: bool,
 }
 
-impl DelimiterOptions {
-    fn parts(&self, text: &str) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut open: Option<(usize, bool, Kind)> = None;
+impl WordDelimiterOptions {
+    fn parts(&self, text: &str) -> Vec<DelimitedPart> {
+        let mut parts: Vec<DelimitedPart> = Vec::new();
+        let mut open: Option<(usize, bool, DelimiterCharClass)> = None;
         let mut skip_to = 0;
         for (at, c) in text.char_indices() {
             if at < skip_to {
@@ -81,50 +81,62 @@ impl DelimiterOptions {
             let kind = kind(c);
             if let Some((start, number, last)) = open {
                 let parted = match (last, kind) {
-                    (_, Kind::Mark) => true,
-                    (Kind::Lower, Kind::Upper) => self.split_on_case,
-                    (Kind::Digit, Kind::Digit) => false,
-                    (Kind::Digit, _) | (_, Kind::Digit) => self.split_on_numerics,
+                    (_, DelimiterCharClass::Mark) => true,
+                    (DelimiterCharClass::Lower, DelimiterCharClass::Upper) => self.split_on_case,
+                    (DelimiterCharClass::Digit, DelimiterCharClass::Digit) => false,
+                    (DelimiterCharClass::Digit, _) | (_, DelimiterCharClass::Digit) => self.split_on_numerics,
                     _ => false,
                 };
                 if !parted {
-                    open = Some((start, number && kind == Kind::Digit, kind));
+                    open = Some((start, number && kind == DelimiterCharClass::Digit, kind));
                     continue;
                 }
-                parts.push(Part { start, end: at, number });
+                parts.push(DelimitedPart { start, end: at, number });
                 open = None;
             }
-            if kind == Kind::Mark {
+            if kind == DelimiterCharClass::Mark {
                 if self.possessive && matches!(c, '\'' | '\u{2019}') && !parts.is_empty() {
                     let mut rest = text.get(at + c.len_utf8()..).unwrap_or_default().chars();
                     let s = matches!(rest.next(), Some('s' | 'S'));
-                    if s && rest.next().is_none_or(|next| self::kind(next) == Kind::Mark) {
+                    if s && rest.next().is_none_or(|next| self::kind(next) == DelimiterCharClass::Mark) {
                         skip_to = at + c.len_utf8() + 1;
                     }
                 }
             } else {
-                open = Some((at, kind == Kind::Digit, kind));
+                open = Some((at, kind == DelimiterCharClass::Digit, kind));
             }
         }
         if let Some((start, number, _)) = open {
-            parts.push(Part { start, end: text.len(), number });
+            parts.push(DelimitedPart { start, end: text.len(), number });
         }
         parts
     }
 
-    fn spans(&self, text: &str, parts: &[Part]) -> Vec<Span> {
-        let slice = |part: &Part| text.get(part.start..part.end).unwrap_or_default();
+    fn spans(&self, text: &str, parts: &[DelimitedPart]) -> Vec<DelimitedSpan> {
+        let slice = |part: &DelimitedPart| text.get(part.start..part.end).unwrap_or_default();
         let mut spans = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             if if part.number { self.number_parts } else { self.word_parts } {
                 let text = slice(part).to_owned();
-                spans.push(Span { first: index, start: part.start, end: part.end, text, joined: false });
+                spans.push(DelimitedSpan {
+                    first: index,
+                    start: part.start,
+                    end: part.end,
+                    text,
+                    joined: false,
+                });
             }
         }
-        let mut join = |from: usize, run: &[Part]| {
+        let mut join = |from: usize, run: &[DelimitedPart]| {
             if let (Some(first), Some(last), true) = (run.first(), run.last(), run.len() > 1) {
                 let text = run.iter().map(slice).collect();
-                spans.push(Span { first: from, start: first.start, end: last.end, text, joined: true });
+                spans.push(DelimitedSpan {
+                    first: from,
+                    start: first.start,
+                    end: last.end,
+                    text,
+                    joined: true,
+                });
             }
         };
         let mut from = 0;
@@ -145,7 +157,7 @@ impl DelimiterOptions {
             let joins = if part.number { self.catenate_numbers } else { self.catenate_words };
             if joins || self.catenate_all {
                 let text = slice(part).to_owned();
-                spans.push(Span { first: 0, start: part.start, end: part.end, text, joined: false });
+                spans.push(DelimitedSpan { first: 0, start: part.start, end: part.end, text, joined: false });
             }
         }
         spans.sort_by_key(|span| (span.first, span.joined));
@@ -153,8 +165,8 @@ impl DelimiterOptions {
     }
 }
 
-impl Stage for Delimiter {
-    fn push(&mut self, mut term: Term, original: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for WordDelimiterTokenFilter {
+    fn push(&mut self, mut term: AnalysisToken, original: &str, output: &mut VecDeque<AnalysisToken>) {
         let options = self.options.clone();
         let text = &term.token.text;
         let parts = options.parts(text);
@@ -179,7 +191,7 @@ impl Stage for Delimiter {
             let position = match placed {
                 None => self.positions.follow(came),
                 Some(at) if part.is_none() || part == Some(span.first) => at,
-                Some(_) => self.positions.after(),
+                Some(_) => self.positions.next_position(),
             };
             placed = Some(position);
             part = Some(span.first);
@@ -191,16 +203,16 @@ impl Stage for Delimiter {
     }
 }
 
-fn kind(c: char) -> Kind {
+fn kind(c: char) -> DelimiterCharClass {
     if c.is_lowercase() {
-        Kind::Lower
+        DelimiterCharClass::Lower
     } else if c.is_uppercase() {
-        Kind::Upper
+        DelimiterCharClass::Upper
     } else if c.is_alphabetic() {
-        Kind::Letter
+        DelimiterCharClass::Letter
     } else if c.is_numeric() {
-        Kind::Digit
+        DelimiterCharClass::Digit
     } else {
-        Kind::Mark
+        DelimiterCharClass::Mark
     }
 }

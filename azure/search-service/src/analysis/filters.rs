@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::analyzer::Filter;
-use super::cjk::{Bigrams, CjkScript};
-use super::delimiter::{Delimiter, DelimiterOptions};
-use super::folding::Script;
-use super::grams::{CommonGrams, EdgeGrams, NGrams, Shingles};
+use super::analyzer::TokenFilter;
+use super::cjk::{CjkBigramTokenFilter, CjkScript};
+use super::delimiter::{WordDelimiterOptions, WordDelimiterTokenFilter};
+use super::folding::ScriptNormalization;
+use super::grams::{CommonGramTokenFilter, EdgeNGramTokenFilter, NGramTokenFilter, ShingleTokenFilter};
 use super::language::{FRENCH_ARTICLES, elision};
-use super::parts::{MOST, gram_sizes, in_order, unknown_kind};
-use super::pattern::{Replacement, compile};
-use super::phonetic::Encoder;
-use super::settings::Settings;
+use super::parts::{MOST, check_order, gram_sizes, unknown_kind};
+use super::pattern::{PatternReplacement, compile};
+use super::phonetic::PhoneticEncoder;
+use super::settings::ComponentSettings;
 use super::stage::{
-    Capture, Decompound, FoldBeside, KeywordRepeat, Limit, PhoneticBeside, Positions, StopButLast, Unique,
+    DecompounderTokenFilter, FoldPreservingOriginal, KeywordRepeatTokenFilter, LimitTokenFilter,
+    PatternCaptureTokenFilter, PhoneticPreservingOriginal, StopExceptTrailing, TokenPositions,
+    UniqueTokenFilter,
 };
 use super::stem;
-use super::step::{Shape, Step, lowered};
+use super::step::{FilterStep, TextTransform, lowered};
 use super::stop_words::StopWords;
-use super::synonym::{Rules, Synonyms};
+use super::synonym::{SynonymTable, SynonymTokenFilter};
 use crate::ApiError;
 
 /// Names that need no definition, and the type whose defaults they have.
@@ -64,47 +66,47 @@ pub(super) const TOKEN_FILTERS: [(&str, &str); 36] = [
     ("word_delimiter", "WordDelimiterTokenFilter"),
 ];
 
-pub(super) fn predefined(name: &str) -> Option<Result<Filter, ApiError>> {
-    let script = |script| Shape::Script(script).into();
-    let filter: Filter = match name {
-        "apostrophe" => Shape::Apostrophe.into(),
-        "arabic_normalization" => script(Script::Arabic),
-        "cjk_width" => script(Script::CjkWidth),
-        "classic" => Shape::Classic.into(),
-        "german_normalization" => script(Script::German),
-        "hindi_normalization" => script(Script::Hindi),
-        "indic_normalization" => script(Script::Indic),
-        "keyword_repeat" => Filter::stage(KeywordRepeat),
-        "kstem" | "porter_stem" => stem::of(frostem::Algorithm::Porter),
-        "lowercase" => Shape::Lower.into(),
-        "persian_normalization" => script(Script::Persian),
-        "reverse" => Shape::Reverse.into(),
-        "scandinavian_folding" => script(Script::ScandinavianFolding),
-        "scandinavian_normalization" => script(Script::ScandinavianNormal),
-        "snowball" | "stemmer" => stem::of(frostem::Algorithm::English),
-        "sorani_normalization" => script(Script::Sorani),
-        "trim" => Shape::Trim.into(),
-        "uppercase" => Shape::Upper.into(),
+pub(super) fn predefined(name: &str) -> Option<Result<TokenFilter, ApiError>> {
+    let script = |script| TextTransform::Script(script).into();
+    let filter: TokenFilter = match name {
+        "apostrophe" => TextTransform::Apostrophe.into(),
+        "arabic_normalization" => script(ScriptNormalization::Arabic),
+        "cjk_width" => script(ScriptNormalization::CjkWidth),
+        "classic" => TextTransform::Classic.into(),
+        "german_normalization" => script(ScriptNormalization::German),
+        "hindi_normalization" => script(ScriptNormalization::Hindi),
+        "indic_normalization" => script(ScriptNormalization::Indic),
+        "keyword_repeat" => TokenFilter::stage(KeywordRepeatTokenFilter),
+        "kstem" | "porter_stem" => stem::stem_filter(frostem::Algorithm::Porter),
+        "lowercase" => TextTransform::Lower.into(),
+        "persian_normalization" => script(ScriptNormalization::Persian),
+        "reverse" => TextTransform::Reverse.into(),
+        "scandinavian_folding" => script(ScriptNormalization::ScandinavianFolding),
+        "scandinavian_normalization" => script(ScriptNormalization::ScandinavianNormal),
+        "snowball" | "stemmer" => stem::stem_filter(frostem::Algorithm::English),
+        "sorani_normalization" => script(ScriptNormalization::Sorani),
+        "trim" => TextTransform::Trim.into(),
+        "uppercase" => TextTransform::Upper.into(),
         _ => {
             let (name, kind) = TOKEN_FILTERS.iter().find(|(known, _)| *known == name)?;
             let nothing = Map::new();
             let place = format!("Token filter '{name}'");
-            return Some(custom(&Settings::defaults(place, name, kind, &nothing)));
+            return Some(custom(&ComponentSettings::defaults(place, name, kind, &nothing)));
         }
     };
     Some(Ok(filter))
 }
 
 /// The filter of a definition.
-pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
     let set = |words: Vec<String>| -> Arc<HashSet<String>> { Arc::new(words.into_iter().collect()) };
     let case = |words: Vec<String>, ignore: bool| {
         set(if ignore { words.iter().map(|word| lowered(word)).collect() } else { words })
     };
     let filter = match settings.kind {
         "AsciiFoldingTokenFilter" => match settings.boolean("preserveOriginal", false)? {
-            true => Filter::stage(FoldBeside),
-            false => Shape::Fold.into(),
+            true => TokenFilter::stage(FoldPreservingOriginal),
+            false => TextTransform::Fold.into(),
         },
         "CjkBigramTokenFilter" => {
             let scripts = [
@@ -114,11 +116,15 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
                 ("hangul", CjkScript::Hangul),
             ];
             let ignored = settings.choices("ignoreScripts", &scripts)?;
-            Filter::stage(Bigrams::new(ignored, settings.boolean("outputUnigrams", false)?, false))
+            TokenFilter::stage(CjkBigramTokenFilter::new(
+                ignored,
+                settings.boolean("outputUnigrams", false)?,
+                false,
+            ))
         }
         "CommonGramTokenFilter" => {
             let ignore_case = settings.boolean("ignoreCase", false)?;
-            Filter::stage(CommonGrams {
+            TokenFilter::stage(CommonGramTokenFilter {
                 words: case(settings.required_strings("commonWords")?, ignore_case),
                 ignore_case,
                 query: settings.boolean("queryMode", false)?,
@@ -129,8 +135,8 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
         "DictionaryDecompounderTokenFilter" => {
             let min_part = settings.number("minSubwordSize", 2, 1, MOST)?;
             let max_part = settings.number("maxSubwordSize", 15, 1, MOST)?;
-            in_order(settings, ("minSubwordSize", min_part), ("maxSubwordSize", max_part))?;
-            Filter::stage(Decompound {
+            check_order(settings, ("minSubwordSize", min_part), ("maxSubwordSize", max_part))?;
+            TokenFilter::stage(DecompounderTokenFilter {
                 words: case(settings.required_strings("wordList")?, true),
                 min_word: settings.number("minWordSize", 5, 1, MOST)?,
                 min_part,
@@ -141,48 +147,51 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
         "EdgeNGramTokenFilter" | "EdgeNGramTokenFilterV2" => {
             let (min, max) = gram_sizes(settings)?;
             let back = settings.choice("side", false, &[("front", false), ("back", true)])?;
-            Filter::stage(EdgeGrams { min, max, back })
+            TokenFilter::stage(EdgeNGramTokenFilter { min, max, back })
         }
         "ElisionTokenFilter" => match settings.strings("articles")? {
             None => elision(&FRENCH_ARTICLES),
-            Some(articles) => Shape::Elision(case(articles, true)).into(),
+            Some(articles) => TextTransform::Elision(case(articles, true)).into(),
         },
         "KeepTokenFilter" => {
             let lower = settings.boolean("keepWordsCase", false)?;
-            Step::Keep { words: case(settings.required_strings("keepWords")?, lower), lower }.into()
+            FilterStep::Keep { words: case(settings.required_strings("keepWords")?, lower), lower }.into()
         }
         "KeywordMarkerTokenFilter" => {
             let ignore_case = settings.boolean("ignoreCase", false)?;
             let words = case(settings.required_strings("keywords")?, ignore_case);
-            Step::MarkKeywords { words, ignore_case }.into()
+            FilterStep::MarkKeywords { words, ignore_case }.into()
         }
         "LengthTokenFilter" => {
             let min = settings.number("min", 0, 0, MOST)?;
             let max = settings.number("max", MOST, 0, MOST)?;
-            in_order(settings, ("min", min), ("max", max))?;
-            Step::Length { min, max }.into()
+            check_order(settings, ("min", min), ("max", max))?;
+            FilterStep::Length { min, max }.into()
         }
         "LimitTokenFilter" => {
             // Whether the rest is read or not gives the same words.
             settings.boolean("consumeAllTokens", false)?;
-            Filter::stage(Limit(settings.number("maxTokenCount", 1, 1, i32::MAX as usize)?))
+            TokenFilter::stage(LimitTokenFilter(settings.number("maxTokenCount", 1, 1, i32::MAX as usize)?))
         }
         "NGramTokenFilter" | "NGramTokenFilterV2" => {
             let (min, max) = gram_sizes(settings)?;
-            Filter::stage(NGrams { min, max, current: None })
+            TokenFilter::stage(NGramTokenFilter { min, max, current: None })
         }
         "PatternCaptureTokenFilter" => {
             let patterns = settings.required_strings("patterns")?;
             let patterns: Result<Vec<_>, _> =
                 patterns.iter().map(|pattern| compile(pattern, "", &settings.place)).collect();
             let preserve = settings.boolean("preserveOriginal", true)?;
-            Filter::stage(Capture { patterns: patterns?.into(), preserve })
+            TokenFilter::stage(PatternCaptureTokenFilter { patterns: patterns?.into(), preserve })
         }
         "PatternReplaceTokenFilter" => {
             let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
-            let replacement =
-                Replacement::parse(settings.required_string("replacement")?, &pattern, &settings.place)?;
-            Shape::Pattern { pattern, replacement }.into()
+            let replacement = PatternReplacement::parse(
+                settings.required_string("replacement")?,
+                &pattern,
+                &settings.place,
+            )?;
+            TextTransform::Pattern { pattern, replacement }.into()
         }
         "PhoneticTokenFilter" => phonetic(settings)?,
         "ShingleTokenFilter" => shingle(settings)?,
@@ -204,25 +213,25 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
                     }
                 }
             }
-            Step::Override(Arc::new(stems)).into()
+            FilterStep::Override(Arc::new(stems)).into()
         }
         "StopwordsTokenFilter" => stopwords(settings)?,
         "SynonymTokenFilter" => {
-            let rules = Rules::parse(
+            let rules = SynonymTable::parse(
                 &settings.required_strings("synonyms")?,
                 settings.boolean("expand", true)?,
                 settings.boolean("ignoreCase", false)?,
                 &settings.place,
             )?;
-            Filter::stage(Synonyms::new(rules))
+            TokenFilter::stage(SynonymTokenFilter::new(rules))
         }
-        "TruncateTokenFilter" => Shape::Truncate(settings.number("length", MOST, 1, MOST)?).into(),
+        "TruncateTokenFilter" => TextTransform::Truncate(settings.number("length", MOST, 1, MOST)?).into(),
         "UniqueTokenFilter" => {
             let at_position = settings.boolean("onlyOnSamePosition", false)?;
-            Filter::stage(Unique { at_position, ..Unique::default() })
+            TokenFilter::stage(UniqueTokenFilter { at_position, ..UniqueTokenFilter::default() })
         }
         "WordDelimiterTokenFilter" => {
-            let options = DelimiterOptions {
+            let options = WordDelimiterOptions {
                 word_parts: settings.boolean("generateWordParts", true)?,
                 number_parts: settings.boolean("generateNumberParts", true)?,
                 catenate_words: settings.boolean("catenateWords", false)?,
@@ -234,7 +243,10 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
                 possessive: settings.boolean("stemEnglishPossessive", true)?,
                 protected: settings.strings("protectedWords")?.unwrap_or_default().into_iter().collect(),
             };
-            Filter::stage(Delimiter { options: Arc::new(options), positions: Positions::default() })
+            TokenFilter::stage(WordDelimiterTokenFilter {
+                options: Arc::new(options),
+                positions: TokenPositions::default(),
+            })
         }
         _ => return Err(unknown_kind(settings, "token filter")),
     };
@@ -242,16 +254,16 @@ pub(super) fn custom(settings: &Settings<'_>) -> Result<Filter, ApiError> {
     Ok(filter)
 }
 
-fn phonetic(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+fn phonetic(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
     let replace = settings.boolean("replace", true)?;
     let encoder = settings.string("encoder")?.unwrap_or("metaphone");
     let encoder = match encoder {
-        "metaphone" => Encoder::Metaphone,
-        "soundex" => Encoder::Soundex,
-        "refinedSoundex" => Encoder::RefinedSoundex,
+        "metaphone" => PhoneticEncoder::Metaphone,
+        "soundex" => PhoneticEncoder::Soundex,
+        "refinedSoundex" => PhoneticEncoder::RefinedSoundex,
         "doubleMetaphone" | "caverphone1" | "caverphone2" | "cologne" | "nysiis" | "koelnerPhonetik"
         | "haasePhonetik" | "beiderMorse" => {
-            return Err(ApiError::not_here(format!(
+            return Err(ApiError::not_supported(format!(
                 "{}: the encoder '{encoder}' is not available in this service. Define a phonetic filter with 'metaphone', 'soundex' or 'refinedSoundex'.",
                 settings.place
             )));
@@ -260,21 +272,25 @@ fn phonetic(settings: &Settings<'_>) -> Result<Filter, ApiError> {
             return Err(ApiError::invalid(format!("{}: '{encoder}' is not an encoder.", settings.place)));
         }
     };
-    Ok(if replace { Shape::Phonetic(encoder).into() } else { Filter::stage(PhoneticBeside(encoder)) })
+    Ok(if replace {
+        TextTransform::Phonetic(encoder).into()
+    } else {
+        TokenFilter::stage(PhoneticPreservingOriginal(encoder))
+    })
 }
 
-fn shingle(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+fn shingle(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
     let min = settings.number("minShingleSize", 2, 2, MOST)?;
     let max = settings.number("maxShingleSize", 2, 2, MOST)?;
-    in_order(settings, ("minShingleSize", min), ("maxShingleSize", max))?;
-    let mut shingles = Shingles::new(min, max, settings.boolean("outputUnigrams", true)?);
+    check_order(settings, ("minShingleSize", min), ("maxShingleSize", max))?;
+    let mut shingles = ShingleTokenFilter::new(min, max, settings.boolean("outputUnigrams", true)?);
     shingles.unigrams_if_alone = settings.boolean("outputUnigramsIfNoShingles", false)?;
     shingles.separator = settings.string("tokenSeparator")?.unwrap_or(" ").into();
     shingles.filler = settings.string("filterToken")?.unwrap_or("_").into();
-    Ok(Filter::stage(shingles))
+    Ok(TokenFilter::stage(shingles))
 }
 
-fn stemmer(settings: &Settings<'_>, known: &[&'static str]) -> Result<Filter, ApiError> {
+fn stemmer(settings: &ComponentSettings<'_>, known: &[&'static str]) -> Result<TokenFilter, ApiError> {
     let choices: Vec<(&str, &'static str)> = known.iter().map(|&name| (name, name)).collect();
     let language = settings.choice("language", "", &choices)?;
     if language.is_empty() {
@@ -284,14 +300,14 @@ fn stemmer(settings: &Settings<'_>, known: &[&'static str]) -> Result<Filter, Ap
     let name =
         if language == "english" && settings.kind == "SnowballTokenFilter" { "porter2" } else { language };
     stem::named(name).ok_or_else(|| {
-        ApiError::not_here(format!(
+        ApiError::not_supported(format!(
             "{}: no stemmer for '{language}' is available in this service. Leave the filter out, or use another language.",
             settings.place
         ))
     })
 }
 
-fn stopwords(settings: &Settings<'_>) -> Result<Filter, ApiError> {
+fn stopwords(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
     let ignore_case = settings.boolean("ignoreCase", false)?;
     let trailing = settings.boolean("removeTrailing", true)?;
     let list = settings.string("stopwordsList")?;
@@ -302,8 +318,8 @@ fn stopwords(settings: &Settings<'_>) -> Result<Filter, ApiError> {
                 settings.place
             )));
         }
-        Some(words) if ignore_case => StopWords::of(words.iter().map(|word| lowered(word))),
-        Some(words) => StopWords::of(words),
+        Some(words) if ignore_case => StopWords::from_words(words.iter().map(|word| lowered(word))),
+        Some(words) => StopWords::from_words(words),
         None => {
             let list = list.unwrap_or("english");
             StopWords::named(list).ok_or_else(|| {
@@ -312,8 +328,8 @@ fn stopwords(settings: &Settings<'_>) -> Result<Filter, ApiError> {
         }
     };
     Ok(if trailing {
-        Step::Stop { words, ignore_case }.into()
+        FilterStep::Stop { words, ignore_case }.into()
     } else {
-        Filter::stage(StopButLast { words, ignore_case, held: None })
+        TokenFilter::stage(StopExceptTrailing { words, ignore_case, held: None })
     })
 }

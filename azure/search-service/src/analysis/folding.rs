@@ -6,7 +6,7 @@ use tantivy::tokenizer::{AsciiFoldingFilter, RawTokenizer, TextAnalyzer, TokenSt
 
 /// A normalization with a name of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Script {
+pub(super) enum ScriptNormalization {
     Arabic,
     German,
     Hindi,
@@ -121,7 +121,7 @@ fn ascii_of(c: char) -> Option<&'static str> {
     table.get(index).map(|(_, ascii)| ascii.as_str())
 }
 
-impl Script {
+impl ScriptNormalization {
     pub(super) fn apply(self, text: &mut String) {
         if text.is_ascii()
             && !matches!(self, Self::German | Self::ScandinavianNormal | Self::ScandinavianFolding)
@@ -158,7 +158,7 @@ impl Script {
 /// `ß` is `ss`, umlauts lose their dots, and so do `ae`, `oe` and (not after `q` or a vowel) `ue`.
 fn german(text: &str) -> String {
     #[derive(PartialEq)]
-    enum Before {
+    enum PrecedingLetter {
         /// A vowel whose `e` would be an umlaut's.
         Umlaut,
         /// What makes a following `u` no umlaut: other vowels and `q`.
@@ -166,17 +166,17 @@ fn german(text: &str) -> String {
         Else,
     }
     let mut output = String::with_capacity(text.len());
-    let mut before = Before::Else;
+    let mut before = PrecedingLetter::Else;
     for c in text.chars() {
-        if c == 'e' && before == Before::Umlaut {
-            before = Before::Vowel;
+        if c == 'e' && before == PrecedingLetter::Umlaut {
+            before = PrecedingLetter::Vowel;
             continue;
         }
         before = match c {
-            'a' | 'o' => Before::Umlaut,
-            'u' if before == Before::Else => Before::Umlaut,
-            'e' | 'i' | 'q' | 'u' | 'y' | 'ä' | 'ö' | 'ü' => Before::Vowel,
-            _ => Before::Else,
+            'a' | 'o' => PrecedingLetter::Umlaut,
+            'u' if before == PrecedingLetter::Else => PrecedingLetter::Umlaut,
+            'e' | 'i' | 'q' | 'u' | 'y' | 'ä' | 'ö' | 'ü' => PrecedingLetter::Vowel,
+            _ => PrecedingLetter::Else,
         };
         match c {
             'ä' => output.push('a'),
@@ -347,17 +347,17 @@ mod tests {
     fn scripts_are_normalized() {
         for (script, text, expected) in [
             (
-                Script::German,
+                ScriptNormalization::German,
                 "weißbier äpfel aepfel quelle neue fuer",
                 "weissbier apfel apfel quelle neue fur",
             ),
-            (Script::ScandinavianNormal, "blaabaer räksmörgås", "blåbær ræksmørgås"),
-            (Script::ScandinavianFolding, "blaabaer räksmörgås", "blabar raksmorgas"),
-            (Script::Arabic, "أحمدُ مكتبة", "احمد مكتبه"),
-            (Script::Persian, "کی", "كي"),
-            (Script::Greek, "οδός", "οδοσ"),
-            (Script::CjkWidth, "Ｔｅｓｔ ｶﾞﾊﾟｱ", "Test ガパア"),
-            (Script::Hindi, "हिन्दी", "हिनदि"),
+            (ScriptNormalization::ScandinavianNormal, "blaabaer räksmörgås", "blåbær ræksmørgås"),
+            (ScriptNormalization::ScandinavianFolding, "blaabaer räksmörgås", "blabar raksmorgas"),
+            (ScriptNormalization::Arabic, "أحمدُ مكتبة", "احمد مكتبه"),
+            (ScriptNormalization::Persian, "کی", "كي"),
+            (ScriptNormalization::Greek, "οδός", "οδοσ"),
+            (ScriptNormalization::CjkWidth, "Ｔｅｓｔ ｶﾞﾊﾟｱ", "Test ガパア"),
+            (ScriptNormalization::Hindi, "हिन्दी", "हिनदि"),
         ] {
             assert_eq!(after(|text| script.apply(text), text), expected, "{script:?}");
         }

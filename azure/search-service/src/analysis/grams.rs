@@ -3,24 +3,24 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::stage::{Stage, with_text};
-use super::step::{Term, lowered};
+use super::stage::{FilterStage, with_text};
+use super::step::{AnalysisToken, lowered};
 
 /// `nGram`: all pieces of `min` to `max` characters.
 #[derive(Clone)]
-pub(super) struct NGrams {
+pub(super) struct NGramTokenFilter {
     pub(super) min: usize,
     pub(super) max: usize,
     /// The word at hand and where the next pieces begin. Pieces come in portions: there may be many.
-    pub(super) current: Option<(Term, usize)>,
+    pub(super) current: Option<(AnalysisToken, usize)>,
 }
 
-impl Stage for NGrams {
-    fn push(&mut self, term: Term, _: &str, _: &mut VecDeque<Term>) {
+impl FilterStage for NGramTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, _: &mut VecDeque<AnalysisToken>) {
         self.current = Some((term, 0));
     }
 
-    fn more(&mut self, output: &mut VecDeque<Term>) {
+    fn emit_pending(&mut self, output: &mut VecDeque<AnalysisToken>) {
         let Some((term, start)) = &mut self.current else { return };
         let rest = term.token.text.get(*start..).unwrap_or_default();
         let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8()).take(self.max).skip(self.min - 1);
@@ -34,14 +34,14 @@ impl Stage for NGrams {
 
 /// `edgeNGram`: pieces from the start of a word, or up to its end.
 #[derive(Clone)]
-pub(super) struct EdgeGrams {
+pub(super) struct EdgeNGramTokenFilter {
     pub(super) min: usize,
     pub(super) max: usize,
     pub(super) back: bool,
 }
 
-impl Stage for EdgeGrams {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for EdgeNGramTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let text = &term.token.text;
         if self.back {
             let starts = text.char_indices().rev().map(|(at, _)| at).take(self.max).skip(self.min - 1);
@@ -58,7 +58,7 @@ const LONGEST_SHINGLE: usize = 32_766;
 
 /// `shingle`: neighbours joined.
 #[derive(Clone)]
-pub(super) struct Shingles {
+pub(super) struct ShingleTokenFilter {
     pub(super) min: usize,
     pub(super) max: usize,
     pub(super) unigrams: bool,
@@ -66,14 +66,14 @@ pub(super) struct Shingles {
     pub(super) separator: Arc<str>,
     /// Stands where a word was removed.
     pub(super) filler: Arc<str>,
-    pub(super) window: VecDeque<(usize, Option<Term>)>,
+    pub(super) window: VecDeque<(usize, Option<AnalysisToken>)>,
     /// What follows the window. Shingles come in portions: those of a whole window may be large.
-    pub(super) waiting: VecDeque<(usize, Option<Term>)>,
+    pub(super) waiting: VecDeque<(usize, Option<AnalysisToken>)>,
     pub(super) ended: bool,
     pub(super) any: bool,
 }
 
-impl Shingles {
+impl ShingleTokenFilter {
     pub(super) fn new(min: usize, max: usize, unigrams: bool) -> Self {
         Self {
             min,
@@ -90,7 +90,7 @@ impl Shingles {
     }
 
     /// All that begins with the first word of the window, which then leaves it.
-    fn give(&mut self, output: &mut VecDeque<Term>) {
+    fn emit_window(&mut self, output: &mut VecDeque<AnalysisToken>) {
         let mut text = String::new();
         let mut real: Option<(usize, usize)> = None;
         let position = self.window.front().map(|(position, _)| *position).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Shingles {
                     output.push_back(term.clone());
                 }
             } else if let (Some((from, to)), true) = (real, size >= self.min) {
-                let mut shingle = Term::default();
+                let mut shingle = AnalysisToken::default();
                 let token = &mut shingle.token;
                 token.text.clone_from(&text);
                 (token.offset_from, token.offset_to) = (from, to);
@@ -130,8 +130,8 @@ impl Shingles {
     }
 }
 
-impl Stage for Shingles {
-    fn push(&mut self, term: Term, _: &str, _: &mut VecDeque<Term>) {
+impl FilterStage for ShingleTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, _: &mut VecDeque<AnalysisToken>) {
         let position = term.token.position;
         if let Some((last, _)) = self.window.back() {
             let first_gap = last + 1;
@@ -141,46 +141,46 @@ impl Stage for Shingles {
         self.waiting.push_back((position, Some(term)));
     }
 
-    fn more(&mut self, output: &mut VecDeque<Term>) {
+    fn emit_pending(&mut self, output: &mut VecDeque<AnalysisToken>) {
         while output.is_empty() {
             if self.window.len() >= self.max {
-                self.give(output);
+                self.emit_window(output);
             } else if let Some(next) = self.waiting.pop_front() {
                 self.window.push_back(next);
             } else if self.ended && !self.window.is_empty() {
-                self.give(output);
+                self.emit_window(output);
             } else {
                 return;
             }
         }
     }
 
-    fn finish(&mut self, _: &mut VecDeque<Term>) {
+    fn finish(&mut self, _: &mut VecDeque<AnalysisToken>) {
         self.ended = true;
     }
 }
 
 /// `common_grams`: a common word is joined to its neighbours, so that phrases with it are found quickly.
 #[derive(Clone)]
-pub(super) struct CommonGrams {
+pub(super) struct CommonGramTokenFilter {
     pub(super) words: Arc<HashSet<String>>,
     pub(super) ignore_case: bool,
     /// For queries: words that are in a pair are not given alone.
     pub(super) query: bool,
-    pub(super) last: Option<(Term, bool)>,
+    pub(super) last: Option<(AnalysisToken, bool)>,
     /// Whether `last` ends a pair.
     pub(super) paired: bool,
 }
 
-impl CommonGrams {
-    fn is_common(&self, term: &Term) -> bool {
+impl CommonGramTokenFilter {
+    fn is_common(&self, term: &AnalysisToken) -> bool {
         self.words.contains(&term.token.text)
             || (self.ignore_case && self.words.contains(&lowered(&term.token.text)))
     }
 }
 
-impl Stage for CommonGrams {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for CommonGramTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let common = self.is_common(&term);
         let mut paired = false;
         if let Some((last, last_common)) = self.last.take() {
@@ -201,7 +201,7 @@ impl Stage for CommonGrams {
         self.last = Some((term, common));
     }
 
-    fn finish(&mut self, output: &mut VecDeque<Term>) {
+    fn finish(&mut self, output: &mut VecDeque<AnalysisToken>) {
         if let (Some((last, _)), true, false) = (self.last.take(), self.query, self.paired) {
             output.push_back(last);
         }

@@ -1,6 +1,6 @@
 //! The character filter `html_strip`: text without tags, with entities as the characters they stand for.
 
-use super::char_filter::Edited;
+use super::char_filter::EditedText;
 
 /// Elements inside a line: their tags vanish. Tags of all others become a line break, so that words stay apart.
 const INLINE: [&str; 33] = [
@@ -51,15 +51,15 @@ const OTHERS: [(&str, char); 24] = [
 
 /// What the rest of the text is known not to have; without it a text of openings would be searched again and again.
 #[derive(Default)]
-struct Missing {
+struct MissingTerminators {
     bracket: bool,
     comment_end: bool,
     script_end: bool,
     style_end: bool,
 }
 
-pub(super) fn strip(text: &str, edited: &mut Edited) {
-    let mut missing = Missing::default();
+pub(super) fn strip(text: &str, edited: &mut EditedText) {
+    let mut missing = MissingTerminators::default();
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
         let Some(found) = rest.find(['<', '&']) else { break };
@@ -84,7 +84,7 @@ pub(super) fn strip(text: &str, edited: &mut Edited) {
 }
 
 /// A tag, a comment, a script: its length and what stands in its place. None when `<` is only a character.
-fn markup(text: &str, missing: &mut Missing) -> Option<(usize, Option<char>)> {
+fn markup(text: &str, missing: &mut MissingTerminators) -> Option<(usize, Option<char>)> {
     if missing.bracket {
         return None;
     }

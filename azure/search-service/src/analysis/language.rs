@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use frostem::Algorithm;
 
-use super::analyzer::{Analyzer, Filter};
-use super::cjk::Bigrams;
-use super::folding::Script;
+use super::analyzer::{Analyzer, TokenFilter};
+use super::cjk::CjkBigramTokenFilter;
+use super::folding::ScriptNormalization;
 use super::stem;
-use super::step::{Shape, Step};
+use super::step::{FilterStep, TextTransform};
 use super::stop_words::StopWords;
-use super::tokenizer::{Run, Tokenizer};
+use super::tokenizer::{TokenRunKind, Tokenizer};
 
 /// Lucene's limit for words.
 pub(super) const LONGEST_WORD: usize = 255;
@@ -127,15 +127,19 @@ pub(super) fn named(name: &str) -> Option<Analyzer> {
 }
 
 fn make(name: &str) -> Option<Analyzer> {
-    let letters = Tokenizer::Runs { of: Run::Letters, lower: true, max: LONGEST_WORD };
-    let (tokenizer, filters): (_, Vec<Filter>) = match name {
-        "standard" | "standard.lucene" => (STANDARD, vec![Shape::Lower.into()]),
-        "standardasciifolding.lucene" => (STANDARD, vec![Shape::Lower.into(), Shape::Fold.into()]),
+    let letters = Tokenizer::Runs { of: TokenRunKind::Letters, lower: true, max: LONGEST_WORD };
+    let (tokenizer, filters): (_, Vec<TokenFilter>) = match name {
+        "standard" | "standard.lucene" => (STANDARD, vec![TextTransform::Lower.into()]),
+        "standardasciifolding.lucene" => {
+            (STANDARD, vec![TextTransform::Lower.into(), TextTransform::Fold.into()])
+        }
         "keyword" => (Tokenizer::Whole { max: usize::MAX }, vec![]),
-        "pattern" => (super::parts::default_split()?, vec![Shape::Lower.into()]),
+        "pattern" => (super::parts::default_split()?, vec![TextTransform::Lower.into()]),
         "simple" => (letters, vec![]),
         "stop" => (letters, vec![stop("english")?]),
-        "whitespace" => (Tokenizer::Runs { of: Run::NotSpace, lower: false, max: LONGEST_WORD }, vec![]),
+        "whitespace" => {
+            (Tokenizer::Runs { of: TokenRunKind::NotSpace, lower: false, max: LONGEST_WORD }, vec![])
+        }
         _ => {
             let (code, _) = name.split_once('.')?;
             (tokenizer_of(code), filters_of(code))
@@ -145,7 +149,7 @@ fn make(name: &str) -> Option<Analyzer> {
 }
 
 /// How an analyzer, a tokenizer or a token filter of this name differs from Azure's; none when it gives the same words.
-pub fn difference(name: &str) -> Option<&'static str> {
+pub fn azure_difference(name: &str) -> Option<&'static str> {
     if let Some(code) = name.strip_suffix(".microsoft") {
         return Some(match code {
             "ja" | "ko" | "zh-Hans" | "zh-Hant" | "th" => {
@@ -186,13 +190,13 @@ fn tokenizer_of(code: &str) -> Tokenizer {
 }
 
 /// The filters of a language; `code` is one of [`NAMES`] before the dot.
-pub(super) fn filters_of(code: &str) -> Vec<Filter> {
-    let lower = || Filter::from(Shape::Lower);
-    let script = |script| Filter::from(Shape::Script(script));
+pub(super) fn filters_of(code: &str) -> Vec<TokenFilter> {
+    let lower = || TokenFilter::from(TextTransform::Lower);
+    let script = |script| TokenFilter::from(TextTransform::Script(script));
     let plain = |language: &str, algorithm: Option<Algorithm>| {
         let mut filters = vec![lower()];
         filters.extend(stop(language));
-        filters.extend(algorithm.map(stem::of));
+        filters.extend(algorithm.map(stem::stem_filter));
         filters
     };
     let with_elision = |articles: &[&str], language: &str, algorithm: Algorithm| {
@@ -202,7 +206,7 @@ pub(super) fn filters_of(code: &str) -> Vec<Filter> {
     };
     match code {
         "en" => {
-            let mut filters = vec![Shape::Possessive.into()];
+            let mut filters = vec![TextTransform::Possessive.into()];
             filters.extend(plain("english", Some(Algorithm::Porter)));
             filters
         }
@@ -213,14 +217,14 @@ pub(super) fn filters_of(code: &str) -> Vec<Filter> {
         "it" => with_elision(&ITALIAN_ARTICLES, "italian", Algorithm::Italian),
         "ca" => with_elision(&["d", "l", "m", "n", "s", "t"], "catalan", Algorithm::Catalan),
         "ga" => {
-            let mut filters = vec![elision(&["d", "m", "b"]), Shape::LowerIrish.into()];
+            let mut filters = vec![elision(&["d", "m", "b"]), TextTransform::LowerIrish.into()];
             filters.extend(stop("irish"));
-            filters.push(stem::of(Algorithm::Irish));
+            filters.push(stem::stem_filter(Algorithm::Irish));
             filters
         }
         "de" => {
             let mut filters = plain("german", None);
-            filters.extend([script(Script::German), stem::of(Algorithm::German)]);
+            filters.extend([script(ScriptNormalization::German), stem::stem_filter(Algorithm::German)]);
             filters
         }
         "hu" => plain("hungarian", Some(Algorithm::Hungarian)),
@@ -231,30 +235,34 @@ pub(super) fn filters_of(code: &str) -> Vec<Filter> {
         "es" => plain("spanish", Some(Algorithm::Spanish)),
         "sv" => plain("swedish", Some(Algorithm::Swedish)),
         "tr" => {
-            let mut filters = vec![Shape::Apostrophe.into(), Shape::LowerTurkish.into()];
+            let mut filters = vec![TextTransform::Apostrophe.into(), TextTransform::LowerTurkish.into()];
             filters.extend(stop("turkish"));
-            filters.push(stem::of(Algorithm::Turkish));
+            filters.push(stem::stem_filter(Algorithm::Turkish));
             filters
         }
         "el" => {
-            let mut filters = vec![lower(), script(Script::Greek)];
+            let mut filters = vec![lower(), script(ScriptNormalization::Greek)];
             filters.extend(stop("greek"));
-            filters.push(stem::of(Algorithm::Greek));
+            filters.push(stem::stem_filter(Algorithm::Greek));
             filters
         }
         "ar" => {
             let mut filters = plain("arabic", None);
-            filters.extend([script(Script::Arabic), stem::of(Algorithm::Arabic)]);
+            filters.extend([script(ScriptNormalization::Arabic), stem::stem_filter(Algorithm::Arabic)]);
             filters
         }
         "fa" => {
             let mut filters = plain("persian", None);
-            filters.extend([script(Script::Arabic), script(Script::Persian)]);
+            filters.extend([script(ScriptNormalization::Arabic), script(ScriptNormalization::Persian)]);
             filters
         }
         "hi" => {
             let mut filters = plain("hindi", None);
-            filters.extend([script(Script::Indic), script(Script::Hindi), stem::of(Algorithm::Hindi)]);
+            filters.extend([
+                script(ScriptNormalization::Indic),
+                script(ScriptNormalization::Hindi),
+                stem::stem_filter(Algorithm::Hindi),
+            ]);
             filters
         }
         "hy" => plain("armenian", Some(Algorithm::Armenian)),
@@ -270,9 +278,13 @@ pub(super) fn filters_of(code: &str) -> Vec<Filter> {
         "ta" => plain("", Some(Algorithm::Tamil)),
         "sr-cyrillic" | "sr-latin" => plain("", Some(Algorithm::Serbian)),
         "zh-Hans" | "zh-Hant" | "ja" | "ko" => {
-            vec![script(Script::CjkWidth), lower(), Filter::stage(Bigrams::new(Vec::new(), false, false))]
+            vec![
+                script(ScriptNormalization::CjkWidth),
+                lower(),
+                TokenFilter::stage(CjkBigramTokenFilter::new(Vec::new(), false, false)),
+            ]
         }
-        "th" => vec![lower(), Filter::stage(Bigrams::new(Vec::new(), false, true))],
+        "th" => vec![lower(), TokenFilter::stage(CjkBigramTokenFilter::new(Vec::new(), false, true))],
         _ => vec![lower()],
     }
 }
@@ -285,10 +297,10 @@ const ITALIAN_ARTICLES: [&str; 23] = [
     "sugl", "un", "m", "t", "s", "v", "d", "quell", "quest",
 ];
 
-pub(super) fn elision(articles: &[&str]) -> Filter {
-    Shape::Elision(Arc::new(articles.iter().map(|&article| article.to_owned()).collect())).into()
+pub(super) fn elision(articles: &[&str]) -> TokenFilter {
+    TextTransform::Elision(Arc::new(articles.iter().map(|&article| article.to_owned()).collect())).into()
 }
 
-pub(super) fn stop(language: &str) -> Option<Filter> {
-    StopWords::named(language).map(|words| Step::Stop { words, ignore_case: false }.into())
+pub(super) fn stop(language: &str) -> Option<TokenFilter> {
+    StopWords::named(language).map(|words| FilterStep::Stop { words, ignore_case: false }.into())
 }

@@ -2,28 +2,28 @@
 
 use std::borrow::Cow;
 
-use super::analyzer::Filter;
-use super::char_filter::{CharFilter, most_output};
+use super::analyzer::TokenFilter;
+use super::char_filter::{CharFilter, max_output};
 use super::language::{FRENCH_ARTICLES, elision};
-use super::step::{Shape, Step};
+use super::step::{FilterStep, TextTransform};
 
 /// Changes a value without cutting it.
 #[derive(Debug, Clone)]
 pub struct Normalizer {
     char_filters: Vec<CharFilter>,
-    shapes: Vec<Shape>,
+    shapes: Vec<TextTransform>,
 }
 
 pub(super) const NAMES: [&str; 5] = ["asciifolding", "elision", "lowercase", "standard", "uppercase"];
 
 impl Normalizer {
     pub fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.char_filters.is_empty() && self.shapes.iter().all(|shape| leaves(shape, text)) {
+        if self.char_filters.is_empty() && self.shapes.iter().all(|shape| leaves_unchanged(shape, text)) {
             return Cow::Borrowed(text);
         }
         let mut value = text.to_owned();
         for filter in &self.char_filters {
-            value = filter.apply(&value, most_output(text.len())).text;
+            value = filter.apply(&value, max_output(text.len())).text;
         }
         for shape in &self.shapes {
             shape.apply(&mut value);
@@ -34,23 +34,23 @@ impl Normalizer {
     /// The normalizer of a name of Azure's.
     pub(super) fn named(name: &str) -> Option<Self> {
         let shapes = match name {
-            "asciifolding" => vec![Shape::Fold],
+            "asciifolding" => vec![TextTransform::Fold],
             "elision" => match elision(&FRENCH_ARTICLES) {
-                Filter::Step(Step::Shape(shape)) => vec![shape],
+                TokenFilter::Step(FilterStep::Shape(shape)) => vec![shape],
                 _ => return None,
             },
-            "lowercase" => vec![Shape::Lower],
-            "standard" => vec![Shape::Lower, Shape::Fold],
-            "uppercase" => vec![Shape::Upper],
+            "lowercase" => vec![TextTransform::Lower],
+            "standard" => vec![TextTransform::Lower, TextTransform::Fold],
+            "uppercase" => vec![TextTransform::Upper],
             _ => return None,
         };
         Some(Self { char_filters: Vec::new(), shapes })
     }
 
     /// The name of the first part that a normalizer cannot have, otherwise the normalizer.
-    pub(super) fn of(
+    pub(super) fn from_parts(
         char_filters: Vec<(String, CharFilter)>,
-        filters: Vec<(String, Filter)>,
+        filters: Vec<(String, TokenFilter)>,
     ) -> Result<Self, String> {
         let mut normalizer = Self { char_filters: Vec::new(), shapes: Vec::new() };
         for (name, filter) in char_filters {
@@ -61,9 +61,12 @@ impl Normalizer {
         }
         for (name, filter) in filters {
             match filter {
-                Filter::Step(Step::Shape(
-                    shape
-                    @ (Shape::Lower | Shape::Upper | Shape::Fold | Shape::Elision(_) | Shape::Script(_)),
+                TokenFilter::Step(FilterStep::Shape(
+                    shape @ (TextTransform::Lower
+                    | TextTransform::Upper
+                    | TextTransform::Fold
+                    | TextTransform::Elision(_)
+                    | TextTransform::Script(_)),
                 )) => normalizer.shapes.push(shape),
                 _ => return Err(name),
             }
@@ -73,10 +76,10 @@ impl Normalizer {
 }
 
 /// Whether it is plain to see that nothing changes; values often are what they should be.
-fn leaves(shape: &Shape, text: &str) -> bool {
+fn leaves_unchanged(shape: &TextTransform, text: &str) -> bool {
     match shape {
-        Shape::Lower => text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()),
-        Shape::Fold => text.is_ascii(),
+        TextTransform::Lower => text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()),
+        TextTransform::Fold => text.is_ascii(),
         _ => false,
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::char_filter::{CharFilter, Mappings};
+use super::char_filter::{CharFilter, CharMappings};
 use super::language::LONGEST_WORD;
-use super::pattern::{LONGEST_REPLACEMENT, Replacement, compile};
-use super::pieces::{CharKind, Grams, Path};
-use super::settings::Settings;
-use super::tokenizer::{Run, Tokenizer, address_pattern, classic_pattern};
+use super::pattern::{LONGEST_REPLACEMENT, PatternReplacement, compile};
+use super::pieces::{NGramTokenizer, PathHierarchyTokenizer, TokenCharacterKind};
+use super::settings::ComponentSettings;
+use super::tokenizer::{TokenRunKind, Tokenizer, address_pattern, classic_pattern};
 use crate::ApiError;
 
 /// The largest number that Azure takes for lengths of tokens and grams.
@@ -36,17 +36,17 @@ pub(super) const TOKENIZERS: [(&str, &str); 15] = [
 pub(super) fn predefined_tokenizer(name: &str) -> Option<Result<Tokenizer, ApiError>> {
     let runs = |of, lower| Some(Ok(Tokenizer::Runs { of, lower, max: LONGEST_WORD }));
     match name {
-        "letter" => return runs(Run::Letters, false),
-        "lowercase" => return runs(Run::Letters, true),
-        "whitespace" => return runs(Run::NotSpace, false),
+        "letter" => return runs(TokenRunKind::Letters, false),
+        "lowercase" => return runs(TokenRunKind::Letters, true),
+        "whitespace" => return runs(TokenRunKind::NotSpace, false),
         _ => {}
     }
     let (name, kind) = TOKENIZERS.iter().find(|(known, _)| *known == name)?;
     let nothing = Map::new();
-    Some(tokenizer(&Settings::defaults(format!("Tokenizer '{name}'"), name, kind, &nothing)))
+    Some(tokenizer(&ComponentSettings::defaults(format!("Tokenizer '{name}'"), name, kind, &nothing)))
 }
 
-pub(super) fn tokenizer(settings: &Settings<'_>) -> Result<Tokenizer, ApiError> {
+pub(super) fn tokenizer(settings: &ComponentSettings<'_>) -> Result<Tokenizer, ApiError> {
     let max = |default| settings.number("maxTokenLength", default, 1, MOST);
     let tokenizer = match settings.kind {
         "ClassicTokenizer" => Tokenizer::Classic { pattern: classic_pattern()?, max: max(LONGEST_WORD)? },
@@ -66,7 +66,7 @@ pub(super) fn tokenizer(settings: &Settings<'_>) -> Result<Tokenizer, ApiError> 
         }
         "PathHierarchyTokenizerV2" => {
             let delimiter = settings.character("delimiter", '/')?;
-            Tokenizer::Path(Path {
+            Tokenizer::Path(PathHierarchyTokenizer {
                 delimiter,
                 replacement: settings.character("replacement", delimiter)?,
                 max: max(MOST)?,
@@ -99,7 +99,7 @@ pub(super) fn tokenizer(settings: &Settings<'_>) -> Result<Tokenizer, ApiError> 
     Ok(tokenizer)
 }
 
-pub(super) fn unknown_kind(settings: &Settings<'_>, what: &str) -> ApiError {
+pub(super) fn unknown_kind(settings: &ComponentSettings<'_>, what: &str) -> ApiError {
     ApiError::invalid(format!(
         "{}: '#Microsoft.Azure.Search.{}' is not a type of {what}.",
         settings.place, settings.kind
@@ -107,7 +107,7 @@ pub(super) fn unknown_kind(settings: &Settings<'_>, what: &str) -> ApiError {
 }
 
 /// The pattern of an analyzer or a tokenizer, by default what is not a word.
-pub(super) fn pattern(settings: &Settings<'_>) -> Result<regex::Regex, ApiError> {
+pub(super) fn pattern(settings: &ComponentSettings<'_>) -> Result<regex::Regex, ApiError> {
     let pattern = settings.string("pattern")?.unwrap_or(r"\W+");
     compile(pattern, settings.string("flags")?.unwrap_or_default(), &settings.place)
 }
@@ -118,15 +118,15 @@ pub(super) fn default_split() -> Option<Tokenizer> {
 }
 
 /// `minGram` and `maxGram`.
-pub(super) fn gram_sizes(settings: &Settings<'_>) -> Result<(usize, usize), ApiError> {
+pub(super) fn gram_sizes(settings: &ComponentSettings<'_>) -> Result<(usize, usize), ApiError> {
     let min = settings.number("minGram", 1, 1, MOST)?;
     let max = settings.number("maxGram", 2, 1, MOST)?;
-    in_order(settings, ("minGram", min), ("maxGram", max))?;
+    check_order(settings, ("minGram", min), ("maxGram", max))?;
     Ok((min, max))
 }
 
-pub(super) fn in_order(
-    settings: &Settings<'_>,
+pub(super) fn check_order(
+    settings: &ComponentSettings<'_>,
     (min_name, min): (&str, usize),
     (max_name, max): (&str, usize),
 ) -> Result<(), ApiError> {
@@ -139,27 +139,27 @@ pub(super) fn in_order(
     )))
 }
 
-fn grams(settings: &Settings<'_>, edge: bool) -> Result<Grams, ApiError> {
+fn grams(settings: &ComponentSettings<'_>, edge: bool) -> Result<NGramTokenizer, ApiError> {
     let (min, max) = gram_sizes(settings)?;
     let kinds = settings.choices(
         "tokenChars",
         &[
-            ("letter", CharKind::Letter),
-            ("digit", CharKind::Digit),
-            ("whitespace", CharKind::Whitespace),
-            ("punctuation", CharKind::Punctuation),
-            ("symbol", CharKind::Symbol),
+            ("letter", TokenCharacterKind::Letter),
+            ("digit", TokenCharacterKind::Digit),
+            ("whitespace", TokenCharacterKind::Whitespace),
+            ("punctuation", TokenCharacterKind::Punctuation),
+            ("symbol", TokenCharacterKind::Symbol),
         ],
     )?;
-    Ok(Grams { min, max, edge, kinds })
+    Ok(NGramTokenizer { min, max, edge, kinds })
 }
 
 pub(super) const CHAR_FILTERS: [&str; 1] = ["html_strip"];
 
-pub(super) fn char_filter(settings: &Settings<'_>) -> Result<CharFilter, ApiError> {
+pub(super) fn char_filter(settings: &ComponentSettings<'_>) -> Result<CharFilter, ApiError> {
     let filter = match settings.kind {
         "MappingCharFilter" => {
-            let mut mappings = Mappings::default();
+            let mut mappings = CharMappings::default();
             for mapping in settings.required_strings("mappings")? {
                 let wrong = |what: &str| {
                     ApiError::invalid(format!(
@@ -188,8 +188,11 @@ pub(super) fn char_filter(settings: &Settings<'_>) -> Result<CharFilter, ApiErro
         }
         "PatternReplaceCharFilter" => {
             let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
-            let replacement =
-                Replacement::parse(settings.required_string("replacement")?, &pattern, &settings.place)?;
+            let replacement = PatternReplacement::parse(
+                settings.required_string("replacement")?,
+                &pattern,
+                &settings.place,
+            )?;
             CharFilter::Pattern { pattern, replacement }
         }
         _ => return Err(unknown_kind(settings, "character filter")),

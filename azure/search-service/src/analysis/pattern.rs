@@ -23,7 +23,7 @@ pub(super) fn compile(pattern: &str, flags: &str, place: &str) -> Result<Regex, 
             // Both hold here always.
             "UNICODE_CASE" | "UNIX_LINES" => {}
             "CANON_EQ" => {
-                return Err(ApiError::not_here(format!(
+                return Err(ApiError::not_supported(format!(
                     "{place}: the flag 'CANON_EQ' is not available in this service. Write the pattern for the composed and the decomposed form."
                 )));
             }
@@ -80,15 +80,15 @@ fn translate(pattern: &str) -> String {
 
 /// What a match is replaced with: text, and groups as `$1` or `${name}`.
 #[derive(Debug, Clone)]
-pub(super) struct Replacement(Vec<Part>);
+pub(super) struct PatternReplacement(Vec<ReplacementPart>);
 
 #[derive(Debug, Clone)]
-enum Part {
+enum ReplacementPart {
     Text(String),
     Group(usize),
 }
 
-impl Replacement {
+impl PatternReplacement {
     pub(super) fn parse(text: &str, pattern: &Regex, place: &str) -> Result<Self, ApiError> {
         let wrong = |what: &str| {
             Err(ApiError::invalid(format!(
@@ -138,15 +138,15 @@ impl Replacement {
             match group {
                 Some(group) if group < pattern.captures_len() => {
                     if !plain.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut plain)));
+                        parts.push(ReplacementPart::Text(std::mem::take(&mut plain)));
                     }
-                    parts.push(Part::Group(group));
+                    parts.push(ReplacementPart::Group(group));
                 }
                 _ => return wrong("names a group that the pattern does not have"),
             }
         }
         if !plain.is_empty() {
-            parts.push(Part::Text(plain));
+            parts.push(ReplacementPart::Text(plain));
         }
         Ok(Self(parts))
     }
@@ -154,8 +154,8 @@ impl Replacement {
     /// The texts that replace a match, one after the other. Together they may be long: a group may be named often.
     pub(super) fn pieces<'a>(&'a self, captures: &Captures<'a>) -> impl Iterator<Item = &'a str> {
         self.0.iter().map(|part| match part {
-            Part::Text(text) => text.as_str(),
-            Part::Group(group) => captures.get(*group).map_or("", |found| found.as_str()),
+            ReplacementPart::Text(text) => text.as_str(),
+            ReplacementPart::Group(group) => captures.get(*group).map_or("", |found| found.as_str()),
         })
     }
 
@@ -230,21 +230,23 @@ mod tests {
             ("$23", "x 23 y"),
         ] {
             let mut text = "x 1-2 y".to_owned();
-            Replacement::parse(replacement, &pattern, "here").unwrap().replace_all(&pattern, &mut text);
+            PatternReplacement::parse(replacement, &pattern, "here")
+                .unwrap()
+                .replace_all(&pattern, &mut text);
             assert_eq!(text, expected);
         }
         for wrong in ["$3", "$", "${first}", "${last", "\\"] {
-            assert!(Replacement::parse(wrong, &pattern, "here").is_err(), "{wrong}");
+            assert!(PatternReplacement::parse(wrong, &pattern, "here").is_err(), "{wrong}");
         }
-        assert!(Replacement::parse(&"é".repeat(1_000), &pattern, "here").is_ok());
-        let error = Replacement::parse(&"é".repeat(1_001), &pattern, "here").unwrap_err();
+        assert!(PatternReplacement::parse(&"é".repeat(1_000), &pattern, "here").is_ok());
+        let error = PatternReplacement::parse(&"é".repeat(1_001), &pattern, "here").unwrap_err();
         assert_eq!(error.message, "here: the replacement is longer than 1000 characters.");
     }
 
     #[test]
     fn words_grow_only_so_far() {
         let pattern = compile("a", "", "here").unwrap();
-        let replacement = Replacement::parse(&"éab".repeat(300), &pattern, "here").unwrap();
+        let replacement = PatternReplacement::parse(&"éab".repeat(300), &pattern, "here").unwrap();
         let mut text = "a".repeat(2_000);
         replacement.replace_all(&pattern, &mut text);
         assert!((LONGEST_REPLACED - 1..=LONGEST_REPLACED).contains(&text.len()), "{}", text.len());

@@ -2,20 +2,20 @@
 
 /// The encoders of `phonetic` that are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoder {
+pub(super) enum PhoneticEncoder {
     Metaphone,
     Soundex,
     RefinedSoundex,
 }
 
-impl Encoder {
+impl PhoneticEncoder {
     /// Empty for a text without letters from A to Z.
     pub(super) fn encode(self, text: &str) -> String {
         let letters = || text.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_uppercase());
         let Some(first) = letters().next() else { return String::new() };
         let mut code = String::from(first);
         match self {
-            Self::Metaphone => return Metaphone::encode(letters().collect()),
+            Self::Metaphone => return MetaphoneEncoder::encode(letters().collect()),
             Self::Soundex => {
                 let mut last = soundex(first);
                 for letter in letters().skip(1) {
@@ -52,12 +52,12 @@ impl Encoder {
 }
 
 /// The first of Lawrence Philips' encoders, cut to four signs as in Lucene.
-struct Metaphone {
+struct MetaphoneEncoder {
     letters: Vec<char>,
     code: String,
 }
 
-impl Metaphone {
+impl MetaphoneEncoder {
     const LONGEST: usize = 4;
 
     fn encode(letters: Vec<char>) -> String {
@@ -178,7 +178,7 @@ mod tests {
             ("a", "A000"),
             ("東", ""),
         ] {
-            assert_eq!(Encoder::Soundex.encode(word), code, "{word}");
+            assert_eq!(PhoneticEncoder::Soundex.encode(word), code, "{word}");
         }
         for (word, code) in [
             ("The", "0"),
@@ -200,8 +200,8 @@ mod tests {
             ("school", "SKL"),
             ("nation", "NXN"),
         ] {
-            assert_eq!(Encoder::Metaphone.encode(word), code, "{word}");
+            assert_eq!(PhoneticEncoder::Metaphone.encode(word), code, "{word}");
         }
-        assert_eq!(Encoder::RefinedSoundex.encode("testing"), "T6036084");
+        assert_eq!(PhoneticEncoder::RefinedSoundex.encode("testing"), "T6036084");
     }
 }

@@ -2,16 +2,16 @@
 
 /// Pieces of `min` to `max` characters; `edge`: only from where a word begins.
 #[derive(Debug, Clone)]
-pub(super) struct Grams {
+pub(super) struct NGramTokenizer {
     pub(super) min: usize,
     pub(super) max: usize,
     pub(super) edge: bool,
     /// Characters of other kinds part words. Empty: none does.
-    pub(super) kinds: Vec<CharKind>,
+    pub(super) kinds: Vec<TokenCharacterKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CharKind {
+pub(super) enum TokenCharacterKind {
     Letter,
     Digit,
     Whitespace,
@@ -21,7 +21,7 @@ pub(super) enum CharKind {
 
 /// A path, and the paths above it.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(super) struct PathHierarchyTokenizer {
     pub(super) delimiter: char,
     pub(super) replacement: char,
     pub(super) max: usize,
@@ -29,22 +29,22 @@ pub(super) struct Path {
     pub(super) skip: usize,
 }
 
-impl Grams {
-    fn holds(&self, c: char) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.holds(c))
+impl NGramTokenizer {
+    fn contains(&self, c: char) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.contains(c))
     }
 
     /// The next run of characters that belong to words.
     pub(super) fn run_after(&self, text: &str, at: usize) -> Option<(usize, usize)> {
         let rest = text.get(at..)?;
-        let start = at + rest.find(|c| self.holds(c))?;
+        let start = at + rest.find(|c| self.contains(c))?;
         let rest = text.get(start..)?;
-        Some((start, start + rest.find(|c| !self.holds(c)).unwrap_or(rest.len())))
+        Some((start, start + rest.find(|c| !self.contains(c)).unwrap_or(rest.len())))
     }
 }
 
-impl CharKind {
-    fn holds(self, c: char) -> bool {
+impl TokenCharacterKind {
+    fn contains(self, c: char) -> bool {
         match self {
             Self::Letter => c.is_alphabetic(),
             Self::Digit => c.is_numeric(),
@@ -77,7 +77,7 @@ fn is_ascii_symbol(c: char) -> bool {
     matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
 }
 
-impl Path {
+impl PathHierarchyTokenizer {
     /// Where pieces end, or begin when the order is reversed.
     pub(super) fn cuts(&self, text: &str) -> Vec<usize> {
         if text.is_empty() {

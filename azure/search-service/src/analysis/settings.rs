@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::ApiError;
 
 /// A definition such as `{"@odata.type":…,"name":…,…}`. Null counts as absent.
-pub(super) struct Settings<'a> {
+pub(super) struct ComponentSettings<'a> {
     /// How errors call it: `Token filter 'mine'`.
     pub(super) place: String,
     pub(super) name: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct Settings<'a> {
     read: RefCell<HashSet<&'static str>>,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> ComponentSettings<'a> {
     pub(super) fn new(what: &str, value: &'a Value) -> Result<Self, ApiError> {
         let members = value.as_object().ok_or_else(|| {
             ApiError::invalid(format!("{what}: each definition is an object with '@odata.type' and 'name'."))
@@ -88,7 +88,7 @@ impl<'a> Settings<'a> {
             .ok_or_else(|| self.wrong(key, &format!("an integer from {min} to {max}")))
     }
 
-    /// As [`Settings::number`], with -1 for none.
+    /// As [`ComponentSettings::count_distinct`], with -1 for none.
     pub(super) fn number_or_none(&self, key: &'static str, max: usize) -> Result<Option<usize>, ApiError> {
         match self.get(key) {
             None => Ok(None),

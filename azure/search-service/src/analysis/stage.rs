@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::char_filter::most_output;
+use super::char_filter::max_output;
 use super::folding;
-use super::phonetic::Encoder;
-use super::step::{LONGEST_STEMMED, Term, lowered};
+use super::phonetic::PhoneticEncoder;
+use super::step::{AnalysisToken, LONGEST_STEMMED, lowered};
 use super::stop_words::StopWords;
 
 /// How many words a filter keeps at a time. Only n-grams, or patterns, of a text of megabytes come to so many, and
@@ -16,15 +16,15 @@ use super::stop_words::StopWords;
 const MOST_KEPT: usize = 500_000;
 
 /// A filter at work on one text.
-pub(super) trait Stage {
+pub(super) trait FilterStage {
     /// Takes the next word. `original` is the text that offsets refer to.
-    fn push(&mut self, term: Term, original: &str, output: &mut VecDeque<Term>);
+    fn push(&mut self, term: AnalysisToken, original: &str, output: &mut VecDeque<AnalysisToken>);
 
     /// Gives more words of what it has, before the next one comes.
-    fn more(&mut self, _output: &mut VecDeque<Term>) {}
+    fn emit_pending(&mut self, _output: &mut VecDeque<AnalysisToken>) {}
 
     /// No word comes any more.
-    fn finish(&mut self, _output: &mut VecDeque<Term>) {}
+    fn finish(&mut self, _output: &mut VecDeque<AnalysisToken>) {}
 
     /// Whether nothing will come out any more, whatever goes in.
     fn is_closed(&self) -> bool {
@@ -34,12 +34,12 @@ pub(super) trait Stage {
 
 /// Positions of a filter that gives more or fewer words than it takes: gaps stay, new words move the rest.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Positions {
+pub(super) struct TokenPositions {
     taken: Option<usize>,
     given: Option<usize>,
 }
 
-impl Positions {
+impl TokenPositions {
     /// The position of a word that came in at `position`.
     pub(super) fn follow(&mut self, position: usize) -> usize {
         let gap = position.saturating_sub(self.taken.unwrap_or_default());
@@ -50,20 +50,20 @@ impl Positions {
     }
 
     /// The position after the last one.
-    pub(super) fn after(&mut self) -> usize {
+    pub(super) fn next_position(&mut self) -> usize {
         let given = self.given.map_or(0, |given| given + 1);
         self.given = Some(given);
         given
     }
 
     /// A word was taken and gives no position of its own.
-    pub(super) fn take(&mut self, position: usize) {
+    pub(super) fn skip_position(&mut self, position: usize) {
         self.taken = Some(position);
     }
 }
 
 /// The offsets of a part of a word: exact when the word still is what the text has, else those of the whole.
-pub(super) fn part_offsets(term: &Term, original: &str, start: usize, end: usize) -> (usize, usize) {
+pub(super) fn part_offsets(term: &AnalysisToken, original: &str, start: usize, end: usize) -> (usize, usize) {
     let token = &term.token;
     let (from, to) = (token.offset_from + start, token.offset_from + end);
     let same_length = token.offset_to - token.offset_from == token.text.len();
@@ -75,8 +75,8 @@ pub(super) fn part_offsets(term: &Term, original: &str, start: usize, end: usize
 }
 
 /// A word at the same place with another text.
-pub(super) fn with_text(term: &Term, text: impl Into<String>) -> Term {
-    let mut other = Term { keyword: term.keyword, ..Term::default() };
+pub(super) fn with_text(term: &AnalysisToken, text: impl Into<String>) -> AnalysisToken {
+    let mut other = AnalysisToken { keyword: term.keyword, ..AnalysisToken::default() };
     other.token.text = text.into();
     other.token.offset_from = term.token.offset_from;
     other.token.offset_to = term.token.offset_to;
@@ -86,10 +86,10 @@ pub(super) fn with_text(term: &Term, text: impl Into<String>) -> Term {
 
 /// `asciifolding` with `preserveOriginal`.
 #[derive(Clone)]
-pub(super) struct FoldBeside;
+pub(super) struct FoldPreservingOriginal;
 
-impl Stage for FoldBeside {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for FoldPreservingOriginal {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let mut folded = term.token.text.clone();
         if folding::fold(&mut folded) {
             let folded = with_text(&term, folded);
@@ -101,10 +101,10 @@ impl Stage for FoldBeside {
 
 /// `phonetic` with `replace: false`.
 #[derive(Clone)]
-pub(super) struct PhoneticBeside(pub(super) Encoder);
+pub(super) struct PhoneticPreservingOriginal(pub(super) PhoneticEncoder);
 
-impl Stage for PhoneticBeside {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for PhoneticPreservingOriginal {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let code = self.0.encode(&term.token.text);
         if !code.is_empty() && code != term.token.text {
             output.push_back(with_text(&term, code));
@@ -115,10 +115,10 @@ impl Stage for PhoneticBeside {
 
 /// `keyword_repeat`: each word twice, once safe from stemmers.
 #[derive(Clone)]
-pub(super) struct KeywordRepeat;
+pub(super) struct KeywordRepeatTokenFilter;
 
-impl Stage for KeywordRepeat {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for KeywordRepeatTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let mut keyword = term.clone();
         keyword.keyword = true;
         output.extend([keyword, term]);
@@ -127,10 +127,10 @@ impl Stage for KeywordRepeat {
 
 /// `limit`: the first words only.
 #[derive(Clone)]
-pub(super) struct Limit(pub(super) usize);
+pub(super) struct LimitTokenFilter(pub(super) usize);
 
-impl Stage for Limit {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for LimitTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         if let Some(left) = self.0.checked_sub(1) {
             self.0 = left;
             output.push_back(term);
@@ -144,14 +144,14 @@ impl Stage for Limit {
 
 /// `unique`: each word once in the text, or once at a position. After [`MOST_KEPT`] words, new ones may come twice.
 #[derive(Clone, Default)]
-pub(super) struct Unique {
+pub(super) struct UniqueTokenFilter {
     pub(super) at_position: bool,
     pub(super) seen: HashSet<String>,
     pub(super) position: usize,
 }
 
-impl Stage for Unique {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for UniqueTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         if self.at_position && term.token.position != self.position {
             self.seen.clear();
             self.position = term.token.position;
@@ -167,14 +167,14 @@ impl Stage for Unique {
 
 /// `stopwords` with `removeTrailing: false`: a stop word that ends the text may be the start of a longer word.
 #[derive(Clone)]
-pub(super) struct StopButLast {
+pub(super) struct StopExceptTrailing {
     pub(super) words: StopWords,
     pub(super) ignore_case: bool,
-    pub(super) held: Option<Term>,
+    pub(super) held: Option<AnalysisToken>,
 }
 
-impl Stage for StopButLast {
-    fn push(&mut self, mut term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for StopExceptTrailing {
+    fn push(&mut self, mut term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let stop = if self.ignore_case {
             self.words.contains(&mut lowered(&term.token.text))
         } else {
@@ -188,24 +188,24 @@ impl Stage for StopButLast {
         }
     }
 
-    fn finish(&mut self, output: &mut VecDeque<Term>) {
+    fn finish(&mut self, output: &mut VecDeque<AnalysisToken>) {
         output.extend(self.held.take());
     }
 }
 
 /// `pattern_capture`: the groups of patterns as words of their own.
 #[derive(Clone)]
-pub(super) struct Capture {
+pub(super) struct PatternCaptureTokenFilter {
     pub(super) patterns: Arc<[Regex]>,
     pub(super) preserve: bool,
 }
 
-impl Stage for Capture {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for PatternCaptureTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let text = &term.token.text;
         let mut found: Vec<(usize, &str)> = Vec::new();
         // Groups within groups, of many patterns, are a multiple of the word: what goes beyond this is left out.
-        let mut room = most_output(text.len());
+        let mut room = max_output(text.len());
         'patterns: for pattern in self.patterns.iter() {
             for captures in pattern.captures_iter(text) {
                 let first = usize::from(captures.len() > 1);
@@ -223,7 +223,8 @@ impl Stage for Capture {
             }
         }
         found.sort_by_key(|(start, _)| *start);
-        let groups: Vec<Term> = found.into_iter().map(|(_, group)| with_text(&term, group)).collect();
+        let groups: Vec<AnalysisToken> =
+            found.into_iter().map(|(_, group)| with_text(&term, group)).collect();
         if self.preserve || groups.is_empty() {
             output.push_back(term);
         }
@@ -233,7 +234,7 @@ impl Stage for Capture {
 
 /// `dictionary_decompounder`: words of a list that are inside a longer word.
 #[derive(Clone)]
-pub(super) struct Decompound {
+pub(super) struct DecompounderTokenFilter {
     /// In lower case.
     pub(super) words: Arc<HashSet<String>>,
     pub(super) min_word: usize,
@@ -242,10 +243,10 @@ pub(super) struct Decompound {
     pub(super) longest: bool,
 }
 
-impl Stage for Decompound {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for DecompounderTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let text = &term.token.text;
-        let mut parts: Vec<Term> = Vec::new();
+        let mut parts: Vec<AnalysisToken> = Vec::new();
         let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
         // A text of thousands of letters is no compound, and could have all its pieces in the list.
         if bounds.len() > self.min_word && text.len() <= LONGEST_STEMMED {

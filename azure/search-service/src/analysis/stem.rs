@@ -2,12 +2,12 @@
 
 use frostem::{Algorithm, Stemmer};
 
-use super::analyzer::Filter;
-use super::step::{Shape, Step};
+use super::analyzer::TokenFilter;
+use super::step::{FilterStep, TextTransform};
 
 /// A stemmer by the name that `snowball` and `stemmer` filters give it. None: the name is known and no stemmer of it is
 /// here. Names that are not Azure's are refused before.
-pub(super) fn named(language: &str) -> Option<Filter> {
+pub(super) fn named(language: &str) -> Option<TokenFilter> {
     let algorithm = match language {
         "arabic" => Algorithm::Arabic,
         "armenian" => Algorithm::Armenian,
@@ -38,14 +38,14 @@ pub(super) fn named(language: &str) -> Option<Filter> {
         "spanish" | "lightSpanish" => Algorithm::Spanish,
         "swedish" | "lightSwedish" => Algorithm::Swedish,
         "turkish" => Algorithm::Turkish,
-        "possessiveEnglish" => return Some(Shape::Possessive.into()),
+        "possessiveEnglish" => return Some(TextTransform::Possessive.into()),
         _ => return None,
     };
-    Some(of(algorithm))
+    Some(stem_filter(algorithm))
 }
 
-pub(super) fn of(algorithm: Algorithm) -> Filter {
-    Step::Stem(Stemmer::new(algorithm)).into()
+pub(super) fn stem_filter(algorithm: Algorithm) -> TokenFilter {
+    FilterStep::Stem(Stemmer::new(algorithm)).into()
 }
 
 pub(super) const SNOWBALL: [&str; 22] = [

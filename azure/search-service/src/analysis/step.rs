@@ -8,14 +8,14 @@ use frostem::Stemmer;
 use regex::Regex;
 use tantivy::tokenizer::Token;
 
-use super::folding::{self, Script};
-use super::pattern::Replacement;
-use super::phonetic::Encoder;
+use super::folding::{self, ScriptNormalization};
+use super::pattern::PatternReplacement;
+use super::phonetic::PhoneticEncoder;
 use super::stop_words::StopWords;
 
 /// A token on its way through the filters.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Term {
+pub(super) struct AnalysisToken {
     pub(super) token: Token,
     /// Stemmers leave it as it is.
     pub(super) keyword: bool,
@@ -23,7 +23,7 @@ pub(super) struct Term {
 
 /// A change that needs only the text; normalizers are made of these.
 #[derive(Debug, Clone)]
-pub(super) enum Shape {
+pub(super) enum TextTransform {
     Lower,
     LowerIrish,
     LowerTurkish,
@@ -32,12 +32,12 @@ pub(super) enum Shape {
     Fold,
     /// Removes an article before an apostrophe: `l'avion`.
     Elision(Arc<HashSet<String>>),
-    Script(Script),
+    Script(ScriptNormalization),
     Pattern {
         pattern: Regex,
-        replacement: Replacement,
+        replacement: PatternReplacement,
     },
-    Phonetic(Encoder),
+    Phonetic(PhoneticEncoder),
     /// Removes `'s`.
     Possessive,
     /// Removes an apostrophe and all that follows.
@@ -50,8 +50,8 @@ pub(super) enum Shape {
 }
 
 #[derive(Clone)]
-pub(super) enum Step {
-    Shape(Shape),
+pub(super) enum FilterStep {
+    Shape(TextTransform),
     Stop {
         words: StopWords,
         ignore_case: bool,
@@ -73,7 +73,7 @@ pub(super) enum Step {
     Override(Arc<HashMap<String, String>>),
 }
 
-impl Shape {
+impl TextTransform {
     pub(super) fn apply(&self, text: &mut String) {
         match self {
             Self::Lower => folding::lower(text),
@@ -132,9 +132,9 @@ impl Shape {
     }
 }
 
-impl Step {
+impl FilterStep {
     /// Whether the word stays.
-    pub(super) fn apply(&mut self, term: &mut Term) -> bool {
+    pub(super) fn apply(&mut self, term: &mut AnalysisToken) -> bool {
         let text = &mut term.token.text;
         match self {
             Self::Shape(shape) => shape.apply(text),
@@ -208,7 +208,7 @@ fn is_acronym(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shaped(shape: &Shape, text: &str) -> String {
+    fn shaped(shape: &TextTransform, text: &str) -> String {
         let mut text = text.to_owned();
         shape.apply(&mut text);
         text
@@ -216,22 +216,22 @@ mod tests {
 
     #[test]
     fn shapes_change_the_text() {
-        let articles = Shape::Elision(Arc::new(["l", "d", "qu"].map(str::to_owned).into()));
+        let articles = TextTransform::Elision(Arc::new(["l", "d", "qu"].map(str::to_owned).into()));
         for (shape, text, expected) in [
             (&articles, "l'avion", "avion"),
             (&articles, "L\u{2019}avion", "avion"),
             (&articles, "o'neil", "o'neil"),
-            (&Shape::Possessive, "fox's", "fox"),
-            (&Shape::Possessive, "FOX\u{2019}S", "FOX"),
-            (&Shape::Possessive, "s", "s"),
-            (&Shape::Apostrophe, "Ankara'da", "Ankara"),
-            (&Shape::Classic, "I.B.M.", "IBM"),
-            (&Shape::Classic, "cat's", "cat"),
-            (&Shape::Classic, "a.com", "a.com"),
-            (&Shape::Reverse, "añb", "bña"),
-            (&Shape::Trim, " a b ", "a b"),
-            (&Shape::Truncate(2), "äöü", "äö"),
-            (&Shape::Truncate(2), "a", "a"),
+            (&TextTransform::Possessive, "fox's", "fox"),
+            (&TextTransform::Possessive, "FOX\u{2019}S", "FOX"),
+            (&TextTransform::Possessive, "s", "s"),
+            (&TextTransform::Apostrophe, "Ankara'da", "Ankara"),
+            (&TextTransform::Classic, "I.B.M.", "IBM"),
+            (&TextTransform::Classic, "cat's", "cat"),
+            (&TextTransform::Classic, "a.com", "a.com"),
+            (&TextTransform::Reverse, "añb", "bña"),
+            (&TextTransform::Trim, " a b ", "a b"),
+            (&TextTransform::Truncate(2), "äöü", "äö"),
+            (&TextTransform::Truncate(2), "a", "a"),
         ] {
             assert_eq!(shaped(shape, text), expected, "{shape:?}");
         }
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn keywords_are_not_stemmed() {
         let mut mark =
-            Step::MarkKeywords { words: Arc::new(["running".to_owned()].into()), ignore_case: false };
-        let mut stem = Step::Stem(Stemmer::new(frostem::Algorithm::Porter));
+            FilterStep::MarkKeywords { words: Arc::new(["running".to_owned()].into()), ignore_case: false };
+        let mut stem = FilterStep::Stem(Stemmer::new(frostem::Algorithm::Porter));
         for (word, expected) in [("running", "running"), ("jumping", "jump")] {
-            let mut term = Term::default();
+            let mut term = AnalysisToken::default();
             term.token.text = word.to_owned();
             assert!(mark.apply(&mut term) && stem.apply(&mut term));
             assert_eq!(term.token.text, expected);

@@ -13,11 +13,11 @@ use tantivy::tokenizer::{Language, StopWordFilter, Token, TokenFilter, TokenStre
 #[derive(Clone)]
 pub(super) enum StopWords {
     Own(Arc<HashSet<String>>),
-    Known(Known),
+    Known(StopWordProbe),
 }
 
 impl StopWords {
-    pub(super) fn of(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(super) fn from_words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::Own(Arc::new(words.into_iter().map(Into::into).collect()))
     }
 
@@ -39,10 +39,10 @@ impl StopWords {
             "swedish" => Language::Swedish,
             _ => {
                 let (_, words) = SHORT.iter().find(|(name, _)| *name == language)?;
-                return Some(Self::of(words.split(' ')));
+                return Some(Self::from_words(words.split(' ')));
             }
         };
-        StopWordFilter::new(known).map(|filter| Self::Known(Known::new(filter)))
+        StopWordFilter::new(known).map(|filter| Self::Known(StopWordProbe::new(filter)))
     }
 
     /// Needs `&mut` to hand the text through tantivy's filter without a copy; the text comes back unchanged.
@@ -55,16 +55,16 @@ impl StopWords {
 }
 
 /// tantivy's lists can be asked only by a stream of tokens that goes through its filter: this is such a stream, kept.
-pub(super) struct Known {
+pub(super) struct StopWordProbe {
     filter: StopWordFilter,
     probe: Probe,
 }
 
-type Probe = <<StopWordFilter as TokenFilter>::Tokenizer<Slot> as Tokenizer>::TokenStream<'static>;
+type Probe = <<StopWordFilter as TokenFilter>::Tokenizer<ProbeTokenizer> as Tokenizer>::TokenStream<'static>;
 
-impl Known {
+impl StopWordProbe {
     fn new(filter: StopWordFilter) -> Self {
-        let probe = filter.clone().transform(Slot).token_stream("");
+        let probe = filter.clone().transform(ProbeTokenizer).token_stream("");
         Self { filter, probe }
     }
 
@@ -76,30 +76,30 @@ impl Known {
     }
 }
 
-impl Clone for Known {
+impl Clone for StopWordProbe {
     fn clone(&self) -> Self {
         Self::new(self.filter.clone())
     }
 }
 
 #[derive(Clone)]
-struct Slot;
+struct ProbeTokenizer;
 
 /// One token, offered once each time somebody has put a word into it.
-struct SlotStream {
+struct ProbeTokenStream {
     token: Token,
     filled: bool,
 }
 
-impl Tokenizer for Slot {
-    type TokenStream<'a> = SlotStream;
+impl Tokenizer for ProbeTokenizer {
+    type TokenStream<'a> = ProbeTokenStream;
 
-    fn token_stream<'a>(&'a mut self, _: &'a str) -> SlotStream {
-        SlotStream { token: Token::default(), filled: false }
+    fn token_stream<'a>(&'a mut self, _: &'a str) -> ProbeTokenStream {
+        ProbeTokenStream { token: Token::default(), filled: false }
     }
 }
 
-impl TokenStream for SlotStream {
+impl TokenStream for ProbeTokenStream {
     fn advance(&mut self) -> bool {
         std::mem::take(&mut self.filled)
     }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::stage::{Stage, with_text};
-use super::step::{Term, lowered};
+use super::stage::{FilterStage, with_text};
+use super::step::{AnalysisToken, lowered};
 use crate::ApiError;
 
 /// The most words of one text in a rule, and of all that may stand for one text: so many terms a word may become.
@@ -12,13 +12,13 @@ const MOST_WORDS: usize = 100;
 
 /// What stands for what; words of one side are joined by spaces.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
+pub(super) struct SynonymTable {
     by_words: HashMap<String, Vec<String>>,
     longest: usize,
     ignore_case: bool,
 }
 
-impl Rules {
+impl SynonymTable {
     pub(super) fn parse(
         rules: &[String],
         expand: bool,
@@ -90,29 +90,29 @@ fn terms(text: &str) -> Vec<String> {
 }
 
 #[derive(Clone)]
-pub(super) struct Synonyms {
-    rules: Arc<Rules>,
-    window: VecDeque<Term>,
+pub(super) struct SynonymTokenFilter {
+    rules: Arc<SynonymTable>,
+    window: VecDeque<AnalysisToken>,
     /// Later words of longer synonyms, by position: they stand beside the words that follow, and postings want
     /// positions in order.
-    later: VecDeque<Term>,
+    later: VecDeque<AnalysisToken>,
 }
 
-impl Synonyms {
-    pub(super) fn new(rules: Rules) -> Self {
+impl SynonymTokenFilter {
+    pub(super) fn new(rules: SynonymTable) -> Self {
         Self { rules: Arc::new(rules), window: VecDeque::new(), later: VecDeque::new() }
     }
 
-    fn put(&mut self, term: Term, output: &mut VecDeque<Term>) {
+    fn push_ordered(&mut self, term: AnalysisToken, output: &mut VecDeque<AnalysisToken>) {
         let before = self.later.partition_point(|later| later.token.position <= term.token.position);
         output.extend(self.later.drain(..before));
         output.push_back(term);
     }
 
     /// Gives what begins the window: a match of as many words as possible, or the first word alone.
-    fn give(&mut self, output: &mut VecDeque<Term>) {
+    fn emit_match(&mut self, output: &mut VecDeque<AnalysisToken>) {
         for length in (1..=self.window.len().min(self.rules.longest)).rev() {
-            let words: Vec<&Term> = self.window.iter().take(length).collect();
+            let words: Vec<&AnalysisToken> = self.window.iter().take(length).collect();
             let neighbours = words
                 .windows(2)
                 .all(|pair| matches!(pair, [one, other] if one.token.position + 1 == other.token.position));
@@ -124,7 +124,7 @@ impl Synonyms {
             let key = if self.rules.ignore_case { lowered(&key) } else { key };
             let Some(targets) = self.rules.by_words.get(&key) else { continue };
             let (Some(first), Some(last)) = (words.first(), words.last()) else { continue };
-            let mut given: Vec<Term> = Vec::new();
+            let mut given: Vec<AnalysisToken> = Vec::new();
             for target in targets {
                 for (index, word) in target.split(' ').enumerate() {
                     let mut term = with_text(first, word);
@@ -135,32 +135,32 @@ impl Synonyms {
             }
             let position = first.token.position;
             self.window.drain(..length);
-            let (now, later): (Vec<Term>, Vec<Term>) =
+            let (now, later): (Vec<AnalysisToken>, Vec<AnalysisToken>) =
                 given.into_iter().partition(|term| term.token.position == position);
             for term in now {
-                self.put(term, output);
+                self.push_ordered(term, output);
             }
             self.later.extend(later);
             self.later.make_contiguous().sort_by_key(|term| term.token.position);
             return;
         }
         if let Some(first) = self.window.pop_front() {
-            self.put(first, output);
+            self.push_ordered(first, output);
         }
     }
 }
 
-impl Stage for Synonyms {
-    fn push(&mut self, term: Term, _: &str, output: &mut VecDeque<Term>) {
+impl FilterStage for SynonymTokenFilter {
+    fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         self.window.push_back(term);
         if self.window.len() >= self.rules.longest.max(1) {
-            self.give(output);
+            self.emit_match(output);
         }
     }
 
-    fn finish(&mut self, output: &mut VecDeque<Term>) {
+    fn finish(&mut self, output: &mut VecDeque<AnalysisToken>) {
         while !self.window.is_empty() {
-            self.give(output);
+            self.emit_match(output);
         }
         output.append(&mut self.later);
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_word_becomes_only_so_many_words() {
-        let parse = |rules: &[String]| Rules::parse(rules, true, false, "here");
+        let parse = |rules: &[String]| SynonymTable::parse(rules, true, false, "here");
         let names = |range: std::ops::Range<usize>, joined: &str| {
             range.map(|number| format!("w{number}")).collect::<Vec<_>>().join(joined)
         };

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use tantivy::tokenizer::{Token, TokenizerManager};
 
 use super::language::NAMES;
-use super::{Analyzers, analyze, difference, filters, parts};
+use super::{AnalyzerRegistry, analyze, azure_difference, filters, parts};
 use crate::engine::columns::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
 
-fn predefined() -> Analyzers {
-    Analyzers::new(&json!({})).unwrap()
+fn predefined() -> AnalyzerRegistry {
+    AnalyzerRegistry::new(&json!({})).unwrap()
 }
 
-fn run(analyzers: &Analyzers, name: &str, text: &str) -> Vec<Token> {
+fn run(analyzers: &AnalyzerRegistry, name: &str, text: &str) -> Vec<Token> {
     let mut analyzer = analyzers.get(name).unwrap_or_else(|| panic!("{name}"));
     let mut tokens = Vec::new();
     analyzer.token_stream(text).process(&mut |token| tokens.push(token.clone()));
@@ -98,8 +98,10 @@ fn every_name_of_the_contract_works_and_is_sorted() {
         let _ = run(&analyzers, name, "Some text, çok güzel. 東京タワー ภาษาไทย نص عربي");
     }
     assert!(NAMES.is_sorted());
-    assert!(difference("standard.lucene").is_none() && difference("en.lucene").is_none());
-    assert!(NAMES.iter().filter(|name| name.ends_with(".microsoft")).all(|name| difference(name).is_some()));
+    assert!(azure_difference("standard.lucene").is_none() && azure_difference("en.lucene").is_none());
+    assert!(
+        NAMES.iter().filter(|name| name.ends_with(".microsoft")).all(|name| azure_difference(name).is_some())
+    );
     for (name, _) in parts::TOKENIZERS {
         parts::predefined_tokenizer(name).unwrap().unwrap();
     }
@@ -119,7 +121,7 @@ fn long_words_are_split() {
 
 #[test]
 fn custom_analyzers_of_other_types_work() {
-    let analyzers = Analyzers::new(&json!({"analyzers": [
+    let analyzers = AnalyzerRegistry::new(&json!({"analyzers": [
         {"@odata.type": "#Microsoft.Azure.Search.PatternAnalyzer", "name": "p", "pattern": "x", "flags": "CASE_INSENSITIVE", "lowercase": false, "stopwords": ["b"]},
         {"@odata.type": "#Microsoft.Azure.Search.StandardAnalyzer", "name": "s", "maxTokenLength": 2, "stopwords": ["cc"]},
         {"@odata.type": "#Microsoft.Azure.Search.StopAnalyzer", "name": "t", "stopwords": ["fox"]},
@@ -138,7 +140,7 @@ fn custom_analyzers_of_other_types_work() {
 
 #[test]
 fn offsets_lead_to_the_text_as_it_was_given() {
-    let analyzers = Analyzers::new(&json!({
+    let analyzers = AnalyzerRegistry::new(&json!({
         "charFilters": [
             {"@odata.type": "#Microsoft.Azure.Search.MappingCharFilter", "name": "m", "mappings": ["ü=>ue", "\\u002d=>"]},
             {"@odata.type": "#Microsoft.Azure.Search.PatternReplaceCharFilter", "name": "r", "pattern": "(\\d)\\s(\\d)", "replacement": "$1$2"},
@@ -168,7 +170,7 @@ fn offsets_lead_to_the_text_as_it_was_given() {
 
 #[test]
 fn character_filters_in_a_row_do_not_multiply_what_a_text_may_become() {
-    let analyzers = Analyzers::new(&json!({
+    let analyzers = AnalyzerRegistry::new(&json!({
         "charFilters": [kind("PatternReplaceCharFilter", json!({
             "name": "grow", "pattern": "a", "replacement": "a ".repeat(500),
         }))],
@@ -189,7 +191,7 @@ fn character_filters_in_a_row_do_not_multiply_what_a_text_may_become() {
 #[test]
 fn parts_of_words_have_offsets_of_their_own() {
     let filter = json!({"@odata.type": "#Microsoft.Azure.Search.WordDelimiterTokenFilter", "name": "d"});
-    let analyzers = Analyzers::new(&json!({
+    let analyzers = AnalyzerRegistry::new(&json!({
         "tokenFilters": [filter],
         "analyzers": [{
             "@odata.type": "#Microsoft.Azure.Search.CustomAnalyzer", "name": "a",
@@ -291,7 +293,8 @@ fn wrong_definitions_are_refused_and_say_why() {
             "'html_strip' cannot",
         ),
     ] {
-        let error = Analyzers::new(&definition).err().unwrap_or_else(|| panic!("{definition} was taken"));
+        let error =
+            AnalyzerRegistry::new(&definition).err().unwrap_or_else(|| panic!("{definition} was taken"));
         assert!(error.message.contains(part), "{definition}: {error}");
         assert_eq!(error.status, http::StatusCode::BAD_REQUEST);
     }
@@ -307,7 +310,7 @@ fn unknown_analyzers_are_answered_with_near_names() {
 
 #[test]
 fn custom_normalizers_use_custom_parts() {
-    let analyzers = Analyzers::new(&json!({
+    let analyzers = AnalyzerRegistry::new(&json!({
         "charFilters": [{"@odata.type": "#Microsoft.Azure.Search.MappingCharFilter", "name": "m", "mappings": ["-=>_"]}],
         "normalizers": [{
             "@odata.type": "#Microsoft.Azure.Search.CustomNormalizer", "name": "n",
@@ -379,7 +382,7 @@ fn the_analyze_call_refuses_requests_that_are_not_clear() {
 }
 
 /// All tokenizers and filters that need no words, in analyzers of their own.
-fn everything() -> Analyzers {
+fn everything() -> AnalyzerRegistry {
     let custom = |name: String, tokenizer: &str, filters: &[&str]| {
         json!({
             "@odata.type": "#Microsoft.Azure.Search.CustomAnalyzer", "name": name, "tokenizer": tokenizer,
@@ -399,7 +402,7 @@ fn everything() -> Analyzers {
         "@odata.type": "#Microsoft.Azure.Search.CustomAnalyzer", "name": "s", "tokenizer": "standard_v2",
         "tokenFilters": ["synonyms", "synonyms"],
     }));
-    Analyzers::new(&json!({
+    AnalyzerRegistry::new(&json!({
         "tokenFilters": [{
             "@odata.type": "#Microsoft.Azure.Search.SynonymTokenFilter", "name": "synonyms",
             "synonyms": ["b, a b a b, é", "a b => é é b a, b"],
@@ -410,7 +413,7 @@ fn everything() -> Analyzers {
     .unwrap()
 }
 
-fn check_tokens(analyzers: &Analyzers, name: &str, text: &str) -> Result<(), TestCaseError> {
+fn check_tokens(analyzers: &AnalyzerRegistry, name: &str, text: &str) -> Result<(), TestCaseError> {
     let mut position = 0;
     for token in run(analyzers, name, text) {
         prop_assert!(!token.text.is_empty());

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::pieces::{Grams, Path};
-use super::step::Term;
-use super::words::Words;
+use super::pieces::{NGramTokenizer, PathHierarchyTokenizer};
+use super::step::AnalysisToken;
+use super::words::WordRanges;
 use crate::ApiError;
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(super) enum Tokenizer {
         max: usize,
     },
     Runs {
-        of: Run,
+        of: TokenRunKind,
         lower: bool,
         max: usize,
     },
@@ -42,21 +42,21 @@ pub(super) enum Tokenizer {
         pattern: Regex,
         group: usize,
     },
-    Grams(Grams),
-    Path(Path),
+    Grams(NGramTokenizer),
+    Path(PathHierarchyTokenizer),
 }
 
 /// What runs are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum TokenRunKind {
     Letters,
     NotSpace,
 }
 
 /// A tokenizer at work on a text.
-pub(super) struct Source<'a> {
+pub(super) struct RunningTokenizer<'a> {
     text: &'a str,
-    cutter: Cutter<'a>,
+    cutter: TokenizerState<'a>,
     /// What is left of a word that is longer than allowed.
     rest: (usize, usize),
     max: usize,
@@ -64,14 +64,14 @@ pub(super) struct Source<'a> {
     position: usize,
 }
 
-enum Cutter<'a> {
-    Words(Words<'a>),
+enum TokenizerState<'a> {
+    Words(WordRanges<'a>),
     /// Words between the matches of a pattern, and the matches themselves.
     Around {
         pattern: &'a Regex,
         at: usize,
         base: usize,
-        words: Words<'a>,
+        words: WordRanges<'a>,
         found: Option<(usize, usize)>,
     },
     Found {
@@ -82,7 +82,7 @@ enum Cutter<'a> {
         done: bool,
     },
     Runs {
-        of: Run,
+        of: TokenRunKind,
         at: usize,
     },
     Split {
@@ -97,45 +97,60 @@ enum Cutter<'a> {
         at: usize,
     },
     Grams {
-        grams: &'a Grams,
+        grams: &'a NGramTokenizer,
         run: (usize, usize),
         start: usize,
         end: usize,
         length: usize,
     },
     Path {
-        path: &'a Path,
+        path: &'a PathHierarchyTokenizer,
         cuts: Vec<usize>,
         next: usize,
     },
 }
 
 impl Tokenizer {
-    pub(super) fn source<'a>(&'a self, text: &'a str) -> Source<'a> {
+    pub(super) fn start<'a>(&'a self, text: &'a str) -> RunningTokenizer<'a> {
         let unlimited = usize::MAX;
         let (cutter, max) = match self {
-            Self::Standard { max, join_runs } => (Cutter::Words(Words::new(text, *join_runs)), *max),
-            Self::UrlEmail { pattern, max } => {
-                (Cutter::Around { pattern, at: 0, base: 0, words: Words::new("", true), found: None }, *max)
+            Self::Standard { max, join_runs } => {
+                (TokenizerState::Words(WordRanges::new(text, *join_runs)), *max)
             }
-            Self::Classic { pattern, max } => (Cutter::Found { pattern, at: 0 }, *max),
-            Self::Whole { max } => (Cutter::Whole { done: false }, *max),
-            Self::Runs { of, max, .. } => (Cutter::Runs { of: *of, at: 0 }, *max),
-            Self::Split(pattern) => (Cutter::Split { pattern, at: 0, search: 0, done: false }, unlimited),
-            Self::Group { pattern, group } => (Cutter::Group { pattern, group: *group, at: 0 }, unlimited),
+            Self::UrlEmail { pattern, max } => (
+                TokenizerState::Around {
+                    pattern,
+                    at: 0,
+                    base: 0,
+                    words: WordRanges::new("", true),
+                    found: None,
+                },
+                *max,
+            ),
+            Self::Classic { pattern, max } => (TokenizerState::Found { pattern, at: 0 }, *max),
+            Self::Whole { max } => (TokenizerState::Whole { done: false }, *max),
+            Self::Runs { of, max, .. } => (TokenizerState::Runs { of: *of, at: 0 }, *max),
+            Self::Split(pattern) => {
+                (TokenizerState::Split { pattern, at: 0, search: 0, done: false }, unlimited)
+            }
+            Self::Group { pattern, group } => {
+                (TokenizerState::Group { pattern, group: *group, at: 0 }, unlimited)
+            }
             Self::Grams(grams) => {
-                (Cutter::Grams { grams, run: (0, 0), start: 0, end: 0, length: 0 }, unlimited)
+                (TokenizerState::Grams { grams, run: (0, 0), start: 0, end: 0, length: 0 }, unlimited)
             }
-            Self::Path(path) => (Cutter::Path { path, cuts: path.cuts(text), next: path.skip }, unlimited),
+            Self::Path(path) => {
+                (TokenizerState::Path { path, cuts: path.cuts(text), next: path.skip }, unlimited)
+            }
         };
         let lower = matches!(self, Self::Runs { lower: true, .. });
-        Source { text, cutter, rest: (0, 0), max, lower, position: 0 }
+        RunningTokenizer { text, cutter, rest: (0, 0), max, lower, position: 0 }
     }
 }
 
-impl Source<'_> {
-    pub(super) fn next(&mut self, term: &mut Term) -> bool {
-        if let Cutter::Path { path, cuts, next } = &mut self.cutter {
+impl RunningTokenizer<'_> {
+    pub(super) fn next(&mut self, term: &mut AnalysisToken) -> bool {
+        if let TokenizerState::Path { path, cuts, next } = &mut self.cutter {
             let Some((from, to)) = path.piece(cuts, *next, self.text.len()) else { return false };
             *next += 1;
             term.keyword = false;
@@ -184,7 +199,7 @@ impl Source<'_> {
     }
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> TokenizerState<'a> {
     fn next(&mut self, text: &'a str) -> Option<(usize, usize)> {
         match self {
             Self::Words(words) => words.next(),
@@ -197,9 +212,9 @@ impl<'a> Cutter<'a> {
             Self::Whole { done } => (!std::mem::replace(done, true)).then_some((0, text.len())),
             Self::Runs { of, at } => {
                 let rest = text.get(*at..)?;
-                let start = *at + rest.find(|c| of.holds(c))?;
+                let start = *at + rest.find(|c| of.contains(c))?;
                 let rest = text.get(start..)?;
-                let end = start + rest.find(|c| !of.holds(c)).unwrap_or(rest.len());
+                let end = start + rest.find(|c| !of.contains(c)).unwrap_or(rest.len());
                 *at = end;
                 Some((start, end))
             }
@@ -214,7 +229,7 @@ impl<'a> Cutter<'a> {
                     return Some((start, text.len()));
                 };
                 // A pattern that matches nothing between two characters parts them.
-                *search = if found.is_empty() { after(text, found.end()) } else { found.end() };
+                *search = if found.is_empty() { next_char_boundary(text, found.end()) } else { found.end() };
                 *at = found.end();
                 if start < found.start() {
                     return Some((start, found.start()));
@@ -226,7 +241,7 @@ impl<'a> Cutter<'a> {
                 }
                 let captures = pattern.captures_at(text, *at)?;
                 let whole = captures.get(0)?;
-                *at = if whole.is_empty() { after(text, whole.end()) } else { whole.end() };
+                *at = if whole.is_empty() { next_char_boundary(text, whole.end()) } else { whole.end() };
                 if let Some(found) = captures.get(*group).filter(|found| !found.is_empty()) {
                     return Some((found.start(), found.end()));
                 }
@@ -284,7 +299,7 @@ impl<'a> Cutter<'a> {
             }
             *found = pattern.find_at(text, *at).map(|found| (found.start(), found.end()));
             let (gap_end, next) = found.unwrap_or((text.len(), text.len() + 1));
-            *words = Words::new(text.get(*at..gap_end).unwrap_or_default(), true);
+            *words = WordRanges::new(text.get(*at..gap_end).unwrap_or_default(), true);
             *base = *at;
             *at = next;
         }
@@ -292,12 +307,12 @@ impl<'a> Cutter<'a> {
 }
 
 /// The place after the next character.
-fn after(text: &str, at: usize) -> usize {
+fn next_char_boundary(text: &str, at: usize) -> usize {
     at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
 }
 
-impl Run {
-    fn holds(self, c: char) -> bool {
+impl TokenRunKind {
+    fn contains(self, c: char) -> bool {
         match self {
             Self::Letters => c.is_alphabetic(),
             // Spaces that forbid a line break are no separators for Lucene.
@@ -311,7 +326,7 @@ impl Run {
 /// Addresses of pages and of mail.
 pub(super) fn address_pattern() -> Result<Regex, ApiError> {
     static MADE: OnceLock<Regex> = OnceLock::new();
-    constant(
+    compile_once(
         &MADE,
         concat!(
             r"(?i)(?:https?|ftps?|file)://[^\s<>\x22]*[^\s<>\x22.,;:!?'\x29\]]",
@@ -328,7 +343,7 @@ pub(super) fn classic_pattern() -> Result<Regex, ApiError> {
     let letters = r"[\p{L}\p{M}]+";
     let digits = r"[\p{L}\p{M}\p{Nd}]*\p{Nd}[\p{L}\p{M}\p{Nd}]*";
     let joint = "[_/.,-]";
-    constant(
+    compile_once(
         &MADE,
         &format!(
             concat!(
@@ -351,7 +366,7 @@ pub(super) fn classic_pattern() -> Result<Regex, ApiError> {
 }
 
 /// Compiles a pattern of ours once: these are large, and copies are cheap.
-fn constant(made: &OnceLock<Regex>, pattern: &str) -> Result<Regex, ApiError> {
+fn compile_once(made: &OnceLock<Regex>, pattern: &str) -> Result<Regex, ApiError> {
     if let Some(regex) = made.get() {
         return Ok(regex.clone());
     }

@@ -9,24 +9,24 @@ use std::iter::Peekable;
 use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
 /// The words of a text as byte ranges, in order.
-pub(super) struct Words<'a> {
+pub(super) struct WordRanges<'a> {
     text: &'a str,
     /// Everything before has been given; always a word boundary.
     at: usize,
     /// Thai, Lao, Khmer and Burmese are written without spaces; without a dictionary a run of them is one word.
     join_runs: bool,
-    full: Option<Full<'a>>,
+    full: Option<UnicodeSection<'a>>,
 }
 
 /// The part of the text that needs all rules.
-struct Full<'a> {
+struct UnicodeSection<'a> {
     base: usize,
     end: usize,
     pieces: Peekable<UWordBoundIndices<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum WordBreakClass {
     Letter,
     Digit,
     Underscore,
@@ -42,7 +42,7 @@ enum Class {
     End,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordRanges<'a> {
     pub(super) fn new(text: &'a str, join_runs: bool) -> Self {
         Self { text, at: 0, join_runs, full: None }
     }
@@ -54,9 +54,9 @@ impl<'a> Words<'a> {
             let mut at = boundary;
             loop {
                 match class_at(bytes, at).0 {
-                    Class::End => return None,
-                    Class::Letter | Class::Digit | Class::Underscore => break,
-                    Class::Other => {
+                    WordBreakClass::End => return None,
+                    WordBreakClass::Letter | WordBreakClass::Digit | WordBreakClass::Underscore => break,
+                    WordBreakClass::Other => {
                         self.start_full(boundary, at);
                         return None;
                     }
@@ -64,12 +64,12 @@ impl<'a> Words<'a> {
                 }
             }
             let start = at;
-            let mut last = Class::Separator;
+            let mut last = WordBreakClass::Separator;
             let mut word = false;
             loop {
                 let (class, length) = class_at(bytes, at);
                 match class {
-                    Class::Letter => {
+                    WordBreakClass::Letter => {
                         word = true;
                         last = class;
                         at += length;
@@ -79,28 +79,32 @@ impl<'a> Words<'a> {
                         }
                         continue;
                     }
-                    Class::Digit => word = true,
-                    Class::Underscore => {}
-                    Class::Joint | Class::LetterJoint | Class::DigitJoint => {
+                    WordBreakClass::Digit => word = true,
+                    WordBreakClass::Underscore => {}
+                    WordBreakClass::Joint | WordBreakClass::LetterJoint | WordBreakClass::DigitJoint => {
                         let after = class_at(bytes, at + 1).0;
-                        if after == Class::Other {
+                        if after == WordBreakClass::Other {
                             self.start_full(boundary, at + 1);
                             return None;
                         }
                         let joins = match last {
-                            Class::Letter => class != Class::DigitJoint && after == Class::Letter,
-                            Class::Digit => class != Class::LetterJoint && after == Class::Digit,
+                            WordBreakClass::Letter => {
+                                class != WordBreakClass::DigitJoint && after == WordBreakClass::Letter
+                            }
+                            WordBreakClass::Digit => {
+                                class != WordBreakClass::LetterJoint && after == WordBreakClass::Digit
+                            }
                             _ => false,
                         };
                         if !joins {
                             break;
                         }
                     }
-                    Class::Other => {
+                    WordBreakClass::Other => {
                         self.start_full(boundary, at);
                         return None;
                     }
-                    Class::Separator | Class::End => break,
+                    WordBreakClass::Separator | WordBreakClass::End => break,
                 }
                 last = class;
                 at += length;
@@ -118,11 +122,12 @@ impl<'a> Words<'a> {
         let length = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
         let end = other + length;
         let part = self.text.get(boundary..end).unwrap_or_default();
-        self.full = Some(Full { base: boundary, end, pieces: part.split_word_bound_indices().peekable() });
+        self.full =
+            Some(UnicodeSection { base: boundary, end, pieces: part.split_word_bound_indices().peekable() });
     }
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for WordRanges<'_> {
     type Item = (usize, usize);
 
     fn next(&mut self) -> Option<(usize, usize)> {
@@ -142,7 +147,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-impl Full<'_> {
+impl UnicodeSection<'_> {
     fn next_word(&mut self, join_runs: bool) -> Option<(usize, usize)> {
         loop {
             let (start, piece) = self.pieces.next()?;
@@ -174,18 +179,18 @@ pub(super) fn is_unspaced(c: char) -> bool {
 }
 
 /// The class of each first byte; two-byte letters are told apart by [`class_at`].
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Other; 256];
+const CLASSES: [WordBreakClass; 256] = {
+    let mut classes = [WordBreakClass::Other; 256];
     let mut byte = 0;
     while byte < 128 {
         classes[byte] = match byte as u8 {
-            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
-            b'0'..=b'9' => Class::Digit,
-            b'_' => Class::Underscore,
-            b'.' | b'\'' => Class::Joint,
-            b':' => Class::LetterJoint,
-            b',' | b';' => Class::DigitJoint,
-            _ => Class::Separator,
+            b'a'..=b'z' | b'A'..=b'Z' => WordBreakClass::Letter,
+            b'0'..=b'9' => WordBreakClass::Digit,
+            b'_' => WordBreakClass::Underscore,
+            b'.' | b'\'' => WordBreakClass::Joint,
+            b':' => WordBreakClass::LetterJoint,
+            b',' | b';' => WordBreakClass::DigitJoint,
+            _ => WordBreakClass::Separator,
         };
         byte += 1;
     }
@@ -193,8 +198,8 @@ const CLASSES: [Class; 256] = {
 };
 
 #[inline]
-fn class_at(bytes: &[u8], at: usize) -> (Class, usize) {
-    let Some(&byte) = bytes.get(at) else { return (Class::End, 0) };
+fn class_at(bytes: &[u8], at: usize) -> (WordBreakClass, usize) {
+    let Some(&byte) = bytes.get(at) else { return (WordBreakClass::End, 0) };
     if byte < 0x80 {
         return (CLASSES[usize::from(byte)], 1);
     }
@@ -203,10 +208,10 @@ fn class_at(bytes: &[u8], at: usize) -> (Class, usize) {
         let plain = matches!(code,
             0xc0..=0xd6 | 0xd8..=0xf6 | 0xf8..=0x24f | 0x391..=0x3a1 | 0x3a3..=0x3ce | 0x400..=0x481);
         if plain {
-            return (Class::Letter, 2);
+            return (WordBreakClass::Letter, 2);
         }
     }
-    (Class::Other, 0)
+    (WordBreakClass::Other, 0)
 }
 
 #[cfg(test)]
@@ -216,7 +221,7 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<&str> {
-        Words::new(text, true).map(|(from, to)| &text[from..to]).collect()
+        WordRanges::new(text, true).map(|(from, to)| &text[from..to]).collect()
     }
 
     #[test]
@@ -241,7 +246,7 @@ mod tests {
 
     #[test]
     fn unspaced_scripts_may_stay_in_pieces() {
-        assert!(Words::new("ภาษาไทย", false).count() > 1);
+        assert!(WordRanges::new("ภาษาไทย", false).count() > 1);
     }
 
     proptest! {
@@ -249,7 +254,7 @@ mod tests {
         fn short_cuts_change_no_boundary(text in "[a-cA1-3_.':,; \n\t\"éßλя×\u{301}\u{200d}\u{ad}\u{2019}א東カ😀\u{941}·-]{0,40}") {
             let plain: Vec<(usize, usize)> =
                 text.unicode_word_indices().map(|(at, word)| (at, at + word.len())).collect();
-            let ours: Vec<(usize, usize)> = Words::new(&text, false).collect();
+            let ours: Vec<(usize, usize)> = WordRanges::new(&text, false).collect();
             prop_assert_eq!(ours, plain);
         }
 
@@ -257,7 +262,7 @@ mod tests {
         fn short_cuts_change_no_boundary_of_any_text(text in any::<String>()) {
             let plain: Vec<(usize, usize)> =
                 text.unicode_word_indices().map(|(at, word)| (at, at + word.len())).collect();
-            let ours: Vec<(usize, usize)> = Words::new(&text, false).collect();
+            let ours: Vec<(usize, usize)> = WordRanges::new(&text, false).collect();
             prop_assert_eq!(ours, plain);
         }
     }

@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much is left.
-pub(super) struct Pool(AtomicUsize);
+pub(super) struct MemoryPool(AtomicUsize);
 
-impl Pool {
+impl MemoryPool {
     pub(super) fn new(bytes: usize) -> Self {
         Self(AtomicUsize::new(bytes))
     }
 
     /// `false`, and nothing is taken, when there is less.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    pub(super) fn try_take(&self, bytes: usize) -> bool {
         bytes == 0
             || self
                 .0

@@ -1,7 +1,7 @@
 use super::*;
 
-fn budgets(bytes: usize, all_bytes: usize) -> Budgets {
-    Budgets::new(RequestLimits {
+fn budgets(bytes: usize, all_bytes: usize) -> ServiceBudget {
+    ServiceBudget::new(RequestLimits {
         time: Duration::from_millis(50),
         bytes,
         all_bytes,
@@ -14,18 +14,21 @@ fn budgets(bytes: usize, all_bytes: usize) -> Budgets {
 #[test]
 fn memory_is_given_back() {
     let all = budgets(600, 1000);
-    let (one, other) = (all.request(), all.request());
-    one.take(500);
-    let held = one.hold(100);
-    assert_eq!(one.run(|| -> Result<(), _> { unreachable_after(|| one.take(1)) }).unwrap_err().status, 400);
+    let (one, other) = (all.new_request_budget(), all.new_request_budget());
+    one.take_memory(500);
+    let held = one.reserve_memory(100);
+    assert_eq!(
+        one.run(|| -> Result<(), _> { unreachable_after(|| one.take_memory(1)) }).unwrap_err().status,
+        400
+    );
     drop(held);
-    one.take(100);
+    one.take_memory(100);
     // Others have their share taken.
-    let refused = other.try_take(500).unwrap_err();
+    let refused = other.try_take_memory(500).unwrap_err();
     assert_eq!((refused.status.as_u16(), refused.code), (503, "ServiceUnavailable"));
-    other.take(400);
+    other.take_memory(400);
     drop(one);
-    other.take(200);
+    other.take_memory(200);
     drop(other);
     assert_eq!(all.memory.left(), 1000);
 }
@@ -38,10 +41,10 @@ fn unreachable_after(work: impl FnOnce()) -> Result<(), ApiError> {
 #[test]
 fn an_answer_keeps_its_share_until_it_is_read() {
     let all = budgets(600, 1000);
-    let budget = all.request();
-    let mut text = Text::new(&budget);
+    let budget = all.new_request_budget();
+    let mut text = JsonBuffer::new(&budget);
     text.bytes = vec![0; 300];
-    text.settle();
+    text.account_growth();
     let answer = Bytes::from(text);
     drop(budget);
     assert_eq!((answer.len(), all.memory.left()), (300, 700));
@@ -52,11 +55,11 @@ fn an_answer_keeps_its_share_until_it_is_read() {
 #[test]
 fn small_bodies_are_not_counted() {
     let all = budgets(600, 1000);
-    let budget = all.request();
+    let budget = all.new_request_budget();
     budget.take_body(SMALL_BODY).unwrap();
     budget.take_body(1000).unwrap();
-    assert_eq!(all.request().take_body(SMALL_BODY + 1).unwrap_err().status, 503);
-    all.request().take_body(SMALL_BODY).unwrap();
+    assert_eq!(all.new_request_budget().take_body(SMALL_BODY + 1).unwrap_err().status, 503);
+    all.new_request_budget().take_body(SMALL_BODY).unwrap();
     drop(budget);
     assert_eq!(all.bodies.left(), 1000);
 }
@@ -79,16 +82,18 @@ fn endless(budget: &Budget) -> impl FnOnce() -> Result<(), ApiError> + Send + 's
 #[tokio::test]
 async fn work_ends_with_its_time_and_with_its_client() {
     let all = budgets(600, 1000);
-    let late = all.request();
-    let error = late.work(Lane::Search, endless(&late)).await.unwrap_err();
+    let late = all.new_request_budget();
+    let error = late.run_blocking(WorkKind::Search, endless(&late)).await.unwrap_err();
     assert_eq!((error.status.as_u16(), error.code), (503, "RequestTimeout"));
     // There is one turn: these run only because the work before them has ended.
-    let gone = all.request();
-    let work = gone.work(Lane::Search, endless(&gone));
+    let gone = all.new_request_budget();
+    let work = gone.run_blocking(WorkKind::Search, endless(&gone));
     assert!(timeout_of(work).await.is_err());
-    let next =
-        Budgets { limits: RequestLimits { time: Duration::from_secs(60), ..all.limits.clone() }, ..all };
-    assert_eq!(next.request().work(Lane::Search, || Ok(7)).await, Ok(7));
+    let next = ServiceBudget {
+        limits: RequestLimits { time: Duration::from_secs(60), ..all.limits.clone() },
+        ..all
+    };
+    assert_eq!(next.new_request_budget().run_blocking(WorkKind::Search, || Ok(7)).await, Ok(7));
 }
 
 async fn timeout_of<T>(work: impl Future<Output = T>) -> Result<T, tokio::time::error::Elapsed> {

@@ -6,12 +6,12 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
-use super::{Budget, CLIENT_GONE, RequestLimits, TIME_OVER, crowded};
+use super::{Budget, CLIENT_GONE, RequestLimits, TIME_OVER, service_busy};
 use crate::ApiError;
 
 /// Which kind of work waits for which other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum WorkKind {
     /// May take long: searches and their like.
     Search,
     /// Takes a moment: look-ups, counts, states.
@@ -20,38 +20,38 @@ pub enum Lane {
     Write,
 }
 
-pub(super) struct Turns {
+pub(super) struct ConcurrencyLimits {
     searches: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
 }
 
-impl Turns {
+impl ConcurrencyLimits {
     pub(super) fn new(limits: &RequestLimits) -> Self {
         let turns = |number: usize| Arc::new(Semaphore::new(number.clamp(1, Semaphore::MAX_PERMITS)));
         Self { searches: turns(limits.searches), reads: turns(limits.reads), writes: turns(limits.writes) }
     }
 
-    fn of(&self, lane: Lane) -> &Arc<Semaphore> {
+    fn semaphore_for(&self, lane: WorkKind) -> &Arc<Semaphore> {
         match lane {
-            Lane::Search => &self.searches,
-            Lane::Read => &self.reads,
-            Lane::Write => &self.writes,
+            WorkKind::Search => &self.searches,
+            WorkKind::Read => &self.reads,
+            WorkKind::Write => &self.writes,
         }
     }
 }
 
 impl Budget {
     /// Does work on a thread that may block, when it is its turn. It ends with its time, and when this future is
-    /// dropped because the client is gone; work of [`Lane::Write`] does not. Its turn lasts until it has really ended.
-    pub async fn work<T: Send + 'static>(
+    /// dropped because the client is gone; work of [`WorkKind::Write`] does not. Its turn lasts until it has really ended.
+    pub async fn run_blocking<T: Send + 'static>(
         &self,
-        lane: Lane,
+        lane: WorkKind,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let started = tokio::time::Instant::now();
-        let turn = timeout(self.0.time, Arc::clone(self.0.turns.of(lane)).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else { return Err(crowded()) };
+        let turn = timeout(self.0.time, Arc::clone(self.0.turns.semaphore_for(lane)).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return Err(service_busy()) };
         let budget = self.clone();
         let task = spawn_blocking(move || {
             let done = budget.run(work);
@@ -60,29 +60,29 @@ impl Budget {
             drop(turn);
             done
         });
-        if lane == Lane::Write {
-            return ended(task.await);
+        if lane == WorkKind::Write {
+            return join_result(task.await);
         }
-        let mut client = Client { budget: self, waits: true };
+        let mut client = CancelOnDrop { budget: self, waits: true };
         let done = timeout(self.0.time.saturating_sub(started.elapsed()), task).await;
         client.waits = false;
         match done {
-            Ok(done) => ended(done),
+            Ok(done) => join_result(done),
             Err(_) => {
                 self.stop(TIME_OVER);
-                self.run(|| Err(crowded()))
+                self.run(|| Err(service_busy()))
             }
         }
     }
 }
 
 /// Ends the work when it is dropped while it still waits.
-struct Client<'a> {
+struct CancelOnDrop<'a> {
     budget: &'a Budget,
     waits: bool,
 }
 
-impl Drop for Client<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if self.waits {
             self.budget.stop(CLIENT_GONE);
@@ -90,7 +90,7 @@ impl Drop for Client<'_> {
     }
 }
 
-fn ended<T>(done: Result<Result<T, ApiError>, JoinError>) -> Result<T, ApiError> {
+fn join_result<T>(done: Result<Result<T, ApiError>, JoinError>) -> Result<T, ApiError> {
     match done {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {

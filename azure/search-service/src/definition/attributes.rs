@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::field::{Field, FieldType, Primitive, VectorField};
+use super::field::{FieldType, IndexField, PrimitiveType, VectorAttributes};
 use super::fields::type_name;
-use super::json::{Object, refuse};
+use super::json::{ObjectReader, invalid_definition};
 use crate::ApiError;
 
 /// The analyzer of searchable text whose definition names none.
@@ -35,10 +35,15 @@ pub(super) const ATTRIBUTES: [&str; 20] = [
 ];
 
 /// Everything about a field that has no subfields.
-pub(super) fn simple(field: &mut Field, given: Object, place: &str, at_root: bool) -> Result<(), ApiError> {
-    let primitive = field.kind.primitive().unwrap_or(Primitive::String);
-    let text = primitive == Primitive::String;
-    let geography = primitive == Primitive::GeographyPoint;
+pub(super) fn apply_attributes(
+    field: &mut IndexField,
+    given: ObjectReader,
+    place: &str,
+    at_root: bool,
+) -> Result<(), ApiError> {
+    let primitive = field.kind.primitive().unwrap_or(PrimitiveType::String);
+    let text = primitive == PrimitiveType::String;
+    let geography = primitive == PrimitiveType::GeographyPoint;
     let vector = is_vector(primitive);
     field.key = given.boolean("key")?.unwrap_or(false);
     field.searchable = given.boolean("searchable")?.unwrap_or(text || vector);
@@ -61,14 +66,16 @@ pub(super) fn simple(field: &mut Field, given: Object, place: &str, at_root: boo
     } else {
         for attribute in ["dimensions", "vectorSearchProfile", "vectorEncoding"] {
             if given.get(attribute).is_some() {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} has '{attribute}', but its type {} is not a vector's.",
                     type_name(field.kind)
                 )));
             }
         }
         if !field.stored {
-            return Err(refuse(format!("{place} has 'stored': false, which only vector fields can have.")));
+            return Err(invalid_definition(format!(
+                "{place} has 'stored': false, which only vector fields can have."
+            )));
         }
     }
     if field.key {
@@ -78,49 +85,68 @@ pub(super) fn simple(field: &mut Field, given: Object, place: &str, at_root: boo
     normalizer_and_synonyms(field, given, place, text)
 }
 
-fn conflict(place: &str, field: &Field, attribute: &str, reason: &str) -> ApiError {
-    refuse(format!("{place} of type {} cannot be {attribute}: {reason}.", type_name(field.kind)))
+fn conflict(place: &str, field: &IndexField, attribute: &str, reason: &str) -> ApiError {
+    invalid_definition(format!("{place} of type {} cannot be {attribute}: {reason}.", type_name(field.kind)))
 }
 
-fn is_vector(primitive: Primitive) -> bool {
+fn is_vector(primitive: PrimitiveType) -> bool {
     matches!(
         primitive,
-        Primitive::Single | Primitive::Half | Primitive::Int16 | Primitive::SByte | Primitive::Byte
+        PrimitiveType::Single
+            | PrimitiveType::Half
+            | PrimitiveType::Int16
+            | PrimitiveType::SByte
+            | PrimitiveType::Byte
     )
 }
 
-fn vector_rules(field: &mut Field, given: Object, place: &str, primitive: Primitive) -> Result<(), ApiError> {
+fn vector_rules(
+    field: &mut IndexField,
+    given: ObjectReader,
+    place: &str,
+    primitive: PrimitiveType,
+) -> Result<(), ApiError> {
     let packed_bits = match given.text("vectorEncoding")? {
         None => false,
         Some("packedBit") => true,
         Some(other) => {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place} has the unknown vectorEncoding '{other}'. The only one is packedBit."
             )));
         }
     };
-    if packed_bits != (primitive == Primitive::Byte) {
-        return Err(refuse(format!(
+    if packed_bits != (primitive == PrimitiveType::Byte) {
+        return Err(invalid_definition(format!(
             "{place} is {}: vectors of Edm.Byte need 'vectorEncoding': \"packedBit\", and no others may have it.",
             type_name(field.kind)
         )));
     }
     let most = if packed_bits { 4096 * 8 } else { 4096 };
     let dimensions = match given.get("dimensions").map(Value::as_u64) {
-        None => return Err(refuse(format!("The vector {place} must have the property 'dimensions' set."))),
+        None => {
+            return Err(invalid_definition(format!(
+                "The vector {place} must have the property 'dimensions' set."
+            )));
+        }
         Some(Some(number)) if (2..=most).contains(&number) => usize::try_from(number).unwrap_or(usize::MAX),
         Some(_) => {
-            return Err(refuse(format!("'dimensions' of {place} must be a whole number from 2 to {most}.")));
+            return Err(invalid_definition(format!(
+                "'dimensions' of {place} must be a whole number from 2 to {most}."
+            )));
         }
     };
     if packed_bits && !dimensions.is_multiple_of(8) {
-        return Err(refuse(format!("'dimensions' of {place} counts bits and must be a multiple of 8.")));
+        return Err(invalid_definition(format!(
+            "'dimensions' of {place} counts bits and must be a multiple of 8."
+        )));
     }
     let Some(profile) = given.text("vectorSearchProfile")?.filter(|name| !name.is_empty()) else {
-        return Err(refuse(format!("The vector {place} must have the property 'vectorSearchProfile' set.")));
+        return Err(invalid_definition(format!(
+            "The vector {place} must have the property 'vectorSearchProfile' set."
+        )));
     };
     if field.below_collection {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place} is a vector below a collection; a document has one vector of a field."
         )));
     }
@@ -132,41 +158,41 @@ fn vector_rules(field: &mut Field, given: Object, place: &str, primitive: Primit
         }
     }
     if !field.searchable {
-        return Err(refuse(format!("{place} is a vector and must be searchable.")));
+        return Err(invalid_definition(format!("{place} is a vector and must be searchable.")));
     }
     if !field.stored && field.retrievable {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place} has 'stored': false, so 'retrievable' must be false as well: what is not kept cannot be shown."
         )));
     }
-    field.vector = Some(VectorField { dimensions, profile: profile.to_owned(), packed_bits });
+    field.vector = Some(VectorAttributes { dimensions, profile: profile.to_owned(), packed_bits });
     Ok(())
 }
 
-fn key_rules(field: &Field, place: &str, at_root: bool) -> Result<(), ApiError> {
+fn key_rules(field: &IndexField, place: &str, at_root: bool) -> Result<(), ApiError> {
     if !at_root {
-        return Err(refuse(format!("{place} cannot be the key: only a field at the root can.")));
+        return Err(invalid_definition(format!("{place} cannot be the key: only a field at the root can.")));
     }
-    if field.kind != FieldType::One(Primitive::String) {
-        return Err(refuse(format!(
+    if field.kind != FieldType::One(PrimitiveType::String) {
+        return Err(invalid_definition(format!(
             "{place} cannot be the key: its type is {}, and keys are Edm.String.",
             type_name(field.kind)
         )));
     }
     if !field.retrievable {
-        return Err(refuse(format!("{place} is the key and must be retrievable.")));
+        return Err(invalid_definition(format!("{place} is the key and must be retrievable.")));
     }
     Ok(())
 }
 
-fn analyzers(field: &mut Field, given: Object, place: &str) -> Result<(), ApiError> {
+fn analyzers(field: &mut IndexField, given: ObjectReader, place: &str) -> Result<(), ApiError> {
     let both = given.text("analyzer")?;
     let index = given.text("indexAnalyzer")?;
     let search = given.text("searchAnalyzer")?;
     if !field.searchable || field.vector.is_some() {
         for (attribute, name) in [("analyzer", both), ("indexAnalyzer", index), ("searchAnalyzer", search)] {
             if name.is_some() {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} has '{attribute}', but only searchable text is analyzed."
                 )));
             }
@@ -174,12 +200,14 @@ fn analyzers(field: &mut Field, given: Object, place: &str) -> Result<(), ApiErr
         return Ok(());
     }
     if both.is_some() && (index.is_some() || search.is_some()) {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place} has 'analyzer' beside 'indexAnalyzer' or 'searchAnalyzer'. Use the one or the other two."
         )));
     }
     if index.is_some() != search.is_some() {
-        return Err(refuse(format!("{place} needs 'indexAnalyzer' and 'searchAnalyzer' together.")));
+        return Err(invalid_definition(format!(
+            "{place} needs 'indexAnalyzer' and 'searchAnalyzer' together."
+        )));
     }
     let default = both.unwrap_or(DEFAULT_ANALYZER);
     field.index_analyzer = Some(index.unwrap_or(default).to_owned());
@@ -188,14 +216,14 @@ fn analyzers(field: &mut Field, given: Object, place: &str) -> Result<(), ApiErr
 }
 
 fn normalizer_and_synonyms(
-    field: &mut Field,
-    given: Object,
+    field: &mut IndexField,
+    given: ObjectReader,
     place: &str,
     text: bool,
 ) -> Result<(), ApiError> {
     if let Some(normalizer) = given.text("normalizer")? {
         if !text || !(field.filterable || field.sortable || field.facetable) {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place} has a 'normalizer', which needs a string field that is filterable, sortable or facetable."
             )));
         }
@@ -203,17 +231,22 @@ fn normalizer_and_synonyms(
     }
     let maps = given.texts("synonymMaps")?;
     if maps.len() > 1 {
-        return Err(refuse(format!("{place} names {} synonym maps; a field has at most one.", maps.len())));
+        return Err(invalid_definition(format!(
+            "{place} names {} synonym maps; a field has at most one.",
+            maps.len()
+        )));
     }
     if !maps.is_empty() && field.index_analyzer.is_none() {
-        return Err(refuse(format!("{place} has a synonym map, but only searchable text can have one.")));
+        return Err(invalid_definition(format!(
+            "{place} has a synonym map, but only searchable text can have one."
+        )));
     }
     field.synonym_maps = maps.into_iter().map(str::to_owned).collect();
     Ok(())
 }
 
 /// The field as the service answers it: everything said out loud.
-pub(super) fn answer(field: &Field, given: Object) -> Value {
+pub(super) fn response_json(field: &IndexField, given: ObjectReader) -> Value {
     let mut answer = Map::new();
     for attribute in ATTRIBUTES {
         let kept = given.get(attribute).cloned();

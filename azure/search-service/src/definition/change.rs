@@ -3,14 +3,14 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::field::Field;
+use super::field::IndexField;
 use super::fields::type_name;
 use super::index::{ANALYSIS, IndexDefinition};
 use crate::ApiError;
 
 /// What the engine has to do after an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum IndexUpdateKind {
     Nothing,
     /// Only what is read per request has changed: scoring profiles, synonym maps, CORS and the like.
     Settings,
@@ -19,9 +19,13 @@ pub enum Change {
 }
 
 /// Compares two definitions of one index. `downtime` is `allowIndexDowntime` of the request.
-pub fn changes(old: &IndexDefinition, new: &IndexDefinition, downtime: bool) -> Result<Change, ApiError> {
+pub fn compare_definitions(
+    old: &IndexDefinition,
+    new: &IndexDefinition,
+    downtime: bool,
+) -> Result<IndexUpdateKind, ApiError> {
     if old.json == new.json {
-        return Ok(Change::Nothing);
+        return Ok(IndexUpdateKind::Nothing);
     }
     let mut rebuild = fields(old.schema.fields(), new.schema.fields())?;
     rebuild |= analysis(&old.json, &new.json, downtime)?;
@@ -29,7 +33,7 @@ pub fn changes(old: &IndexDefinition, new: &IndexDefinition, downtime: bool) -> 
     rebuild |= suggesters(old, new)?;
     // Vectors are arranged by their algorithm; a new arrangement is made from the stored ones.
     rebuild |= old.json.get("vectorSearch") != new.json.get("vectorSearch");
-    Ok(if rebuild { Change::Rebuild } else { Change::Settings })
+    Ok(if rebuild { IndexUpdateKind::Rebuild } else { IndexUpdateKind::Settings })
 }
 
 fn not_allowed(code: &'static str, message: String) -> ApiError {
@@ -37,7 +41,7 @@ fn not_allowed(code: &'static str, message: String) -> ApiError {
 }
 
 /// Whether the columns differ. Existing fields stay what they are.
-fn fields(old: &[Field], new: &[Field]) -> Result<bool, ApiError> {
+fn fields(old: &[IndexField], new: &[IndexField]) -> Result<bool, ApiError> {
     let mut differ = old.len() != new.len();
     for (at, before) in old.iter().enumerate() {
         let Some(place) = new.iter().position(|field| field.name == before.name) else {
@@ -52,17 +56,17 @@ fn fields(old: &[Field], new: &[Field]) -> Result<bool, ApiError> {
         // Documents are stored in the order of the fields.
         differ |= place != at;
         if let Some(after) = new.get(place) {
-            unchanged(before, after)?;
+            check_unchanged(before, after)?;
             differ |= fields(&before.fields, &after.fields)?;
         }
     }
     Ok(differ)
 }
 
-fn unchanged(old: &Field, new: &Field) -> Result<(), ApiError> {
+fn check_unchanged(old: &IndexField, new: &IndexField) -> Result<(), ApiError> {
     let flag = |flag: bool| flag.to_string();
     let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
-    let number = |field: &Field| field.vector.as_ref().map_or(0, |vector| vector.dimensions).to_string();
+    let number = |field: &IndexField| field.vector.as_ref().map_or(0, |vector| vector.dimensions).to_string();
     let compared = [
         ("type", type_name(old.kind).to_owned(), type_name(new.kind).to_owned()),
         ("key", flag(old.key), flag(new.key)),
@@ -146,8 +150,8 @@ fn similarity(old: &Value, new: &Value, downtime: bool) -> Result<(), ApiError> 
 
 /// Whether suggesters differ. Their columns exist only from the first document on, so that only new fields may join.
 fn suggesters(old: &IndexDefinition, new: &IndexDefinition) -> Result<bool, ApiError> {
-    let known = old.suggested();
-    for path in new.suggested() {
+    let known = old.suggester_paths();
+    for path in new.suggester_paths() {
         if !known.contains(&path) && old.schema.find(&path).is_some() {
             return Err(not_allowed(
                 "CannotChangeSuggester",
@@ -157,7 +161,7 @@ fn suggesters(old: &IndexDefinition, new: &IndexDefinition) -> Result<bool, ApiE
             ));
         }
     }
-    Ok(known != new.suggested())
+    Ok(known != new.suggester_paths())
 }
 
 #[cfg(test)]
@@ -175,17 +179,20 @@ mod tests {
     }
 
     /// Applies an edit to the base definition and compares.
-    fn after(downtime: bool, edit: impl FnOnce(&mut Value)) -> Result<Change, ApiError> {
+    fn after(downtime: bool, edit: impl FnOnce(&mut Value)) -> Result<IndexUpdateKind, ApiError> {
         let mut new = base();
         edit(&mut new);
         let [old, new] = [base(), new].map(|json| IndexDefinition::parse(&json).unwrap());
-        changes(&old, &new, downtime)
+        compare_definitions(&old, &new, downtime)
     }
 
     #[test]
     fn an_update_that_says_the_same_changes_nothing() {
-        assert_eq!(after(false, |_| {}), Ok(Change::Nothing));
-        assert_eq!(after(false, |new| new["fields"][0]["sortable"] = json!(true)), Ok(Change::Nothing));
+        assert_eq!(after(false, |_| {}), Ok(IndexUpdateKind::Nothing));
+        assert_eq!(
+            after(false, |new| new["fields"][0]["sortable"] = json!(true)),
+            Ok(IndexUpdateKind::Nothing)
+        );
     }
 
     #[test]
@@ -199,7 +206,7 @@ mod tests {
             |new| new["description"] = json!("text"),
         ];
         for edit in edits {
-            assert_eq!(after(false, edit), Ok(Change::Settings));
+            assert_eq!(after(false, edit), Ok(IndexUpdateKind::Settings));
         }
     }
 
@@ -207,9 +214,9 @@ mod tests {
     fn new_fields_are_new_columns_at_any_depth() {
         let field = json!({"name": "new", "type": "Edm.Int32"});
         let at_root = after(false, |new| new["fields"].as_array_mut().unwrap().push(field.clone()));
-        assert_eq!(at_root, Ok(Change::Rebuild));
+        assert_eq!(at_root, Ok(IndexUpdateKind::Rebuild));
         let below = after(false, |new| new["fields"][2]["fields"].as_array_mut().unwrap().push(field));
-        assert_eq!(below, Ok(Change::Rebuild));
+        assert_eq!(below, Ok(IndexUpdateKind::Rebuild));
     }
 
     #[test]
@@ -230,12 +237,12 @@ mod tests {
     fn analysis_grows_only_with_downtime() {
         let add = |new: &mut Value| new["tokenizers"] = json!([{"name": "t"}]);
         assert!(after(false, add).unwrap_err().message.contains("allowIndexDowntime"));
-        assert_eq!(after(true, add), Ok(Change::Rebuild));
+        assert_eq!(after(true, add), Ok(IndexUpdateKind::Rebuild));
         let similarity = |new: &mut Value| {
             new["similarity"] = json!({"@odata.type": "#Microsoft.Azure.Search.BM25Similarity", "k1": 1.0});
         };
         assert!(after(false, similarity).unwrap_err().message.contains("allowIndexDowntime"));
-        assert_eq!(after(true, similarity), Ok(Change::Settings));
+        assert_eq!(after(true, similarity), Ok(IndexUpdateKind::Settings));
     }
 
     #[test]
@@ -246,6 +253,6 @@ mod tests {
             new["fields"].as_array_mut().unwrap().push(json!({"name": "new", "type": "Edm.String"}));
             new["suggesters"] = json!([{"name": "s", "sourceFields": ["new"]}]);
         };
-        assert_eq!(after(false, fresh), Ok(Change::Rebuild));
+        assert_eq!(after(false, fresh), Ok(IndexUpdateKind::Rebuild));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// What one value of a field is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Primitive {
+pub enum PrimitiveType {
     String,
     Boolean,
     Int32,
@@ -23,8 +23,8 @@ pub enum Primitive {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
-    One(Primitive),
-    Many(Primitive),
+    One(PrimitiveType),
+    Many(PrimitiveType),
     Complex,
     ManyComplex,
 }
@@ -34,7 +34,7 @@ impl FieldType {
         matches!(self, Self::Many(_) | Self::ManyComplex)
     }
 
-    pub fn primitive(self) -> Option<Primitive> {
+    pub fn primitive(self) -> Option<PrimitiveType> {
         match self {
             Self::One(primitive) | Self::Many(primitive) => Some(primitive),
             Self::Complex | Self::ManyComplex => None,
@@ -44,7 +44,7 @@ impl FieldType {
 
 /// How a vector field is kept and searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorField {
+pub struct VectorAttributes {
     pub dimensions: usize,
     /// The name of a profile in `vectorSearch.profiles`.
     pub profile: String,
@@ -54,7 +54,7 @@ pub struct VectorField {
 
 /// One field, with its subfields when it is complex. Everything in it has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct IndexField {
     pub name: String,
     /// From the root, with slashes: `address/city`.
     pub path: String,
@@ -73,16 +73,16 @@ pub struct Field {
     pub search_analyzer: Option<String>,
     pub normalizer: Option<String>,
     pub synonym_maps: Vec<String>,
-    pub vector: Option<VectorField>,
+    pub vector: Option<VectorAttributes>,
     /// Subfields of complex fields.
-    pub fields: Vec<Field>,
+    pub fields: Vec<IndexField>,
     /// A collection, or below one: one document may have several values.
     pub multiple: bool,
     /// Below a collection of complex values: conditions on it must hold for the same element.
     pub below_collection: bool,
 }
 
-impl Field {
+impl IndexField {
     /// A field that can be shown and nothing else; the start of every definition, and handy in tests.
     pub fn new(name: &str, kind: FieldType) -> Self {
         Self {
@@ -108,64 +108,70 @@ impl Field {
     }
 
     /// The subfield of this name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn subfield(&self, name: &str) -> Option<&IndexField> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
 /// All fields of an index, in the order of its definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schema {
-    fields: Vec<Field>,
+pub struct IndexSchema {
+    fields: Vec<IndexField>,
     /// From each path to the positions that lead to it.
     places: HashMap<String, Vec<usize>>,
     key: usize,
 }
 
-impl Schema {
+impl IndexSchema {
     /// Takes fields whose rules have been checked; fills in `path`, `multiple` and `below_collection`.
     ///
     /// `None` when no field at the root is the key.
-    pub fn new(mut fields: Vec<Field>) -> Option<Self> {
+    pub fn new(mut fields: Vec<IndexField>) -> Option<Self> {
         let key = fields.iter().position(|field| field.key)?;
         let mut places = HashMap::new();
-        place(&mut fields, "", Setting { multiple: false, below_collection: false }, &[], &mut places);
+        assign_paths(
+            &mut fields,
+            "",
+            InheritedFlags { multiple: false, below_collection: false },
+            &[],
+            &mut places,
+        );
         Some(Self { fields, places, key })
     }
 
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &[IndexField] {
         &self.fields
     }
 
-    pub fn key(&self) -> &Field {
+    pub fn key(&self) -> &IndexField {
         &self.fields[self.key]
     }
 
     /// The field at a path such as `address/city`. Names differ by case.
-    pub fn find(&self, path: &str) -> Option<&Field> {
+    pub fn find(&self, path: &str) -> Option<&IndexField> {
         let (first, rest) = self.places.get(path)?.split_first()?;
         let start = self.fields.get(*first)?;
         rest.iter().try_fold(start, |field, &at| field.fields.get(at))
     }
 
     /// All fields without subfields, depth first.
-    pub fn leaves(&self) -> Vec<&Field> {
+    pub fn leaves(&self) -> Vec<&IndexField> {
         let mut leaves = Vec::new();
-        collect(&self.fields, &mut leaves);
+        collect_leaves(&self.fields, &mut leaves);
         leaves
     }
 }
 
 #[derive(Clone, Copy)]
-struct Setting {
+struct InheritedFlags {
     multiple: bool,
     below_collection: bool,
 }
 
-fn place(
-    fields: &mut [Field],
+fn assign_paths(
+    fields: &mut [IndexField],
     above: &str,
-    setting: Setting,
+    setting: InheritedFlags,
     way: &[usize],
     places: &mut HashMap<String, Vec<usize>>,
 ) {
@@ -179,19 +185,19 @@ fn place(
         let mut way = way.to_vec();
         way.push(at);
         places.insert(field.path.clone(), way.clone());
-        let below = Setting {
+        let below = InheritedFlags {
             multiple: field.multiple,
             below_collection: setting.below_collection || field.kind == FieldType::ManyComplex,
         };
         let path = field.path.clone();
-        place(&mut field.fields, &path, below, &way, places);
+        assign_paths(&mut field.fields, &path, below, &way, places);
     }
 }
 
-fn collect<'a>(fields: &'a [Field], leaves: &mut Vec<&'a Field>) {
+fn collect_leaves<'a>(fields: &'a [IndexField], leaves: &mut Vec<&'a IndexField>) {
     for field in fields {
         match field.kind {
-            FieldType::Complex | FieldType::ManyComplex => collect(&field.fields, leaves),
+            FieldType::Complex | FieldType::ManyComplex => collect_leaves(&field.fields, leaves),
             _ => leaves.push(field),
         }
     }

@@ -1,12 +1,12 @@
-//! The `fields` of a definition: JSON to [`Field`], every rule checked, every default filled in.
+//! The `fields` of a definition: JSON to [`IndexField`], every rule checked, every default filled in.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::attributes::{ATTRIBUTES, answer, simple};
-use super::field::{Field, FieldType, Primitive};
-use super::json::{Object, refuse};
+use super::attributes::{ATTRIBUTES, apply_attributes, response_json};
+use super::field::{FieldType, IndexField, PrimitiveType};
+use super::json::{ObjectReader, invalid_definition};
 use crate::ApiError;
 
 const ROOT_FIELDS: usize = 1000;
@@ -16,27 +16,27 @@ const DEPTH: usize = 10;
 const NAME_LENGTH: usize = 128;
 
 const TYPES: [(&str, FieldType); 21] = [
-    ("Edm.String", FieldType::One(Primitive::String)),
-    ("Edm.Boolean", FieldType::One(Primitive::Boolean)),
-    ("Edm.Int32", FieldType::One(Primitive::Int32)),
-    ("Edm.Int64", FieldType::One(Primitive::Int64)),
-    ("Edm.Double", FieldType::One(Primitive::Double)),
-    ("Edm.DateTimeOffset", FieldType::One(Primitive::DateTimeOffset)),
-    ("Edm.GeographyPoint", FieldType::One(Primitive::GeographyPoint)),
+    ("Edm.String", FieldType::One(PrimitiveType::String)),
+    ("Edm.Boolean", FieldType::One(PrimitiveType::Boolean)),
+    ("Edm.Int32", FieldType::One(PrimitiveType::Int32)),
+    ("Edm.Int64", FieldType::One(PrimitiveType::Int64)),
+    ("Edm.Double", FieldType::One(PrimitiveType::Double)),
+    ("Edm.DateTimeOffset", FieldType::One(PrimitiveType::DateTimeOffset)),
+    ("Edm.GeographyPoint", FieldType::One(PrimitiveType::GeographyPoint)),
     ("Edm.ComplexType", FieldType::Complex),
-    ("Collection(Edm.String)", FieldType::Many(Primitive::String)),
-    ("Collection(Edm.Boolean)", FieldType::Many(Primitive::Boolean)),
-    ("Collection(Edm.Int32)", FieldType::Many(Primitive::Int32)),
-    ("Collection(Edm.Int64)", FieldType::Many(Primitive::Int64)),
-    ("Collection(Edm.Double)", FieldType::Many(Primitive::Double)),
-    ("Collection(Edm.DateTimeOffset)", FieldType::Many(Primitive::DateTimeOffset)),
-    ("Collection(Edm.GeographyPoint)", FieldType::Many(Primitive::GeographyPoint)),
+    ("Collection(Edm.String)", FieldType::Many(PrimitiveType::String)),
+    ("Collection(Edm.Boolean)", FieldType::Many(PrimitiveType::Boolean)),
+    ("Collection(Edm.Int32)", FieldType::Many(PrimitiveType::Int32)),
+    ("Collection(Edm.Int64)", FieldType::Many(PrimitiveType::Int64)),
+    ("Collection(Edm.Double)", FieldType::Many(PrimitiveType::Double)),
+    ("Collection(Edm.DateTimeOffset)", FieldType::Many(PrimitiveType::DateTimeOffset)),
+    ("Collection(Edm.GeographyPoint)", FieldType::Many(PrimitiveType::GeographyPoint)),
     ("Collection(Edm.ComplexType)", FieldType::ManyComplex),
-    ("Collection(Edm.Single)", FieldType::Many(Primitive::Single)),
-    ("Collection(Edm.Half)", FieldType::Many(Primitive::Half)),
-    ("Collection(Edm.Int16)", FieldType::Many(Primitive::Int16)),
-    ("Collection(Edm.SByte)", FieldType::Many(Primitive::SByte)),
-    ("Collection(Edm.Byte)", FieldType::Many(Primitive::Byte)),
+    ("Collection(Edm.Single)", FieldType::Many(PrimitiveType::Single)),
+    ("Collection(Edm.Half)", FieldType::Many(PrimitiveType::Half)),
+    ("Collection(Edm.Int16)", FieldType::Many(PrimitiveType::Int16)),
+    ("Collection(Edm.SByte)", FieldType::Many(PrimitiveType::SByte)),
+    ("Collection(Edm.Byte)", FieldType::Many(PrimitiveType::Byte)),
 ];
 
 /// The name of a type in definitions.
@@ -45,50 +45,55 @@ pub(crate) fn type_name(kind: FieldType) -> &'static str {
 }
 
 /// All fields, and their JSON with defaults filled in.
-pub(super) fn parse(list: &[Value]) -> Result<(Vec<Field>, Vec<Value>), ApiError> {
+pub(super) fn parse(list: &[Value]) -> Result<(Vec<IndexField>, Vec<Value>), ApiError> {
     if list.is_empty() {
-        return Err(refuse("An index needs at least one field, its key."));
+        return Err(invalid_definition("An index needs at least one field, its key."));
     }
     if list.len() > ROOT_FIELDS {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "The index has {} fields; at most {ROOT_FIELDS} are allowed at its root.",
             list.len()
         )));
     }
-    let mut reader = Reader { fields: 0, complex_collections: 0 };
+    let mut reader = FieldParser { fields: 0, complex_collections: 0 };
     let parsed = reader.level(list, "", false, 0)?;
     let keys: Vec<&str> =
         parsed.0.iter().filter(|field| field.key).map(|field| field.name.as_str()).collect();
     match keys.len() {
         1 => Ok(parsed),
-        0 => Err(refuse("No field is the key. Give one field of type Edm.String at the root 'key': true.")),
-        _ => Err(refuse(format!(
+        0 => Err(invalid_definition(
+            "No field is the key. Give one field of type Edm.String at the root 'key': true.",
+        )),
+        _ => Err(invalid_definition(format!(
             "An index has exactly one key, but these fields claim it: {}.",
             keys.join(", ")
         ))),
     }
 }
 
-struct Reader {
+struct FieldParser {
     fields: usize,
     complex_collections: usize,
 }
 
-impl Reader {
+impl FieldParser {
     fn level(
         &mut self,
         list: &[Value],
         above: &str,
         multiple: bool,
         depth: usize,
-    ) -> Result<(Vec<Field>, Vec<Value>), ApiError> {
+    ) -> Result<(Vec<IndexField>, Vec<Value>), ApiError> {
         let mut fields = Vec::with_capacity(list.len());
         let mut answers = Vec::with_capacity(list.len());
         let mut names = HashSet::new();
         for value in list {
             let (field, answer) = self.field(value, above, multiple, depth)?;
             if !names.insert(field.name.clone()) {
-                return Err(refuse(format!("There are two fields '{}'; names must be unique.", field.path)));
+                return Err(invalid_definition(format!(
+                    "There are two fields '{}'; names must be unique.",
+                    field.path
+                )));
             }
             fields.push(field);
             answers.push(answer);
@@ -102,37 +107,37 @@ impl Reader {
         above: &str,
         multiple: bool,
         depth: usize,
-    ) -> Result<(Field, Value), ApiError> {
+    ) -> Result<(IndexField, Value), ApiError> {
         let place = match above {
             "" => "a field of the index".to_owned(),
             above => format!("a subfield of '{above}'"),
         };
-        let name = Object::new(value, &place)?.needed_text("name")?;
+        let name = ObjectReader::new(value, &place)?.required_text("name")?;
         check_name(name, above)?;
         let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
         let place = format!("field '{path}'");
-        let given = Object::new(value, &place)?;
+        let given = ObjectReader::new(value, &place)?;
         if let Some(unknown) =
             given.members().keys().find(|key| !key.contains('@') && !ATTRIBUTES.contains(&key.as_str()))
         {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place} has the property '{unknown}', which fields do not have. They have: {}.",
                 ATTRIBUTES.join(", ")
             )));
         }
         self.fields += 1;
         if self.fields > ALL_FIELDS {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "The index has more than {ALL_FIELDS} fields, subfields included; use fewer."
             )));
         }
-        let kind = parse_type(given.needed_text("type")?, &place)?;
-        let mut field = Field::new(name, kind);
+        let kind = parse_type(given.required_text("type")?, &place)?;
+        let mut field = IndexField::new(name, kind);
         field.multiple = multiple || kind.is_collection();
         match kind {
             FieldType::Complex | FieldType::ManyComplex => {
                 check_complex(given, &place)?;
-                self.complex(kind, &place, depth)?;
+                self.check_complex_limits(kind, &place, depth)?;
                 let (fields, answers) =
                     self.level(given.list("fields")?, &path, field.multiple, depth + 1)?;
                 field.path = path;
@@ -142,28 +147,30 @@ impl Reader {
             }
             FieldType::One(_) | FieldType::Many(_) => {
                 if !given.list("fields")?.is_empty() {
-                    return Err(refuse(format!(
+                    return Err(invalid_definition(format!(
                         "{place} has subfields, but its type is {}. Only complex types have them.",
                         type_name(kind)
                     )));
                 }
                 field.path = path;
                 field.below_collection = multiple;
-                simple(&mut field, given, &place, above.is_empty())?;
-                let answer = answer(&field, given);
+                apply_attributes(&mut field, given, &place, above.is_empty())?;
+                let answer = response_json(&field, given);
                 Ok((field, answer))
             }
         }
     }
 
-    fn complex(&mut self, kind: FieldType, place: &str, depth: usize) -> Result<(), ApiError> {
+    fn check_complex_limits(&mut self, kind: FieldType, place: &str, depth: usize) -> Result<(), ApiError> {
         if depth >= DEPTH {
-            return Err(refuse(format!("{place} is nested too deeply: at most {DEPTH} complex levels.")));
+            return Err(invalid_definition(format!(
+                "{place} is nested too deeply: at most {DEPTH} complex levels."
+            )));
         }
         if kind == FieldType::ManyComplex {
             self.complex_collections += 1;
             if self.complex_collections > COMPLEX_COLLECTIONS {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} is one too many: an index has at most {COMPLEX_COLLECTIONS} collections of complex values."
                 )));
             }
@@ -178,12 +185,12 @@ fn check_name(name: &str, above: &str) -> Result<(), ApiError> {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.len() <= NAME_LENGTH;
     if !fits {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "The field name '{path}' is not allowed. Names start with a letter, go on with letters, digits and underscores, and have at most {NAME_LENGTH} characters."
         )));
     }
     if name.starts_with("azureSearch") {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "The field name '{path}' is not allowed: names that start with 'azureSearch' are reserved."
         )));
     }
@@ -195,7 +202,7 @@ fn parse_type(name: &str, place: &str) -> Result<FieldType, ApiError> {
         Some((_, kind)) => Ok(*kind),
         None => {
             let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
-            Err(refuse(format!(
+            Err(invalid_definition(format!(
                 "{place} has the unknown type '{name}'. The types are: {}.",
                 names.join(", ")
             )))
@@ -203,15 +210,17 @@ fn parse_type(name: &str, place: &str) -> Result<FieldType, ApiError> {
     }
 }
 
-fn check_complex(given: Object, place: &str) -> Result<(), ApiError> {
+fn check_complex(given: ObjectReader, place: &str) -> Result<(), ApiError> {
     if given.list("fields")?.is_empty() {
-        return Err(refuse(format!("{place} is complex and needs at least one subfield in 'fields'.")));
+        return Err(invalid_definition(format!(
+            "{place} is complex and needs at least one subfield in 'fields'."
+        )));
     }
     for attribute in ATTRIBUTES {
         let allowed = matches!(attribute, "name" | "type" | "fields");
         let empty = given.get(attribute).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
         if !allowed && !empty {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place} is complex and cannot have '{attribute}'; give it to its subfields."
             )));
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use super::field::{Primitive, Schema};
-use super::json::{Object, refuse};
+use super::field::{IndexSchema, PrimitiveType};
+use super::json::{ObjectReader, invalid_definition};
 use super::scoring::ScoringProfile;
 use super::{fields, settings};
 use crate::ApiError;
@@ -21,7 +21,7 @@ pub(super) const ANALYSIS: [&str; 5] =
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexDefinition {
     pub name: String,
-    pub schema: Schema,
+    pub schema: IndexSchema,
     pub suggesters: Vec<Suggester>,
     pub scoring_profiles: Vec<ScoringProfile>,
     pub default_scoring_profile: Option<String>,
@@ -38,19 +38,19 @@ pub struct Suggester {
 
 impl IndexDefinition {
     pub fn parse(json: &Value) -> Result<Self, ApiError> {
-        let given = Object::new(json, "The definition of an index")?;
-        let name = given.needed_text("name")?;
+        let given = ObjectReader::new(json, "The definition of an index")?;
+        let name = given.required_text("name")?;
         check_name(name)?;
         let (fields, answers) = fields::parse(given.list("fields")?)?;
-        let schema = Schema::new(fields).ok_or_else(|| refuse("No field is the key."))?;
+        let schema = IndexSchema::new(fields).ok_or_else(|| invalid_definition("No field is the key."))?;
         if given.text("permissionFilterOption")? == Some("enabled") {
-            return Err(ApiError::not_here(
+            return Err(ApiError::not_supported(
                 "'permissionFilterOption' cannot be enabled here: no documents would be hidden. Filter by a field instead.",
             ));
         }
         let mut analyzers = HashSet::new();
         for part in ANALYSIS {
-            let names = named(given, part)?;
+            let names = component_names(given, part)?;
             if part == "analyzers" {
                 analyzers = names;
             }
@@ -62,7 +62,7 @@ impl IndexDefinition {
         if let Some(default) = &default_scoring_profile
             && !scoring_profiles.iter().any(|profile| profile.name == *default)
         {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "'defaultScoringProfile' is '{default}', but no scoring profile has this name."
             )));
         }
@@ -101,8 +101,8 @@ impl IndexDefinition {
         self.scoring_profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// The paths that suggesters read, for [`crate::engine::columns::Columns::new`].
-    pub fn suggested(&self) -> BTreeSet<String> {
+    /// The paths that suggesters read, for [`crate::engine::columns::IndexColumns::new`].
+    pub fn suggester_paths(&self) -> BTreeSet<String> {
         self.suggesters.iter().flat_map(|suggester| suggester.source_fields.iter().cloned()).collect()
     }
 
@@ -125,42 +125,42 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     if fits {
         return Ok(());
     }
-    Err(refuse(format!(
+    Err(invalid_definition(format!(
         "The index name '{name}' is not allowed. Names have 2 to {NAME_LENGTH} lower-case letters, digits and single dashes, and neither start nor end with a dash."
     )))
 }
 
 /// The names in one part of custom analysis; each needs one of its own.
-fn named<'a>(given: Object<'a, '_>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
+fn component_names<'a>(given: ObjectReader<'a, '_>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
     let mut names = HashSet::new();
     let place = format!("an element of '{part}'");
     for element in given.list(part)? {
-        let name = Object::new(element, &place)?.needed_text("name")?;
+        let name = ObjectReader::new(element, &place)?.required_text("name")?;
         if !names.insert(name) {
-            return Err(refuse(format!("'{part}' has two elements named '{name}'.")));
+            return Err(invalid_definition(format!("'{part}' has two elements named '{name}'.")));
         }
     }
     Ok(names)
 }
 
 fn suggesters(
-    given: Object,
-    schema: &Schema,
+    given: ObjectReader,
+    schema: &IndexSchema,
     custom_analyzers: &HashSet<&str>,
 ) -> Result<Vec<Suggester>, ApiError> {
     let list = given.list("suggesters")?;
     if list.len() > 1 {
-        return Err(refuse(format!("The index has {} suggesters; it can have one.", list.len())));
+        return Err(invalid_definition(format!("The index has {} suggesters; it can have one.", list.len())));
     }
     let mut suggesters = Vec::new();
     for value in list {
-        let name = Object::new(value, "a suggester")?.needed_text("name")?;
+        let name = ObjectReader::new(value, "a suggester")?.required_text("name")?;
         let place = format!("suggester '{name}'");
-        let given = Object::new(value, &place)?;
+        let given = ObjectReader::new(value, &place)?;
         match given.text("searchMode")? {
             None | Some("analyzingInfixMatching") => {}
             Some(other) => {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} has the searchMode '{other}'. The only one is analyzingInfixMatching."
                 )));
             }
@@ -168,40 +168,40 @@ fn suggesters(
         let mut source_fields = Vec::new();
         for path in given.texts("sourceFields")? {
             let Some(field) = schema.find(path) else {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} names the field '{path}', which the index does not have."
                 )));
             };
             let analyzer = match (&field.index_analyzer, field.kind.primitive()) {
-                (Some(analyzer), Some(Primitive::String)) => analyzer,
+                (Some(analyzer), Some(PrimitiveType::String)) => analyzer,
                 _ => {
-                    return Err(refuse(format!(
+                    return Err(invalid_definition(format!(
                         "{place} names the field '{path}'; its sources must be searchable strings."
                     )));
                 }
             };
             if custom_analyzers.contains(analyzer.as_str()) {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place} names the field '{path}' with the custom analyzer '{analyzer}'; its sources need a built-in one."
                 )));
             }
             if source_fields.iter().any(|known| known == path) {
-                return Err(refuse(format!("{place} names the field '{path}' twice.")));
+                return Err(invalid_definition(format!("{place} names the field '{path}' twice.")));
             }
             source_fields.push(path.to_owned());
         }
         if source_fields.is_empty() {
-            return Err(refuse(format!("{place} needs at least one field in 'sourceFields'.")));
+            return Err(invalid_definition(format!("{place} needs at least one field in 'sourceFields'.")));
         }
         suggesters.push(Suggester { name: name.to_owned(), source_fields });
     }
     Ok(suggesters)
 }
 
-fn scoring_profiles(given: Object, schema: &Schema) -> Result<Vec<ScoringProfile>, ApiError> {
+fn scoring_profiles(given: ObjectReader, schema: &IndexSchema) -> Result<Vec<ScoringProfile>, ApiError> {
     let list = given.list("scoringProfiles")?;
     if list.len() > SCORING_PROFILES {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "The index has {} scoring profiles; at most {SCORING_PROFILES} are allowed.",
             list.len()
         )));
@@ -210,7 +210,7 @@ fn scoring_profiles(given: Object, schema: &Schema) -> Result<Vec<ScoringProfile
     for value in list {
         let profile = ScoringProfile::parse(value, schema)?;
         if profiles.iter().any(|known| known.name == profile.name) {
-            return Err(refuse(format!("There are two scoring profiles '{}'.", profile.name)));
+            return Err(invalid_definition(format!("There are two scoring profiles '{}'.", profile.name)));
         }
         profiles.push(profile);
     }

@@ -5,24 +5,27 @@ use serde_json::{Map, Value};
 use crate::ApiError;
 
 /// A refusal of a definition, in the words that Azure puts before its reasons.
-pub(crate) fn refuse(reason: impl std::fmt::Display) -> ApiError {
+pub(crate) fn invalid_definition(reason: impl std::fmt::Display) -> ApiError {
     ApiError::invalid(format!("The request is invalid. Details: definition : {reason}"))
 }
 
 /// One JSON object of a definition. A member that is `null` counts as missing: services answer with nulls, and clients
 /// send back what they were answered.
 #[derive(Clone, Copy)]
-pub(crate) struct Object<'a, 'p> {
+pub(crate) struct ObjectReader<'a, 'p> {
     members: &'a Map<String, Value>,
     /// What the object is, in words: `field 'address/city'`.
     place: &'p str,
 }
 
-impl<'a, 'p> Object<'a, 'p> {
+impl<'a, 'p> ObjectReader<'a, 'p> {
     pub(crate) fn new(value: &'a Value, place: &'p str) -> Result<Self, ApiError> {
         match value {
             Value::Object(members) => Ok(Self { members, place }),
-            other => Err(refuse(format!("{place} must be a JSON object, not {}.", kind(other)))),
+            other => Err(invalid_definition(format!(
+                "{place} must be a JSON object, not {}.",
+                json_type_name(other)
+            ))),
         }
     }
 
@@ -38,15 +41,15 @@ impl<'a, 'p> Object<'a, 'p> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.wrong(name, "a string", other)),
+            Some(other) => Err(self.type_error(name, "a string", other)),
         }
     }
 
     /// A string that must be there and must not be empty.
-    pub(crate) fn needed_text(&self, name: &str) -> Result<&'a str, ApiError> {
+    pub(crate) fn required_text(&self, name: &str) -> Result<&'a str, ApiError> {
         match self.text(name)? {
             Some(text) if !text.is_empty() => Ok(text),
-            _ => Err(refuse(format!("{} needs a non-empty '{name}'.", self.place))),
+            _ => Err(invalid_definition(format!("{} needs a non-empty '{name}'.", self.place))),
         }
     }
 
@@ -54,7 +57,7 @@ impl<'a, 'p> Object<'a, 'p> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(other) => Err(self.wrong(name, "true or false", other)),
+            Some(other) => Err(self.type_error(name, "true or false", other)),
         }
     }
 
@@ -63,13 +66,14 @@ impl<'a, 'p> Object<'a, 'p> {
             None => Ok(None),
             Some(value) => match value.as_f64().filter(|number| number.is_finite()) {
                 Some(number) => Ok(Some(number)),
-                None => Err(self.wrong(name, "a number", value)),
+                None => Err(self.type_error(name, "a number", value)),
             },
         }
     }
 
-    pub(crate) fn needed_number(&self, name: &str) -> Result<f64, ApiError> {
-        self.number(name)?.ok_or_else(|| refuse(format!("{} needs the number '{name}'.", self.place)))
+    pub(crate) fn required_number(&self, name: &str) -> Result<f64, ApiError> {
+        self.number(name)?
+            .ok_or_else(|| invalid_definition(format!("{} needs the number '{name}'.", self.place)))
     }
 
     /// The elements of an array; none when it is missing.
@@ -77,23 +81,29 @@ impl<'a, 'p> Object<'a, 'p> {
         match self.get(name) {
             None => Ok(&[]),
             Some(Value::Array(elements)) => Ok(elements),
-            Some(other) => Err(self.wrong(name, "an array", other)),
+            Some(other) => Err(self.type_error(name, "an array", other)),
         }
     }
 
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<&'a str>, ApiError> {
         let elements = self.list(name)?.iter();
         elements
-            .map(|element| element.as_str().ok_or_else(|| self.wrong(name, "an array of strings", element)))
+            .map(|element| {
+                element.as_str().ok_or_else(|| self.type_error(name, "an array of strings", element))
+            })
             .collect()
     }
 
-    fn wrong(&self, name: &str, wanted: &str, given: &Value) -> ApiError {
-        refuse(format!("'{name}' of {} must be {wanted}, not {}.", self.place, kind(given)))
+    fn type_error(&self, name: &str, wanted: &str, given: &Value) -> ApiError {
+        invalid_definition(format!(
+            "'{name}' of {} must be {wanted}, not {}.",
+            self.place,
+            json_type_name(given)
+        ))
     }
 }
 
-fn kind(value: &Value) -> &'static str {
+fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

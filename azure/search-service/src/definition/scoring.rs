@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::field::{Field, FieldType, Primitive, Schema};
-use super::json::{Object, refuse};
+use super::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
+use super::json::{ObjectReader, invalid_definition};
 use crate::ApiError;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct ScoringProfile {
     /// Paths of searchable fields, and what matches in them are multiplied by.
     pub weights: Vec<(String, f64)>,
     pub functions: Vec<ScoringFunction>,
-    pub aggregation: Aggregation,
+    pub aggregation: ScoringAggregation,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -21,12 +21,12 @@ pub struct ScoringFunction {
     pub field: String,
     /// Above zero and not one.
     pub boost: f64,
-    pub interpolation: Interpolation,
-    pub kind: FunctionKind,
+    pub interpolation: ScoringInterpolation,
+    pub kind: ScoringFunctionKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum FunctionKind {
+pub enum ScoringFunctionKind {
     Magnitude {
         start: f64,
         end: f64,
@@ -42,7 +42,7 @@ pub enum FunctionKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interpolation {
+pub enum ScoringInterpolation {
     Constant,
     Linear,
     Quadratic,
@@ -51,7 +51,7 @@ pub enum Interpolation {
 
 /// How the results of several functions become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aggregation {
+pub enum ScoringAggregation {
     Sum,
     Average,
     Minimum,
@@ -60,21 +60,22 @@ pub enum Aggregation {
 }
 
 impl ScoringProfile {
-    pub(super) fn parse(json: &Value, schema: &Schema) -> Result<Self, ApiError> {
-        let name = Object::new(json, "Every element of 'scoringProfiles'")?
-            .needed_text("name")
-            .map_err(|_| refuse("Every element of 'scoringProfiles' needs a non-empty 'name'."))?;
+    pub(super) fn parse(json: &Value, schema: &IndexSchema) -> Result<Self, ApiError> {
+        let name =
+            ObjectReader::new(json, "Every element of 'scoringProfiles'")?.required_text("name").map_err(
+                |_| invalid_definition("Every element of 'scoringProfiles' needs a non-empty 'name'."),
+            )?;
         let place = format!("scoring profile '{name}'");
-        let profile = Object::new(json, &place)?;
+        let profile = ObjectReader::new(json, &place)?;
         let mut weights = Vec::new();
         if let Some(text) = profile.get("text") {
             let place = format!("'text' of {place}");
-            let text = Object::new(text, &place)?;
+            let text = ObjectReader::new(text, &place)?;
             if let Some(given) = text.get("weights") {
                 let place = format!("'weights' of {place}");
-                let given = Object::new(given, &place)?;
+                let given = ObjectReader::new(given, &place)?;
                 for path in given.members().keys() {
-                    let weight = given.needed_number(path)?;
+                    let weight = given.required_number(path)?;
                     weights.push((path.clone(), check_weight(&place, path, weight, schema)?));
                 }
             }
@@ -84,13 +85,13 @@ impl ScoringProfile {
             functions.push(ScoringFunction::parse(function, &place, schema)?);
         }
         let aggregation = match profile.text("functionAggregation")? {
-            None | Some("sum") => Aggregation::Sum,
-            Some("average") => Aggregation::Average,
-            Some("minimum") => Aggregation::Minimum,
-            Some("maximum") => Aggregation::Maximum,
-            Some("firstMatching") => Aggregation::FirstMatching,
+            None | Some("sum") => ScoringAggregation::Sum,
+            Some("average") => ScoringAggregation::Average,
+            Some("minimum") => ScoringAggregation::Minimum,
+            Some("maximum") => ScoringAggregation::Maximum,
+            Some("firstMatching") => ScoringAggregation::FirstMatching,
             Some(other) => {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "'functionAggregation' of {place} is '{other}'. Use sum, average, minimum, maximum or firstMatching."
                 )));
             }
@@ -100,48 +101,49 @@ impl ScoringProfile {
 }
 
 impl ScoringFunction {
-    fn parse(json: &Value, profile: &str, schema: &Schema) -> Result<Self, ApiError> {
+    fn parse(json: &Value, profile: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         let place = format!("a function of {profile}");
-        let function = Object::new(json, &place)?;
-        let path = function.needed_text("fieldName")?;
+        let function = ObjectReader::new(json, &place)?;
+        let path = function.required_text("fieldName")?;
         let place = format!("the function on field '{path}' of {profile}");
-        let function = Object::new(json, &place)?;
-        let field =
-            schema.find(path).ok_or_else(|| refuse(format!("{place}: the index has no field '{path}'.")))?;
-        let boost = function.needed_number("boost")?;
+        let function = ObjectReader::new(json, &place)?;
+        let field = schema
+            .find(path)
+            .ok_or_else(|| invalid_definition(format!("{place}: the index has no field '{path}'.")))?;
+        let boost = function.required_number("boost")?;
         if boost <= 0.0 || boost == 1.0 {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place}: 'boost' is {boost}, but it must be above 0 and not 1 (which would change nothing)."
             )));
         }
         let interpolation = match function.text("interpolation")? {
-            None | Some("linear") => Interpolation::Linear,
-            Some("constant") => Interpolation::Constant,
-            Some("quadratic") => Interpolation::Quadratic,
-            Some("logarithmic") => Interpolation::Logarithmic,
+            None | Some("linear") => ScoringInterpolation::Linear,
+            Some("constant") => ScoringInterpolation::Constant,
+            Some("quadratic") => ScoringInterpolation::Quadratic,
+            Some("logarithmic") => ScoringInterpolation::Logarithmic,
             Some(other) => {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place}: 'interpolation' is '{other}'. Use constant, linear, quadratic or logarithmic."
                 )));
             }
         };
-        let name = function.needed_text("type")?;
+        let name = function.required_text("type")?;
         let kind = match name {
             "magnitude" => magnitude(function, &place)?,
             "freshness" => freshness(function, &place)?,
             "distance" => distance(function, &place)?,
             "tag" => tag(function, &place)?,
             other => {
-                return Err(refuse(format!(
+                return Err(invalid_definition(format!(
                     "{place}: 'type' is '{other}'. Use magnitude, freshness, distance or tag."
                 )));
             }
         };
         check_field(field, &kind, name, &place)?;
-        if matches!(kind, FunctionKind::Tag { .. })
-            && matches!(interpolation, Interpolation::Quadratic | Interpolation::Logarithmic)
+        if matches!(kind, ScoringFunctionKind::Tag { .. })
+            && matches!(interpolation, ScoringInterpolation::Quadratic | ScoringInterpolation::Logarithmic)
         {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place}: tag functions interpolate constant or linear, not anything else."
             )));
         }
@@ -149,102 +151,119 @@ impl ScoringFunction {
     }
 }
 
-fn check_weight(place: &str, path: &str, weight: f64, schema: &Schema) -> Result<f64, ApiError> {
+fn check_weight(place: &str, path: &str, weight: f64, schema: &IndexSchema) -> Result<f64, ApiError> {
     let Some(field) = schema.find(path) else {
-        return Err(refuse(format!("{place} names the field '{path}', which the index does not have.")));
+        return Err(invalid_definition(format!(
+            "{place} names the field '{path}', which the index does not have."
+        )));
     };
     if !field.searchable || field.vector.is_some() {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place} names the field '{path}', which is not searchable text; only such fields have weights."
         )));
     }
     if weight <= 0.0 {
-        return Err(refuse(format!("{place} gives field '{path}' the weight {weight}; it must be above 0.")));
+        return Err(invalid_definition(format!(
+            "{place} gives field '{path}' the weight {weight}; it must be above 0."
+        )));
     }
     Ok(weight)
 }
 
-fn check_field(field: &Field, kind: &FunctionKind, name: &str, place: &str) -> Result<(), ApiError> {
+fn check_field(
+    field: &IndexField,
+    kind: &ScoringFunctionKind,
+    name: &str,
+    place: &str,
+) -> Result<(), ApiError> {
     let (fits, wanted) = match kind {
-        FunctionKind::Magnitude { .. } => (
-            matches!(field.kind, FieldType::One(Primitive::Double | Primitive::Int32 | Primitive::Int64)),
+        ScoringFunctionKind::Magnitude { .. } => (
+            matches!(
+                field.kind,
+                FieldType::One(PrimitiveType::Double | PrimitiveType::Int32 | PrimitiveType::Int64)
+            ),
             "Edm.Double, Edm.Int32 or Edm.Int64",
         ),
-        FunctionKind::Freshness { .. } => {
-            (field.kind == FieldType::One(Primitive::DateTimeOffset), "Edm.DateTimeOffset")
+        ScoringFunctionKind::Freshness { .. } => {
+            (field.kind == FieldType::One(PrimitiveType::DateTimeOffset), "Edm.DateTimeOffset")
         }
-        FunctionKind::Distance { .. } => {
-            (field.kind == FieldType::One(Primitive::GeographyPoint), "Edm.GeographyPoint")
+        ScoringFunctionKind::Distance { .. } => {
+            (field.kind == FieldType::One(PrimitiveType::GeographyPoint), "Edm.GeographyPoint")
         }
-        FunctionKind::Tag { .. } => (
-            matches!(field.kind, FieldType::One(Primitive::String) | FieldType::Many(Primitive::String)),
+        ScoringFunctionKind::Tag { .. } => (
+            matches!(
+                field.kind,
+                FieldType::One(PrimitiveType::String) | FieldType::Many(PrimitiveType::String)
+            ),
             "Edm.String or Collection(Edm.String)",
         ),
     };
     if !fits {
-        return Err(refuse(format!("{place}: {name} functions need a field of type {wanted}.")));
+        return Err(invalid_definition(format!("{place}: {name} functions need a field of type {wanted}.")));
     }
     if field.below_collection {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place}: the field is below a collection of complex values, so a document has several values of it."
         )));
     }
     if !field.filterable {
-        return Err(refuse(format!("{place}: the field must be filterable.")));
+        return Err(invalid_definition(format!("{place}: the field must be filterable.")));
     }
     Ok(())
 }
 
-fn magnitude(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+fn magnitude(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
     let place = format!("'magnitude' of {place}");
     let given = parameters(function, "magnitude", &place)?;
-    let start = given.needed_number("boostingRangeStart")?;
-    let end = given.needed_number("boostingRangeEnd")?;
+    let start = given.required_number("boostingRangeStart")?;
+    let end = given.required_number("boostingRangeEnd")?;
     if start == end {
-        return Err(refuse(format!("{place}: the range starts and ends at {start}; the ends must differ.")));
+        return Err(invalid_definition(format!(
+            "{place}: the range starts and ends at {start}; the ends must differ."
+        )));
     }
     let constant_beyond = given.boolean("constantBoostBeyondRange")?.unwrap_or(false);
-    Ok(FunctionKind::Magnitude { start, end, constant_beyond })
+    Ok(ScoringFunctionKind::Magnitude { start, end, constant_beyond })
 }
 
-fn freshness(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+fn freshness(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
     let place = format!("'freshness' of {place}");
-    let text = parameters(function, "freshness", &place)?.needed_text("boostingDuration")?;
+    let text = parameters(function, "freshness", &place)?.required_text("boostingDuration")?;
     match duration(text) {
-        Some(duration_ms) if duration_ms != 0 => Ok(FunctionKind::Freshness { duration_ms }),
-        _ => Err(refuse(format!(
+        Some(duration_ms) if duration_ms != 0 => Ok(ScoringFunctionKind::Freshness { duration_ms }),
+        _ => Err(invalid_definition(format!(
             "{place}: 'boostingDuration' is '{text}', but it must be a duration of days and time that is not zero, such as P30D or PT12H."
         ))),
     }
 }
 
-fn distance(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+fn distance(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
     let place = format!("'distance' of {place}");
     let given = parameters(function, "distance", &place)?;
-    let parameter = given.needed_text("referencePointParameter")?.to_owned();
-    let kilometres = given.needed_number("boostingDistance")?;
+    let parameter = given.required_text("referencePointParameter")?.to_owned();
+    let kilometres = given.required_number("boostingDistance")?;
     if kilometres <= 0.0 {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "{place}: 'boostingDistance' is {kilometres}, but it must be above 0 kilometres."
         )));
     }
-    Ok(FunctionKind::Distance { parameter, kilometres })
+    Ok(ScoringFunctionKind::Distance { parameter, kilometres })
 }
 
-fn tag(function: Object, place: &str) -> Result<FunctionKind, ApiError> {
+fn tag(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
     let place = format!("'tag' of {place}");
-    let parameter = parameters(function, "tag", &place)?.needed_text("tagsParameter")?.to_owned();
-    Ok(FunctionKind::Tag { parameter })
+    let parameter = parameters(function, "tag", &place)?.required_text("tagsParameter")?.to_owned();
+    Ok(ScoringFunctionKind::Tag { parameter })
 }
 
 fn parameters<'a, 'p>(
-    function: Object<'a, '_>,
+    function: ObjectReader<'a, '_>,
     name: &str,
     place: &'p str,
-) -> Result<Object<'a, 'p>, ApiError> {
+) -> Result<ObjectReader<'a, 'p>, ApiError> {
     match function.get(name) {
-        Some(value) => Object::new(value, place),
-        None => Err(refuse(format!("{place} is missing; its parameters belong in it."))),
+        Some(value) => ObjectReader::new(value, place),
+        None => Err(invalid_definition(format!("{place} is missing; its parameters belong in it."))),
     }
 }
 
@@ -266,12 +285,12 @@ fn duration(text: &str) -> Option<i64> {
     }
     let mut total: i64 = 0;
     if !days.is_empty() {
-        total = whole(days.strip_suffix('D')?)?.checked_mul(86_400_000)?;
+        total = parse_digits(days.strip_suffix('D')?)?.checked_mul(86_400_000)?;
     }
     let mut rest = time;
     for (unit, length) in [('H', 3_600_000), ('M', 60_000)] {
         if let Some((number, after)) = rest.split_once(unit) {
-            total = total.checked_add(whole(number)?.checked_mul(length)?)?;
+            total = total.checked_add(parse_digits(number)?.checked_mul(length)?)?;
             rest = after;
         }
     }
@@ -280,14 +299,14 @@ fn duration(text: &str) -> Option<i64> {
             Some((seconds, fraction)) => (seconds, fraction),
             None => (rest.strip_suffix('S')?, "0"),
         };
-        whole(fraction)?;
-        let milliseconds = whole(&format!("{fraction:0<3}").chars().take(3).collect::<String>())?;
-        total = total.checked_add(whole(seconds)?.checked_mul(1000)?)?.checked_add(milliseconds)?;
+        parse_digits(fraction)?;
+        let milliseconds = parse_digits(&format!("{fraction:0<3}").chars().take(3).collect::<String>())?;
+        total = total.checked_add(parse_digits(seconds)?.checked_mul(1000)?)?.checked_add(milliseconds)?;
     }
     Some(sign * total)
 }
 
-fn whole(digits: &str) -> Option<i64> {
+fn parse_digits(digits: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

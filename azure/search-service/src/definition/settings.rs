@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::field::{Primitive, Schema};
-use super::json::{Object, refuse};
+use super::field::{IndexSchema, PrimitiveType};
+use super::json::{ObjectReader, invalid_definition};
 use crate::ApiError;
 
 pub(super) const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
@@ -18,23 +18,25 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
         return Ok(json!({"@odata.type": BM25, "k1": null, "b": null}));
     };
     let place = "'similarity' of the index";
-    let given = Object::new(value, place)?;
-    match given.needed_text("@odata.type")? {
+    let given = ObjectReader::new(value, place)?;
+    match given.required_text("@odata.type")? {
         BM25 => {}
         CLASSIC => {
-            return Err(ApiError::not_here(format!(
+            return Err(ApiError::not_supported(format!(
                 "ClassicSimilarity is not offered here; leave 'similarity' out or use '{BM25}'."
             )));
         }
-        other => return Err(refuse(format!("{place} has the unknown type '{other}'. Use '{BM25}'."))),
+        other => {
+            return Err(invalid_definition(format!("{place} has the unknown type '{other}'. Use '{BM25}'.")));
+        }
     }
     let k1 = given.number("k1")?;
     if k1.is_some_and(|k1| k1 < 0.0) {
-        return Err(refuse(format!("'k1' of {place} must not be below 0.")));
+        return Err(invalid_definition(format!("'k1' of {place} must not be below 0.")));
     }
     let b = given.number("b")?;
     if b.is_some_and(|b| !(0.0..=1.0).contains(&b)) {
-        return Err(refuse(format!("'b' of {place} must be from 0 to 1.")));
+        return Err(invalid_definition(format!("'b' of {place} must be from 0 to 1.")));
     }
     Ok(json!({"@odata.type": BM25, "k1": k1, "b": b}))
 }
@@ -42,26 +44,28 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
 pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
     let Some(value) = given else { return Ok(Value::Null) };
     let place = "'corsOptions' of the index";
-    let given = Object::new(value, place)?;
+    let given = ObjectReader::new(value, place)?;
     let origins = given.texts("allowedOrigins")?;
     if origins.is_empty() {
-        return Err(refuse(format!("{place} needs 'allowedOrigins', with '*' or at least one origin.")));
+        return Err(invalid_definition(format!(
+            "{place} needs 'allowedOrigins', with '*' or at least one origin."
+        )));
     }
     if origins.len() > 1 && origins.contains(&"*") {
-        return Err(refuse(format!("{place}: '*' allows all origins and must stand alone.")));
+        return Err(invalid_definition(format!("{place}: '*' allows all origins and must stand alone.")));
     }
     for origin in &origins {
         if *origin != "*" && !is_origin(origin) {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place}: '{origin}' is not an origin. Write it as https://example.com or http://localhost:3000."
             )));
         }
     }
     let age = match given.get("maxAgeInSeconds") {
         None => 300,
-        Some(value) => value
-            .as_u64()
-            .ok_or_else(|| refuse(format!("'maxAgeInSeconds' of {place} must be a whole number from 0.")))?,
+        Some(value) => value.as_u64().ok_or_else(|| {
+            invalid_definition(format!("'maxAgeInSeconds' of {place} must be a whole number from 0."))
+        })?,
     };
     Ok(json!({"allowedOrigins": origins, "maxAgeInSeconds": age}))
 }
@@ -75,38 +79,38 @@ fn is_origin(text: &str) -> bool {
 }
 
 /// Semantic configurations rank nothing here; what they name must exist all the same, as in Azure.
-pub(super) fn semantic(given: Option<&Value>, schema: &Schema) -> Result<(), ApiError> {
+pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let Some(value) = given else { return Ok(()) };
-    let semantic = Object::new(value, "'semantic' of the index")?;
+    let semantic = ObjectReader::new(value, "'semantic' of the index")?;
     let mut names = HashSet::new();
     for value in semantic.list("configurations")? {
-        let name = Object::new(value, "a semantic configuration")?.needed_text("name")?;
+        let name = ObjectReader::new(value, "a semantic configuration")?.required_text("name")?;
         if !names.insert(name) {
-            return Err(refuse(format!("There are two semantic configurations '{name}'.")));
+            return Err(invalid_definition(format!("There are two semantic configurations '{name}'.")));
         }
         let place = format!("semantic configuration '{name}'");
-        let configuration = Object::new(value, &place)?;
+        let configuration = ObjectReader::new(value, &place)?;
         let Some(prioritized) = configuration.get("prioritizedFields") else {
-            return Err(refuse(format!("{place} needs 'prioritizedFields'.")));
+            return Err(invalid_definition(format!("{place} needs 'prioritizedFields'.")));
         };
         let place = format!("'prioritizedFields' of {place}");
-        let prioritized = Object::new(prioritized, &place)?;
+        let prioritized = ObjectReader::new(prioritized, &place)?;
         let content = prioritized.list("prioritizedContentFields")?;
         let keywords = prioritized.list("prioritizedKeywordsFields")?;
         let named: Vec<&Value> =
             prioritized.get("titleField").into_iter().chain(content).chain(keywords).collect();
         if named.is_empty() {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "{place} names no field; a title, content or keywords field is needed."
             )));
         }
         for value in named {
-            let path = Object::new(value, &place)?.needed_text("fieldName")?;
-            let field = schema
-                .find(path)
-                .ok_or_else(|| refuse(format!("{place} names '{path}', which the index does not have.")))?;
-            if field.kind.primitive() != Some(Primitive::String) {
-                return Err(refuse(format!(
+            let path = ObjectReader::new(value, &place)?.required_text("fieldName")?;
+            let field = schema.find(path).ok_or_else(|| {
+                invalid_definition(format!("{place} names '{path}', which the index does not have."))
+            })?;
+            if field.kind.primitive() != Some(PrimitiveType::String) {
+                return Err(invalid_definition(format!(
                     "{place} names '{path}'; only Edm.String and Collection(Edm.String) can be ranked semantically."
                 )));
             }
@@ -115,7 +119,7 @@ pub(super) fn semantic(given: Option<&Value>, schema: &Schema) -> Result<(), Api
     if let Some(default) = semantic.text("defaultConfiguration")?
         && !names.contains(default)
     {
-        return Err(refuse(format!(
+        return Err(invalid_definition(format!(
             "'defaultConfiguration' is '{default}', but no semantic configuration has this name."
         )));
     }
@@ -123,18 +127,18 @@ pub(super) fn semantic(given: Option<&Value>, schema: &Schema) -> Result<(), Api
 }
 
 /// Every field's profile exists in `vectorSearch.profiles`.
-pub(super) fn vector_profiles(given: Option<&Value>, schema: &Schema) -> Result<(), ApiError> {
+pub(super) fn vector_profiles(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let mut names = Vec::new();
     if let Some(value) = given {
-        for profile in Object::new(value, "'vectorSearch' of the index")?.list("profiles")? {
-            names.push(Object::new(profile, "a profile of 'vectorSearch'")?.needed_text("name")?);
+        for profile in ObjectReader::new(value, "'vectorSearch' of the index")?.list("profiles")? {
+            names.push(ObjectReader::new(profile, "a profile of 'vectorSearch'")?.required_text("name")?);
         }
     }
     for field in schema.leaves() {
         if let Some(vector) = &field.vector
             && !names.contains(&vector.profile.as_str())
         {
-            return Err(refuse(format!(
+            return Err(invalid_definition(format!(
                 "field '{}' names the vectorSearchProfile '{}', which is not among the profiles of 'vectorSearch' ({}).",
                 field.path,
                 vector.profile,

@@ -3,37 +3,37 @@
 //! Collections are replaced as a whole, single complex values member by member, and an explicit `null` sets null.
 
 use super::Document;
-use super::read::checked;
+use super::read::check_document;
 use super::scan::members;
-use super::shape::{Level, Shape};
+use super::shape::{DocumentShape, ObjectShape};
 use crate::definition::FieldType;
 
 /// The given members of a document, checked and in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patch {
+pub struct DocumentPatch {
     pub key: String,
     pub(super) json: Vec<u8>,
 }
 
-impl Patch {
+impl DocumentPatch {
     /// The patch as a document of its own, for `mergeOrUpload` when nothing is stored yet.
-    pub fn upload(&self, shape: &Shape) -> Result<Document, String> {
+    pub fn to_document(&self, shape: &DocumentShape) -> Result<Document, String> {
         merge(b"{}", self, shape)
     }
 }
 
 /// The stored document with the patch over it. The error is for this document alone.
-pub fn merge(stored: &[u8], patch: &Patch, shape: &Shape) -> Result<Document, String> {
+pub fn merge(stored: &[u8], patch: &DocumentPatch, shape: &DocumentShape) -> Result<Document, String> {
     let broken = |_| "The stored document is not UTF-8.".to_owned();
     let stored = std::str::from_utf8(stored).map_err(broken)?;
     let given = std::str::from_utf8(&patch.json).map_err(broken)?;
     let mut json = Vec::with_capacity(stored.len() + given.len());
     overlay(&shape.root, stored, given, &mut json);
-    let (document, problem) = checked(&json, shape)?;
+    let (document, problem) = check_document(&json, shape)?;
     problem.map_or(Ok(document), Err)
 }
 
-fn overlay(level: &Level, stored: &str, given: &str, out: &mut Vec<u8>) {
+fn overlay(level: &ObjectShape, stored: &str, given: &str, out: &mut Vec<u8>) {
     let before = by_position(level, stored);
     let after = by_position(level, given);
     out.push(b'{');
@@ -48,13 +48,13 @@ fn overlay(level: &Level, stored: &str, given: &str, out: &mut Vec<u8>) {
                 overlay(level, before.filter(|before| before.starts_with('{')).unwrap_or("{}"), after, out);
             }
             (Some(after), _) => out.extend_from_slice(after.as_bytes()),
-            (None, _) => out.extend_from_slice(before.unwrap_or_else(|| member.missing()).as_bytes()),
+            (None, _) => out.extend_from_slice(before.unwrap_or_else(|| member.default_json()).as_bytes()),
         }
     }
     out.push(b'}');
 }
 
-fn by_position<'a>(level: &Level, text: &'a str) -> Vec<Option<&'a str>> {
+fn by_position<'a>(level: &ObjectShape, text: &'a str) -> Vec<Option<&'a str>> {
     let mut found = vec![None; level.members.len()];
     let mut guess = 0;
     for (name, value) in members(text).into_iter().flatten() {

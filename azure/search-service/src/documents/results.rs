@@ -8,14 +8,14 @@ use super::value::write_text;
 
 /// The result of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct IndexingResult {
     pub key: String,
     pub status: StatusCode,
     /// Set when the action failed.
     pub error: Option<String>,
 }
 
-impl Outcome {
+impl IndexingResult {
     /// A new document is there: 201.
     pub fn created(key: impl Into<String>) -> Self {
         Self { key: key.into(), status: StatusCode::CREATED, error: None }
@@ -40,7 +40,7 @@ impl Outcome {
 }
 
 /// The body of the answer and its status: 200, or 207 when any document failed.
-pub fn answer(outcomes: &[Outcome]) -> (StatusCode, Vec<u8>) {
+pub fn indexing_response(outcomes: &[IndexingResult]) -> (StatusCode, Vec<u8>) {
     let mut body = Vec::with_capacity(16 + outcomes.len() * 80);
     body.extend_from_slice(br#"{"value":["#);
     let mut failed = false;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn any_failure_makes_the_answer_a_207() {
-        let (status, body) = answer(&[Outcome::created("1"), Outcome::done("2")]);
+        let (status, body) = indexing_response(&[IndexingResult::created("1"), IndexingResult::done("2")]);
         assert_eq!(status, StatusCode::OK);
         assert_eq!(
             serde_json::from_slice::<Value>(&body).unwrap(),
@@ -80,8 +80,11 @@ mod tests {
                 {"key": "2", "status": true, "errorMessage": null, "statusCode": 200}
             ]})
         );
-        let (status, body) =
-            answer(&[Outcome::done("1"), Outcome::missing("2"), Outcome::refused("a\"b", "is \"wrong\"")]);
+        let (status, body) = indexing_response(&[
+            IndexingResult::done("1"),
+            IndexingResult::missing("2"),
+            IndexingResult::refused("a\"b", "is \"wrong\""),
+        ]);
         assert_eq!(status, StatusCode::MULTI_STATUS);
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["value"][1]["statusCode"], 404);

@@ -6,17 +6,17 @@
 use std::borrow::Cow;
 
 /// The members of an object, as raw names (without quotes) and raw values.
-pub(super) struct Members<'a> {
+pub(super) struct JsonMembers<'a> {
     text: &'a str,
     at: usize,
 }
 
 /// None when the text is no object.
-pub(super) fn members(text: &str) -> Option<Members<'_>> {
-    text.starts_with('{').then_some(Members { text, at: 1 })
+pub(super) fn members(text: &str) -> Option<JsonMembers<'_>> {
+    text.starts_with('{').then_some(JsonMembers { text, at: 1 })
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for JsonMembers<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -36,17 +36,17 @@ impl<'a> Iterator for Members<'a> {
 }
 
 /// The elements of an array, raw.
-pub(super) struct Elements<'a> {
+pub(super) struct JsonElements<'a> {
     text: &'a str,
     at: usize,
 }
 
 /// None when the text is no array.
-pub(super) fn elements(text: &str) -> Option<Elements<'_>> {
-    text.starts_with('[').then_some(Elements { text, at: 1 })
+pub(super) fn elements(text: &str) -> Option<JsonElements<'_>> {
+    text.starts_with('[').then_some(JsonElements { text, at: 1 })
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for JsonElements<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,64 +3,64 @@
 use std::collections::HashSet;
 
 use super::scan::{elements, members};
-use super::value::short;
+use super::value::shorten;
 use crate::ApiError;
-use crate::definition::{Field, FieldType, Schema};
+use crate::definition::{FieldType, IndexField, IndexSchema};
 
 /// The members to show, checked against the schema. Parsed once per request, used for every hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    picks: Vec<Pick>,
+pub struct FieldSelection {
+    picks: Vec<SelectedField>,
     /// All that is stored at this level is shown, so that it can be copied.
     everything: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pick {
+struct SelectedField {
     name: String,
     missing: &'static str,
     /// What to show of complex values.
-    below: Option<Selection>,
+    below: Option<FieldSelection>,
 }
 
-impl Selection {
+impl FieldSelection {
     /// Everything that may be shown: what a request without `$select` gets.
-    pub fn all(schema: &Schema) -> Self {
-        Self::of(schema.fields(), None)
+    pub fn all(schema: &IndexSchema) -> Self {
+        Self::from_fields(schema.fields(), None)
     }
 
     /// A list such as `name,address/city`, or `*`. An empty one counts as `*`.
-    pub fn parse(text: &str, schema: &Schema) -> Result<Self, ApiError> {
+    pub fn parse(text: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         let mut wanted = HashSet::new();
         let mut all = text.trim().is_empty();
         if !all {
             for path in text.split(',').map(str::trim) {
                 all |= path == "*";
                 if path != "*" {
-                    check(path, schema)?;
+                    check_path(path, schema)?;
                     wanted.insert(path);
                 }
             }
         }
-        Ok(Self::of(schema.fields(), (!all).then_some(&wanted)))
+        Ok(Self::from_fields(schema.fields(), (!all).then_some(&wanted)))
     }
 
     /// Writes the selected members, in the order of the schema and without braces around them. Nothing when none is
     /// selected.
     pub fn write(&self, stored: &[u8], out: &mut Vec<u8>) {
         if self.everything {
-            out.extend_from_slice(inside(stored));
+            out.extend_from_slice(without_braces(stored));
         } else if let Ok(text) = std::str::from_utf8(stored) {
             self.write_picks(text, out);
         }
     }
 
     /// `wanted: None` is everything that may be shown.
-    fn of(fields: &[Field], wanted: Option<&HashSet<&str>>) -> Self {
+    fn from_fields(fields: &[IndexField], wanted: Option<&HashSet<&str>>) -> Self {
         let mut picks = Vec::new();
         let mut everything = true;
         for field in fields {
-            let pick = pick(field, wanted);
+            let pick = select_field(field, wanted);
             everything &=
                 pick.as_ref().is_some_and(|pick| pick.below.as_ref().is_none_or(|below| below.everything));
             picks.extend(pick);
@@ -100,7 +100,7 @@ impl Selection {
     }
 }
 
-impl Pick {
+impl SelectedField {
     fn label(&self, first: &mut bool, out: &mut Vec<u8>) {
         if !*first {
             out.push(b',');
@@ -134,13 +134,13 @@ impl Pick {
     }
 }
 
-fn pick(field: &Field, wanted: Option<&HashSet<&str>>) -> Option<Pick> {
+fn select_field(field: &IndexField, wanted: Option<&HashSet<&str>>) -> Option<SelectedField> {
     // Below a field that is named itself, everything is wanted.
     let wanted = wanted.filter(|wanted| !wanted.contains(field.path.as_str()));
     let missing = if field.kind.is_collection() { "[]" } else { "null" };
     let below = match field.kind {
         FieldType::Complex | FieldType::ManyComplex => {
-            let below = Selection::of(&field.fields, wanted);
+            let below = FieldSelection::from_fields(&field.fields, wanted);
             if below.picks.is_empty() {
                 return None;
             }
@@ -149,15 +149,15 @@ fn pick(field: &Field, wanted: Option<&HashSet<&str>>) -> Option<Pick> {
         FieldType::One(_) | FieldType::Many(_) if wanted.is_none() && field.retrievable => None,
         FieldType::One(_) | FieldType::Many(_) => return None,
     };
-    Some(Pick { name: field.name.clone(), missing, below })
+    Some(SelectedField { name: field.name.clone(), missing, below })
 }
 
-fn check(path: &str, schema: &Schema) -> Result<(), ApiError> {
+fn check_path(path: &str, schema: &IndexSchema) -> Result<(), ApiError> {
     let refuse =
         |reason: String| Err(ApiError::parameter("$select", format!("Invalid expression: {reason}")));
     match schema.find(path) {
         None => {
-            refuse(format!("Could not find a property named '{}' on type 'search.document'.", short(path)))
+            refuse(format!("Could not find a property named '{}' on type 'search.document'.", shorten(path)))
         }
         Some(field) if field.kind.primitive().is_some() && !field.retrievable => {
             refuse(format!("The field '{path}' is not retrievable, so it cannot be selected."))
@@ -166,6 +166,6 @@ fn check(path: &str, schema: &Schema) -> Result<(), ApiError> {
     }
 }
 
-fn inside(stored: &[u8]) -> &[u8] {
+fn without_braces(stored: &[u8]) -> &[u8] {
     stored.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default()
 }

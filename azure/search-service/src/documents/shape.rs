@@ -2,23 +2,23 @@
 
 use std::collections::HashMap;
 
-use crate::definition::{Field, FieldType, Primitive, Schema};
+use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 /// Made once per schema, and read for every document.
 #[derive(Debug, Clone)]
-pub struct Shape {
-    pub(super) root: Level,
+pub struct DocumentShape {
+    pub(super) root: ObjectShape,
 }
 
 /// The members of a document, or of one complex value.
 #[derive(Debug, Clone)]
-pub(super) struct Level {
-    pub(super) members: Vec<Member>,
+pub(super) struct ObjectShape {
+    pub(super) members: Vec<MemberShape>,
     positions: HashMap<String, usize>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct MemberShape {
     pub(super) path: String,
     /// The name as it is written before a value: `"name":`.
     pub(super) label: String,
@@ -31,18 +31,18 @@ pub(super) struct Member {
     /// How many numbers a vector has.
     pub(super) vector: Option<usize>,
     /// Of complex fields.
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<ObjectShape>,
 }
 
-impl Shape {
-    pub fn new(schema: &Schema) -> Self {
-        Self { root: Level::new(schema.fields(), &mut 0) }
+impl DocumentShape {
+    pub fn new(schema: &IndexSchema) -> Self {
+        Self { root: ObjectShape::new(schema.fields(), &mut 0) }
     }
 }
 
-impl Level {
-    fn new(fields: &[Field], leaves: &mut usize) -> Self {
-        let members = fields.iter().map(|field| Member::new(field, leaves)).collect();
+impl ObjectShape {
+    fn new(fields: &[IndexField], leaves: &mut usize) -> Self {
+        let members = fields.iter().map(|field| MemberShape::new(field, leaves)).collect();
         let positions = fields.iter().enumerate().map(|(at, field)| (field.name.clone(), at)).collect();
         Self { members, positions }
     }
@@ -56,10 +56,10 @@ impl Level {
     }
 }
 
-impl Member {
-    fn new(field: &Field, leaves: &mut usize) -> Self {
+impl MemberShape {
+    fn new(field: &IndexField, leaves: &mut usize) -> Self {
         let level = match field.kind {
-            FieldType::Complex | FieldType::ManyComplex => Some(Level::new(&field.fields, leaves)),
+            FieldType::Complex | FieldType::ManyComplex => Some(ObjectShape::new(&field.fields, leaves)),
             FieldType::One(_) | FieldType::Many(_) => None,
         };
         let whole = field.key || field.filterable || field.sortable || field.facetable;
@@ -74,7 +74,7 @@ impl Member {
             kind: field.kind,
             key: field.key,
             leaf,
-            limited: whole && field.kind.primitive() == Some(Primitive::String),
+            limited: whole && field.kind.primitive() == Some(PrimitiveType::String),
             vector: field
                 .vector
                 .as_ref()
@@ -88,7 +88,7 @@ impl Member {
     }
 
     /// What stands in canonical JSON when nothing was given.
-    pub(super) fn missing(&self) -> &'static str {
+    pub(super) fn default_json(&self) -> &'static str {
         if self.kind.is_collection() { "[]" } else { "null" }
     }
 }

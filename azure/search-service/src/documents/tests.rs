@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::ApiError;
-use crate::definition::{IndexDefinition, Schema};
+use crate::definition::{IndexDefinition, IndexSchema};
 
-fn schema() -> Schema {
+fn schema() -> IndexSchema {
     let definition = json!({"name": "hotels", "fields": [
         {"name": "id", "type": "Edm.String", "key": true},
         {"name": "title", "type": "Edm.String"},
@@ -33,29 +33,29 @@ fn schema() -> Schema {
     IndexDefinition::parse(&definition).unwrap().schema
 }
 
-fn shape() -> Shape {
-    Shape::new(&schema())
+fn shape() -> DocumentShape {
+    DocumentShape::new(&schema())
 }
 
-fn batch(documents: &[Value]) -> Result<Vec<Item>, ApiError> {
+fn batch(documents: &[Value]) -> Result<Vec<BatchEntry>, ApiError> {
     parse_batch(json!({ "value": documents }).to_string().as_bytes(), &shape())
 }
 
-fn item(document: Value) -> Item {
+fn item(document: Value) -> BatchEntry {
     batch(&[document]).unwrap().remove(0)
 }
 
 fn upload(document: Value) -> Document {
     match item(document).action.unwrap() {
-        Action::Upload(document) => document,
+        DocumentAction::Upload(document) => document,
         other => panic!("{other:?}"),
     }
 }
 
-fn patch(mut document: Value) -> Patch {
+fn patch(mut document: Value) -> DocumentPatch {
     document["@search.action"] = json!("merge");
     match item(document).action.unwrap() {
-        Action::Merge(patch) => patch,
+        DocumentAction::Merge(patch) => patch,
         other => panic!("{other:?}"),
     }
 }
@@ -201,7 +201,7 @@ fn wrong_keys_and_long_strings_concern_one_document() {
     assert_eq!(failed, [true, true, true, true, true, true, true, false, false, false, true]);
     assert!(items[0].action.as_ref().unwrap_err().contains("'id'"));
     assert!(items[6].action.as_ref().unwrap_err().contains("'title' has a string of 32767 bytes"));
-    assert_eq!(items[8].action, Ok(Action::Delete));
+    assert_eq!(items[8].action, Ok(DocumentAction::Delete));
     assert_eq!(items[3].key, "a b");
 }
 
@@ -217,9 +217,9 @@ fn infinite_numbers_are_strings() {
 fn the_action_may_stand_behind_the_fields() {
     let body = br#"{"value":[{"address":{"city":"x"},"id":"1","@search.action":"mergeOrUpload"}]}"#;
     let items = parse_batch(body, &shape()).unwrap();
-    let Ok(Action::MergeOrUpload(patch)) = &items[0].action else { panic!("{items:?}") };
+    let Ok(DocumentAction::MergeOrUpload(patch)) = &items[0].action else { panic!("{items:?}") };
     assert_eq!(patch.json, br#"{"id":"1","address":{"city":"x"}}"#);
-    let document = patch.upload(&shape()).unwrap();
+    let document = patch.to_document(&shape()).unwrap();
     assert_eq!(document, upload(json!({"id": "1", "address": {"city": "x"}})));
 }
 
@@ -243,15 +243,15 @@ fn merging_replaces_collections_and_merges_single_complex_values() {
 
 #[test]
 fn documents_from_before_a_new_field_are_completed() {
-    let document = read(br#"{"id":"1","stars":2}"#, &shape()).unwrap();
+    let document = read_document(br#"{"id":"1","stars":2}"#, &shape()).unwrap();
     assert_eq!(document, upload(json!({"id": "1", "stars": 2})));
-    assert!(read(b"{", &shape()).is_err());
-    assert!(read(br#"{"stars":2}"#, &shape()).is_err());
+    assert!(read_document(b"{", &shape()).is_err());
+    assert!(read_document(br#"{"stars":2}"#, &shape()).is_err());
 }
 
 fn selected(select: &str, document: &Document) -> String {
     let mut out = Vec::new();
-    Selection::parse(select, &schema()).unwrap().write(&document.json, &mut out);
+    FieldSelection::parse(select, &schema()).unwrap().write(&document.json, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -279,7 +279,7 @@ fn selections_show_what_is_retrievable_in_schema_order() {
 #[test]
 fn members_missing_in_old_documents_are_shown_as_missing() {
     let mut out = Vec::new();
-    Selection::parse("id,title,tags,stars,rooms", &schema())
+    FieldSelection::parse("id,title,tags,stars,rooms", &schema())
         .unwrap()
         .write(br#"{"id":"1","stars":2}"#, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), r#""id":"1","title":null,"tags":[],"stars":2,"rooms":[]"#);
@@ -291,9 +291,9 @@ fn whole_documents_are_copied_when_everything_is_retrievable() {
         {"name": "id", "type": "Edm.String", "key": true}, {"name": "n", "type": "Edm.Int32"}]});
     let schema = IndexDefinition::parse(&definition).unwrap().schema;
     let mut out = Vec::new();
-    Selection::all(&schema).write(br#"{"id":"1","n":2}"#, &mut out);
+    FieldSelection::all(&schema).write(br#"{"id":"1","n":2}"#, &mut out);
     assert_eq!(out, br#""id":"1","n":2"#);
-    assert_eq!(Selection::all(&schema), Selection::parse("id,n", &schema).unwrap());
+    assert_eq!(FieldSelection::all(&schema), FieldSelection::parse("id,n", &schema).unwrap());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn selections_of_unknown_and_hidden_fields_are_refused() {
         ("address/nothing", "'address/nothing'"),
         ("Title", "'Title'"),
     ] {
-        let error = Selection::parse(select, &schema()).unwrap_err();
+        let error = FieldSelection::parse(select, &schema()).unwrap_err();
         assert!(error.message.contains(reason) && error.message.ends_with("$select"), "{error}");
     }
 }
@@ -419,10 +419,10 @@ proptest! {
     fn any_json_is_taken_or_refused_without_panic(json in any_json(), select in "[a-z/,* ]{0,12}") {
         let _ = parse_batch(json.to_string().as_bytes(), &shape());
         let _ = batch(&[with_key_or_same(json.clone())]);
-        let _ = read(json.to_string().as_bytes(), &shape());
+        let _ = read_document(json.to_string().as_bytes(), &shape());
         let _ = IndexDefinition::parse(&json);
         let mut out = Vec::new();
-        if let Ok(selection) = Selection::parse(&select, &schema()) {
+        if let Ok(selection) = FieldSelection::parse(&select, &schema()) {
             selection.write(json.to_string().as_bytes(), &mut out);
         }
     }
@@ -430,14 +430,14 @@ proptest! {
     #[test]
     fn any_bytes_are_taken_or_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = parse_batch(&bytes, &shape());
-        let _ = read(&bytes, &shape());
-        Selection::all(&schema()).write(&bytes, &mut Vec::new());
+        let _ = read_document(&bytes, &shape());
+        FieldSelection::all(&schema()).write(&bytes, &mut Vec::new());
     }
 
     #[test]
     fn canonical_json_reads_back_to_itself(document in fitting()) {
         let first = upload(with_key(document));
-        let again = read(&first.json, &shape()).unwrap();
+        let again = read_document(&first.json, &shape()).unwrap();
         prop_assert_eq!(text(&first), text(&again));
         prop_assert_eq!(&first, &again);
         let parsed: Value = serde_json::from_slice(&first.json).unwrap();
@@ -461,7 +461,7 @@ proptest! {
         }
         let body = format!(r#"{{"value":[{{"id":"1","title":"{escaped}"}}]}}"#);
         let items = parse_batch(body.as_bytes(), &shape()).unwrap();
-        let expected = Action::Upload(upload(json!({"id": "1", "title": title})));
+        let expected = DocumentAction::Upload(upload(json!({"id": "1", "title": title})));
         prop_assert_eq!(items[0].action.as_ref(), Ok(&expected));
     }
 }

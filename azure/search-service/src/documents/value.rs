@@ -5,21 +5,21 @@ use std::io::Write;
 use super::FieldValue;
 use super::date::{parse_date, write_date};
 use super::scan::{decode, elements, members, quoted};
-use super::shape::Member;
-use crate::definition::{FieldType, Primitive, type_name};
+use super::shape::MemberShape;
+use crate::definition::{FieldType, PrimitiveType, type_name};
 
 const HALF_LARGEST: f32 = 65_504.0;
 
 /// A value that is neither null nor a string.
-pub(super) fn one(
-    member: &Member,
-    primitive: Primitive,
+pub(super) fn write_scalar(
+    member: &MemberShape,
+    primitive: PrimitiveType,
     raw: &str,
     out: &mut Vec<u8>,
 ) -> Result<FieldValue, String> {
-    let wrong = || converted(member, primitive, raw);
+    let wrong = || conversion_error(member, primitive, raw);
     match primitive {
-        Primitive::Boolean => {
+        PrimitiveType::Boolean => {
             let value = match raw {
                 "true" => true,
                 "false" => false,
@@ -28,16 +28,16 @@ pub(super) fn one(
             out.extend_from_slice(raw.as_bytes());
             Ok(FieldValue::Boolean(value))
         }
-        Primitive::Int32 | Primitive::Int64 => {
+        PrimitiveType::Int32 | PrimitiveType::Int64 => {
             let value: i64 = raw.parse().map_err(|_| wrong())?;
-            if primitive == Primitive::Int32 && i32::try_from(value).is_err() {
+            if primitive == PrimitiveType::Int32 && i32::try_from(value).is_err() {
                 return Err(wrong());
             }
             // Writing to memory cannot fail.
             let _ = write!(out, "{value}");
             Ok(FieldValue::Integer(value))
         }
-        Primitive::Double => {
+        PrimitiveType::Double => {
             let value = match raw {
                 "\"INF\"" => f64::INFINITY,
                 "\"-INF\"" => f64::NEG_INFINITY,
@@ -51,7 +51,7 @@ pub(super) fn one(
             }
             Ok(FieldValue::Double(value))
         }
-        Primitive::DateTimeOffset => {
+        PrimitiveType::DateTimeOffset => {
             let text = decode(raw).ok_or_else(wrong)?;
             let value = parse_date(&text).ok_or_else(|| {
                 format!("{} Write dates with their offset, such as 2024-01-31T12:00:00Z.", wrong())
@@ -61,7 +61,7 @@ pub(super) fn one(
             out.push(b'"');
             Ok(FieldValue::Date(value))
         }
-        Primitive::GeographyPoint => {
+        PrimitiveType::GeographyPoint => {
             let (lon, lat) = point(raw).map_err(|reason| format!("{} {reason}", wrong()))?;
             out.extend_from_slice(br#"{"type":"Point","coordinates":["#);
             write_number(lon, out);
@@ -71,25 +71,25 @@ pub(super) fn one(
             Ok(FieldValue::Point { lon, lat })
         }
         // Strings are the walk's, and the others only stand in vectors.
-        Primitive::String
-        | Primitive::Single
-        | Primitive::Half
-        | Primitive::Int16
-        | Primitive::SByte
-        | Primitive::Byte => Err(wrong()),
+        PrimitiveType::String
+        | PrimitiveType::Single
+        | PrimitiveType::Half
+        | PrimitiveType::Int16
+        | PrimitiveType::SByte
+        | PrimitiveType::Byte => Err(wrong()),
     }
 }
 
 /// A vector, or `None` for an empty one, which is none at all.
-pub(super) fn vector(
-    member: &Member,
-    primitive: Primitive,
+pub(super) fn write_vector(
+    member: &MemberShape,
+    primitive: PrimitiveType,
     length: usize,
     raw: &str,
     out: &mut Vec<u8>,
 ) -> Result<Option<Vec<f32>>, String> {
     let Some(inside) = raw.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
-        return Err(mismatch(member, raw));
+        return Err(type_mismatch(member, raw));
     };
     if inside.trim_ascii().is_empty() {
         out.extend_from_slice(b"[]");
@@ -104,14 +104,14 @@ pub(super) fn vector(
             format!(
                 "Element {at} of the vector field '{}': {}",
                 member.path,
-                converted(member, primitive, element)
+                conversion_error(member, primitive, element)
             )
         })?;
         if at < length {
             if at > 0 {
                 out.push(b',');
             }
-            if matches!(primitive, Primitive::Single | Primitive::Half) {
+            if matches!(primitive, PrimitiveType::Single | PrimitiveType::Half) {
                 let _ = serde_json::to_writer(&mut *out, &number);
             } else {
                 out.extend_from_slice(element.as_bytes());
@@ -131,18 +131,18 @@ pub(super) fn vector(
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the range of each type fits into 24 bits")]
-fn number(primitive: Primitive, raw: &str) -> Option<f32> {
+fn number(primitive: PrimitiveType, raw: &str) -> Option<f32> {
     let whole = |low: i32, high: i32| -> Option<f32> {
         // `-0` would be written differently than it is read.
         let number: i32 = raw.parse().ok().filter(|_| raw != "-0")?;
         (low..=high).contains(&number).then_some(number as f32)
     };
     match primitive {
-        Primitive::Single => raw.parse().ok().filter(|number: &f32| number.is_finite()),
-        Primitive::Half => raw.parse().ok().filter(|number: &f32| number.abs() <= HALF_LARGEST),
-        Primitive::Int16 => whole(-32_768, 32_767),
-        Primitive::SByte => whole(-128, 127),
-        Primitive::Byte => whole(0, 255),
+        PrimitiveType::Single => raw.parse().ok().filter(|number: &f32| number.is_finite()),
+        PrimitiveType::Half => raw.parse().ok().filter(|number: &f32| number.abs() <= HALF_LARGEST),
+        PrimitiveType::Int16 => whole(-32_768, 32_767),
+        PrimitiveType::SByte => whole(-128, 127),
+        PrimitiveType::Byte => whole(0, 255),
         _ => None,
     }
 }
@@ -192,42 +192,42 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
 }
 
 /// The value has another type than the field.
-pub(super) fn mismatch(member: &Member, raw: &str) -> String {
+pub(super) fn type_mismatch(member: &MemberShape, raw: &str) -> String {
     format!(
         "Cannot convert {} to the type '{}' of field '{}'.",
-        shown(raw),
+        describe_json(raw),
         type_name(member.kind),
         member.path
     )
 }
 
-fn converted(member: &Member, primitive: Primitive, raw: &str) -> String {
+fn conversion_error(member: &MemberShape, primitive: PrimitiveType, raw: &str) -> String {
     format!(
         "Cannot convert the literal '{}' to the expected type '{}' of field '{}'.",
-        short(quoted(raw).unwrap_or(raw)),
+        shorten(quoted(raw).unwrap_or(raw)),
         match primitive {
-            Primitive::Single => "Edm.Single",
-            Primitive::Half => "Edm.Half",
-            Primitive::Int16 => "Edm.Int16",
-            Primitive::SByte => "Edm.SByte",
-            Primitive::Byte => "Edm.Byte",
+            PrimitiveType::Single => "Edm.Single",
+            PrimitiveType::Half => "Edm.Half",
+            PrimitiveType::Int16 => "Edm.Int16",
+            PrimitiveType::SByte => "Edm.SByte",
+            PrimitiveType::Byte => "Edm.Byte",
             other => type_name(FieldType::One(other)),
         },
         member.path
     )
 }
 
-pub(super) fn shown(raw: &str) -> String {
+pub(super) fn describe_json(raw: &str) -> String {
     match raw.as_bytes().first() {
         Some(b'{') => "an object".to_owned(),
         Some(b'[') => "an array".to_owned(),
         Some(b'"') => "a string".to_owned(),
-        _ => format!("the literal '{}'", short(raw)),
+        _ => format!("the literal '{}'", shorten(raw)),
     }
 }
 
 /// The beginning of what a client sent, for messages.
-pub(super) fn short(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     const SHOWN: usize = 64;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use super::FieldValue;
 use super::scan::{decode, decode_name, elements, members};
-use super::shape::{Level, Member};
+use super::shape::{MemberShape, ObjectShape};
 use super::value;
-use crate::definition::{FieldType, Primitive};
+use crate::definition::{FieldType, PrimitiveType};
 
 /// What strings may have at most where they are indexed as a whole, in bytes.
 const WHOLE_STRING: usize = 32_766;
@@ -15,7 +15,7 @@ const COMPLEX_ELEMENTS: usize = 3_000;
 
 /// `Err` is what makes the whole request wrong: names and types that the schema does not have. What concerns this
 /// document alone is left in `problem`.
-pub(super) struct Walk<'a> {
+pub(super) struct DocumentCanonicalizer<'a> {
     /// Raw values of the objects that are open now, by position in their level.
     given: Vec<Option<&'a str>>,
     pub(super) values: Vec<(usize, FieldValue)>,
@@ -28,7 +28,7 @@ pub(super) struct Walk<'a> {
     stored: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DocumentCanonicalizer<'a> {
     pub(super) fn new() -> Self {
         Self {
             given: Vec::new(),
@@ -41,30 +41,35 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn of_stored() -> Self {
+    pub(super) fn for_stored() -> Self {
         Self { stored: true, ..Self::new() }
     }
 
     /// Finds the members of the root, and tells `@search.action` in its raw form.
-    pub(super) fn open(&mut self, text: &'a str, level: &Level) -> Result<Option<&'a str>, String> {
+    pub(super) fn open(&mut self, text: &'a str, level: &ObjectShape) -> Result<Option<&'a str>, String> {
         self.given.clear();
         self.complex_elements = 0;
         let mut action = None;
-        self.gather(text, level, "", &mut action)?;
+        self.collect_members(text, level, "", &mut action)?;
         Ok(action)
     }
 
-    /// Writes the root that [`Walk::open`] has found. Without `whole`, only the given members are written, and their
+    /// Writes the root that [`DocumentCanonicalizer::open`] has found. Without `whole`, only the given members are written, and their
     /// values are not noted.
-    pub(super) fn write(&mut self, level: &Level, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    pub(super) fn write(
+        &mut self,
+        level: &ObjectShape,
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
         self.noting = whole;
-        self.members(level, 0, whole, out)
+        self.write_members(level, 0, whole, out)
     }
 
-    fn gather(
+    fn collect_members(
         &mut self,
         text: &'a str,
-        level: &Level,
+        level: &ObjectShape,
         path: &str,
         action: &mut Option<&'a str>,
     ) -> Result<usize, String> {
@@ -72,17 +77,17 @@ impl<'a> Walk<'a> {
         self.given.resize(base + level.members.len(), None);
         let Some(found) = members(text) else {
             return Err(match path {
-                "" => format!("A document must be a JSON object, not {}.", value::shown(text)),
+                "" => format!("A document must be a JSON object, not {}.", value::describe_json(text)),
                 path => format!(
                     "The field '{path}' is complex and needs a JSON object, not {}.",
-                    value::shown(text)
+                    value::describe_json(text)
                 ),
             });
         };
         let mut guess = 0;
         for (raw, value) in found {
             let name = decode_name(raw)
-                .ok_or_else(|| format!("The property name '{}' is no valid text.", value::short(raw)))?;
+                .ok_or_else(|| format!("The property name '{}' is no valid text.", value::shorten(raw)))?;
             if name.contains('@') {
                 // Annotations, such as `tags@odata.type` or the score of a document that came from a search.
                 if path.is_empty() && name == "@search.action" {
@@ -105,7 +110,13 @@ impl<'a> Walk<'a> {
         Ok(base)
     }
 
-    fn members(&mut self, level: &Level, base: usize, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    fn write_members(
+        &mut self,
+        level: &ObjectShape,
+        base: usize,
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
         out.push(b'{');
         let mut first = true;
         for (at, member) in level.members.iter().enumerate() {
@@ -119,8 +130,8 @@ impl<'a> Walk<'a> {
             first = false;
             out.extend_from_slice(member.label.as_bytes());
             match given {
-                None | Some("null") => out.extend_from_slice(member.missing().as_bytes()),
-                Some(raw) => self.value(member, raw, whole, out)?,
+                None | Some("null") => out.extend_from_slice(member.default_json().as_bytes()),
+                Some(raw) => self.write_value(member, raw, whole, out)?,
             }
         }
         out.push(b'}');
@@ -128,14 +139,20 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn value(&mut self, member: &Member, raw: &'a str, whole: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    fn write_value(
+        &mut self,
+        member: &MemberShape,
+        raw: &'a str,
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
         match (member.kind, &member.level) {
-            (FieldType::Complex, Some(level)) => self.complex(level, &member.path, raw, whole, out),
+            (FieldType::Complex, Some(level)) => self.write_complex(level, &member.path, raw, whole, out),
             (FieldType::ManyComplex, Some(level)) => {
-                self.collection(member, raw, out, |walk, element, out| {
+                self.write_collection(member, raw, out, |walk, element, out| {
                     walk.complex_elements += 1;
                     // Elements are replaced as a whole, so that they are always complete.
-                    walk.complex(level, &member.path, element, true, out)
+                    walk.write_complex(level, &member.path, element, true, out)
                 })?;
                 if self.complex_elements > COMPLEX_ELEMENTS {
                     self.problem.get_or_insert_with(|| {
@@ -146,43 +163,43 @@ impl<'a> Walk<'a> {
             }
             (FieldType::Many(primitive), _) => match member.vector {
                 Some(length) => {
-                    let vector = value::vector(member, primitive, length, raw, out)?;
+                    let vector = value::write_vector(member, primitive, length, raw, out)?;
                     if let (true, Some(leaf), Some(vector)) = (self.noting, member.leaf, vector) {
                         self.values.push((leaf, FieldValue::Vector(vector)));
                     }
                     Ok(())
                 }
-                None => self.collection(member, raw, out, |walk, element, out| {
-                    walk.one(member, primitive, element, out)
+                None => self.write_collection(member, raw, out, |walk, element, out| {
+                    walk.write_scalar(member, primitive, element, out)
                 }),
             },
-            (FieldType::One(primitive), _) => self.one(member, primitive, raw, out),
+            (FieldType::One(primitive), _) => self.write_scalar(member, primitive, raw, out),
             // A shape gives every complex field a level.
             (FieldType::Complex | FieldType::ManyComplex, None) => Ok(()),
         }
     }
 
-    fn complex(
+    fn write_complex(
         &mut self,
-        level: &Level,
+        level: &ObjectShape,
         path: &str,
         raw: &'a str,
         whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let base = self.gather(raw, level, path, &mut None)?;
-        self.members(level, base, whole, out)
+        let base = self.collect_members(raw, level, path, &mut None)?;
+        self.write_members(level, base, whole, out)
     }
 
-    fn collection(
+    fn write_collection(
         &mut self,
-        member: &Member,
+        member: &MemberShape,
         raw: &'a str,
         out: &mut Vec<u8>,
         mut write: impl FnMut(&mut Self, &'a str, &mut Vec<u8>) -> Result<(), String>,
     ) -> Result<(), String> {
         let Some(found) = elements(raw) else {
-            return Err(value::mismatch(member, raw));
+            return Err(value::type_mismatch(member, raw));
         };
         out.push(b'[');
         for (at, element) in found.enumerate() {
@@ -201,26 +218,26 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn one(
+    fn write_scalar(
         &mut self,
-        member: &Member,
-        primitive: Primitive,
+        member: &MemberShape,
+        primitive: PrimitiveType,
         raw: &'a str,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        if primitive == Primitive::String {
-            return self.text(member, raw, out);
+        if primitive == PrimitiveType::String {
+            return self.write_string(member, raw, out);
         }
-        let value = value::one(member, primitive, raw, out)?;
+        let value = value::write_scalar(member, primitive, raw, out)?;
         if let (true, Some(leaf)) = (self.noting, member.leaf) {
             self.values.push((leaf, value));
         }
         Ok(())
     }
 
-    fn text(&mut self, member: &Member, raw: &'a str, out: &mut Vec<u8>) -> Result<(), String> {
+    fn write_string(&mut self, member: &MemberShape, raw: &'a str, out: &mut Vec<u8>) -> Result<(), String> {
         if !raw.starts_with('"') {
-            return Err(value::mismatch(member, raw));
+            return Err(value::type_mismatch(member, raw));
         }
         let Some(text) = decode(raw) else {
             return Err(format!(
@@ -255,15 +272,15 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-fn unknown(name: &str, path: &str, level: &Level) -> String {
+fn unknown(name: &str, path: &str, level: &ObjectShape) -> String {
     const SHOWN: usize = 30;
-    let mut names: Vec<&str> = level.members.iter().take(SHOWN).map(Member::name).collect();
+    let mut names: Vec<&str> = level.members.iter().take(SHOWN).map(MemberShape::name).collect();
     if level.members.len() > SHOWN {
         names.push("…");
     }
     format!(
         "The property '{}' does not exist on type 'search.documentFields'. The fields here are: {}.",
-        join(path, &value::short(name)),
+        join(path, &value::shorten(name)),
         names.join(", ")
     )
 }

@@ -13,14 +13,14 @@ use tantivy::schema::{Field as Column, IndexRecordOption};
 use tantivy::{BitSet, InvertedIndexReader, Searcher, SegmentReader, Term};
 
 use super::columns::FieldColumns;
-use super::highlight::Tags;
-use super::suggest::{Word, Words};
+use super::highlight::HighlightTags;
+use super::suggest::{TypedWord, TypedWords};
 use crate::ApiError;
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, MemoryReservation};
 
 /// What is completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum AutocompleteMode {
     /// The last word.
     #[default]
     OneTerm,
@@ -39,7 +39,7 @@ pub struct Completion {
     pub query_plus_text: String,
 }
 
-impl Mode {
+impl AutocompleteMode {
     pub fn parse(mode: Option<&str>) -> Result<Self, ApiError> {
         match mode {
             None | Some("oneTerm") => Ok(Self::OneTerm),
@@ -60,20 +60,20 @@ impl Mode {
 pub fn autocomplete(
     searcher: &Searcher,
     fields: &[FieldColumns],
-    words: &Words,
-    mode: Mode,
+    words: &TypedWords,
+    mode: AutocompleteMode,
     filter: Option<&dyn Query>,
     top: usize,
-    tags: Option<&Tags>,
+    tags: Option<&HighlightTags>,
     budget: &Budget,
 ) -> tantivy::Result<Vec<Completion>> {
     let Some((last, before)) = words.words.split_last() else { return Ok(Vec::new()) };
-    let segments = Segments::new(searcher, filter, budget)?;
+    let segments = CompletionSegments::new(searcher, filter, budget)?;
     let mistakes = words.allows_mistakes(last);
     let suggest: Vec<Column> = fields.iter().filter_map(|columns| columns.suggest).collect();
     let pairs: Vec<Column> = fields.iter().filter_map(|columns| columns.pairs).collect();
     let (texts, context) = match (mode, before.last()) {
-        (Mode::TwoTerms, _) => {
+        (AutocompleteMode::TwoTerms, _) => {
             let (found, memory) = segments.terms(&pairs, &last.text, mistakes)?;
             let mut texts = best(found, top);
             drop(memory);
@@ -86,7 +86,7 @@ pub fn autocomplete(
             }
             (texts, None)
         }
-        (Mode::OneTermWithContext, Some(previous)) => {
+        (AutocompleteMode::OneTermWithContext, Some(previous)) => {
             let start = format!("{} {}", previous.text, last.text);
             let (found, _memory) = segments.terms(&pairs, &start, mistakes)?;
             (best(found, top), Some(previous))
@@ -101,11 +101,11 @@ pub fn autocomplete(
 
 /// Words before the completed one stay as they were typed.
 fn complete(
-    words: &Words,
-    last: &Word,
-    context: Option<&Word>,
+    words: &TypedWords,
+    last: &TypedWord,
+    context: Option<&TypedWord>,
     text: String,
-    tags: Option<&Tags>,
+    tags: Option<&HighlightTags>,
 ) -> Completion {
     let (kept, completed) = match context {
         None => (last.start, text.as_str()),
@@ -116,25 +116,25 @@ fn complete(
     };
     let kept = words.typed.get(..kept).unwrap_or_default();
     let query_plus_text = match tags {
-        Some(Tags { before, after }) => format!("{kept}{before}{completed}{after}"),
+        Some(HighlightTags { before, after }) => format!("{kept}{before}{completed}{after}"),
         None => format!("{kept}{completed}"),
     };
     Completion { text, query_plus_text }
 }
 
 /// A place in a map with room to spare, and in a list, besides the letters.
-const TERM_BYTES: usize = 3 * size_of::<(String, Standing)>();
+const TERM_BYTES: usize = 3 * size_of::<(String, CompletionRank)>();
 
 /// How a term was found.
 #[derive(Debug, Clone, Copy, Default)]
-struct Standing {
+struct CompletionRank {
     exact: bool,
     documents: u64,
 }
 
-fn best(terms: HashMap<String, Standing>, top: usize) -> Vec<String> {
-    let mut terms: Vec<(String, Standing)> = terms.into_iter().collect();
-    let order = |(one, a): &(String, Standing), (other, b): &(String, Standing)| {
+fn best(terms: HashMap<String, CompletionRank>, top: usize) -> Vec<String> {
+    let mut terms: Vec<(String, CompletionRank)> = terms.into_iter().collect();
+    let order = |(one, a): &(String, CompletionRank), (other, b): &(String, CompletionRank)| {
         (b.exact, b.documents).cmp(&(a.exact, a.documents)).then_with(|| one.cmp(other))
     };
     if (1..terms.len()).contains(&top) {
@@ -146,26 +146,26 @@ fn best(terms: HashMap<String, Standing>, top: usize) -> Vec<String> {
 }
 
 /// The segments of an index, each with the documents that count.
-struct Segments<'a> {
-    segments: Vec<(&'a SegmentReader, Allowed<'a>)>,
+struct CompletionSegments<'a> {
+    segments: Vec<(&'a SegmentReader, SegmentDocuments<'a>)>,
     budget: &'a Budget,
 }
 
-enum Allowed<'a> {
+enum SegmentDocuments<'a> {
     All,
     Alive(&'a tantivy::fastfield::AliveBitSet),
     Filtered(BitSet),
 }
 
-impl<'a> Segments<'a> {
+impl<'a> CompletionSegments<'a> {
     fn new(searcher: &'a Searcher, filter: Option<&dyn Query>, budget: &'a Budget) -> tantivy::Result<Self> {
         let scoring = EnableScoring::disabled_from_searcher(searcher);
         let weight = filter.map(|filter| filter.weight(scoring)).transpose()?;
         let mut segments = Vec::new();
         for reader in searcher.segment_readers() {
             let allowed = match (&weight, reader.alive_bitset()) {
-                (None, None) => Allowed::All,
-                (None, Some(alive)) => Allowed::Alive(alive),
+                (None, None) => SegmentDocuments::All,
+                (None, Some(alive)) => SegmentDocuments::Alive(alive),
                 (Some(weight), alive) => {
                     let mut docs = BitSet::with_max_value(reader.max_doc());
                     weight.for_each_no_score(reader, &mut |found| {
@@ -175,7 +175,7 @@ impl<'a> Segments<'a> {
                             docs.insert(*doc);
                         }
                     })?;
-                    Allowed::Filtered(docs)
+                    SegmentDocuments::Filtered(docs)
                 }
             };
             segments.push((reader, allowed));
@@ -189,9 +189,9 @@ impl<'a> Segments<'a> {
         columns: &[Column],
         start: &str,
         mistakes: bool,
-    ) -> tantivy::Result<(HashMap<String, Standing>, Held)> {
-        let mut terms: HashMap<String, Standing> = HashMap::new();
-        let mut memory = self.budget.hold(0);
+    ) -> tantivy::Result<(HashMap<String, CompletionRank>, MemoryReservation)> {
+        let mut terms: HashMap<String, CompletionRank> = HashMap::new();
+        let mut memory = self.budget.reserve_memory(0);
         for column in columns {
             let automaton = match mistakes {
                 true => {
@@ -211,8 +211,8 @@ impl<'a> Segments<'a> {
                         match terms.get_mut(term) {
                             Some(known) => known.documents += documents,
                             None => {
-                                memory.more(TERM_BYTES + term.len());
-                                terms.insert(term.to_owned(), Standing { exact, documents });
+                                memory.grow(TERM_BYTES + term.len());
+                                terms.insert(term.to_owned(), CompletionRank { exact, documents });
                             }
                         }
                     }
@@ -241,7 +241,7 @@ impl<'a> Segments<'a> {
     }
 }
 
-impl Allowed<'_> {
+impl SegmentDocuments<'_> {
     fn count(&self, index: &InvertedIndexReader, info: &TermInfo) -> tantivy::Result<u64> {
         if let Self::All = self {
             return Ok(u64::from(info.doc_freq));
@@ -253,12 +253,12 @@ impl Allowed<'_> {
             if docs.is_empty() {
                 return Ok(documents);
             }
-            documents += docs.iter().filter(|doc| self.has(**doc)).count() as u64;
+            documents += docs.iter().filter(|doc| self.contains(**doc)).count() as u64;
             postings.advance();
         }
     }
 
-    fn has(&self, doc: u32) -> bool {
+    fn contains(&self, doc: u32) -> bool {
         match self {
             Self::All => true,
             Self::Alive(alive) => alive.is_alive(doc),

@@ -9,7 +9,7 @@ use tantivy::schema::{
     TextOptions,
 };
 
-use crate::definition::{Field, Primitive, Schema};
+use crate::definition::{IndexField, IndexSchema, PrimitiveType};
 
 /// The analyzer of suggester columns; registered beside those of the index.
 pub const SUGGEST_ANALYZER: &str = "bindpost.suggest";
@@ -34,16 +34,16 @@ pub struct FieldColumns {
 
 /// All columns of an index.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct IndexColumns {
     /// The number of a document in the store: indexed (updates delete by it) and fast.
     pub number: Column,
     by_path: HashMap<String, FieldColumns>,
     schema: TantivySchema,
 }
 
-impl Columns {
+impl IndexColumns {
     /// `suggested`: the paths that suggesters name as their sources.
-    pub fn new(schema: &Schema, suggested: &BTreeSet<String>) -> Self {
+    pub fn new(schema: &IndexSchema, suggested: &BTreeSet<String>) -> Self {
         let mut builder = TantivySchema::builder();
         let number = builder.add_u64_field("#", NumericOptions::default().set_indexed().set_fast());
         let mut by_path = HashMap::new();
@@ -69,13 +69,19 @@ impl Columns {
                 let name = format!("value:{path}");
                 let numeric = NumericOptions::default().set_indexed().set_fast();
                 match field.kind.primitive() {
-                    Some(Primitive::String) => columns.value = Some(builder.add_text_field(&name, whole())),
-                    Some(Primitive::Boolean) => columns.value = Some(builder.add_bool_field(&name, numeric)),
-                    Some(Primitive::Double) => columns.value = Some(builder.add_f64_field(&name, numeric)),
-                    Some(Primitive::Int32 | Primitive::Int64 | Primitive::DateTimeOffset) => {
+                    Some(PrimitiveType::String) => {
+                        columns.value = Some(builder.add_text_field(&name, whole()))
+                    }
+                    Some(PrimitiveType::Boolean) => {
+                        columns.value = Some(builder.add_bool_field(&name, numeric))
+                    }
+                    Some(PrimitiveType::Double) => {
+                        columns.value = Some(builder.add_f64_field(&name, numeric))
+                    }
+                    Some(PrimitiveType::Int32 | PrimitiveType::Int64 | PrimitiveType::DateTimeOffset) => {
                         columns.value = Some(builder.add_i64_field(&name, numeric));
                     }
-                    Some(Primitive::GeographyPoint) => {
+                    Some(PrimitiveType::GeographyPoint) => {
                         let fast = NumericOptions::default().set_fast();
                         columns.latitude =
                             Some(builder.add_f64_field(&format!("latitude:{path}"), fast.clone()));
@@ -90,7 +96,7 @@ impl Columns {
     }
 
     /// The columns of the field at a path; none for complex fields and unknown ones.
-    pub fn of(&self, path: &str) -> FieldColumns {
+    pub fn for_field(&self, path: &str) -> FieldColumns {
         self.by_path.get(path).copied().unwrap_or_default()
     }
 
@@ -101,7 +107,7 @@ impl Columns {
 
 /// The key always has one: documents are found by it in filters like `id eq '1'` only when it is filterable, but order
 /// between equal scores goes by it.
-fn needs_value(field: &Field) -> bool {
+fn needs_value(field: &IndexField) -> bool {
     field.key || field.filterable || field.sortable || field.facetable
 }
 

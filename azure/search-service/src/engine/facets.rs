@@ -18,34 +18,34 @@ use serde_json::Value;
 use tantivy::collector::Collector;
 use tantivy::{SegmentOrdinal, SegmentReader};
 
-pub use self::calendar::{Calendar, CalendarUnit, render_date};
-pub use self::expression::{Facet, FacetKind, Metric, Sort};
+pub use self::calendar::{CalendarInterval, CalendarUnit, render_date};
+pub use self::expression::{FacetExpression, FacetKind, FacetMetric, FacetSort};
 
-use self::counting::{Counted, SegmentFacets};
-use super::columns::Columns;
+use self::counting::{FacetCounts, SegmentFacets};
+use super::columns::IndexColumns;
 use crate::ApiError;
-use crate::budget::{Budget, Text};
-use crate::definition::Schema;
+use crate::budget::{Budget, JsonBuffer};
+use crate::definition::IndexSchema;
 
 /// Facets of one request.
 const MOST_FACETS: usize = 100;
 
 /// All facets of one request: a collector whose fruit is the value of `@search.facets`.
 #[derive(Debug, Clone)]
-pub struct Facets {
+pub struct RequestFacets {
     /// Each with the place of what it counts.
-    facets: Vec<(Facet, usize)>,
+    facets: Vec<(FacetExpression, usize)>,
     /// What is counted, with the name of its column. Facets that only show it in different ways share it.
-    counted: Vec<(Facet, String)>,
+    counted: Vec<(FacetExpression, String)>,
     budget: Budget,
 }
 
-impl Facets {
+impl RequestFacets {
     /// Reads expressions such as `category,count:5,sort:-value` and checks them against the fields of the index.
     pub fn parse<S: AsRef<str>>(
         expressions: &[S],
-        schema: &Schema,
-        columns: &Columns,
+        schema: &IndexSchema,
+        columns: &IndexColumns,
         budget: &Budget,
     ) -> Result<Self, ApiError> {
         if expressions.len() > MOST_FACETS {
@@ -57,12 +57,12 @@ impl Facets {
         }
         let mut all = Self { facets: Vec::new(), counted: Vec::new(), budget: budget.clone() };
         for expression in expressions {
-            let facet = Facet::parse(expression.as_ref(), schema)?;
+            let facet = FacetExpression::parse(expression.as_ref(), schema)?;
             let known = all.counted.iter().position(|(counted, _)| counted.counts_as(&facet));
             let place = match known {
                 Some(place) => place,
                 None => {
-                    let column = columns.of(&facet.path).value.ok_or_else(|| {
+                    let column = columns.for_field(&facet.path).value.ok_or_else(|| {
                         let what = format!("The field '{}' has no values that could be counted.", facet.path);
                         ApiError::parameter("facets", what)
                     })?;
@@ -84,12 +84,12 @@ impl Facets {
 /// The buckets of all facets by the path of their field, as JSON that is written already.
 #[derive(Debug)]
 pub struct FacetLists {
-    lists: Vec<(String, Text)>,
+    lists: Vec<(String, JsonBuffer)>,
 }
 
 impl FacetLists {
     /// Writes the object that `@search.facets` is.
-    pub fn write(&self, out: &mut Text) {
+    pub fn write(&self, out: &mut JsonBuffer) {
         out.bytes.push(b'{');
         for (at, (path, list)) in self.lists.iter().enumerate() {
             if at > 0 {
@@ -99,13 +99,13 @@ impl FacetLists {
             out.bytes.extend_from_slice(b":[");
             out.bytes.extend_from_slice(&list.bytes);
             out.bytes.push(b']');
-            out.settle();
+            out.account_growth();
         }
         out.bytes.push(b'}');
     }
 }
 
-impl Collector for Facets {
+impl Collector for RequestFacets {
     type Fruit = FacetLists;
     type Child = SegmentFacets;
 
@@ -118,24 +118,24 @@ impl Collector for Facets {
     }
 
     /// Two expressions on one field share a list, in the order of the request.
-    fn merge_fruits(&self, segments: Vec<Vec<Counted>>) -> tantivy::Result<FacetLists> {
-        let mut counted: Vec<Vec<Counted>> = self.counted.iter().map(|_| Vec::new()).collect();
+    fn merge_fruits(&self, segments: Vec<Vec<FacetCounts>>) -> tantivy::Result<FacetLists> {
+        let mut counted: Vec<Vec<FacetCounts>> = self.counted.iter().map(|_| Vec::new()).collect();
         for segment in segments {
             for (all, one) in counted.iter_mut().zip(segment) {
                 all.push(one);
             }
         }
-        let mut lists: Vec<(String, Text)> = Vec::new();
+        let mut lists: Vec<(String, JsonBuffer)> = Vec::new();
         for (facet, place) in &self.facets {
             let at = match lists.iter().position(|(path, _)| *path == facet.path) {
                 Some(at) => at,
                 None => {
-                    lists.push((facet.path.clone(), Text::new(&self.budget)));
+                    lists.push((facet.path.clone(), JsonBuffer::new(&self.budget)));
                     lists.len() - 1
                 }
             };
             if let (Some((_, list)), Some(counted)) = (lists.get_mut(at), counted.get(*place)) {
-                answer::write(facet, counted, &self.budget, list)?;
+                answer::write_buckets(facet, counted, &self.budget, list)?;
             }
         }
         Ok(FacetLists { lists })

@@ -13,8 +13,8 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream};
 
 use self::passages::passages;
 use crate::ApiError;
-use crate::budget::{Budget, Held};
-use crate::definition::{Primitive, Schema};
+use crate::budget::{Budget, MemoryReservation};
+use crate::definition::{IndexSchema, PrimitiveType};
 
 /// One field of the `highlight` parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct HighlightField {
 
 /// What goes around a found word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tags {
+pub struct HighlightTags {
     pub before: String,
     pub after: String,
 }
@@ -36,7 +36,7 @@ pub type Phrase = Vec<(usize, String)>;
 
 /// What counts as found in one field.
 #[derive(Clone, Copy)]
-pub struct Found<'a> {
+pub struct HighlightMatcher<'a> {
     pub word: &'a dyn Fn(&str) -> bool,
     /// Their tokens are marked only where all of them stand together.
     pub phrases: &'a [Phrase],
@@ -46,13 +46,13 @@ const DEFAULT_FRAGMENTS: usize = 5;
 const MAXIMUM_FRAGMENTS: usize = 1000;
 const LONGEST_TAG: usize = 1000;
 
-impl Default for Tags {
+impl Default for HighlightTags {
     fn default() -> Self {
         Self { before: "<em>".to_owned(), after: "</em>".to_owned() }
     }
 }
 
-impl Tags {
+impl HighlightTags {
     /// Both tags of a request or none of them.
     pub fn parse(before: Option<&str>, after: Option<&str>) -> Result<Option<Self>, ApiError> {
         match (before, after) {
@@ -73,7 +73,7 @@ impl Tags {
 const ONE_TAG: &str = "highlightPreTag and highlightPostTag must be given together.";
 
 /// Reads `title-3,description`. The same field given twice counts as its last mention.
-pub fn parse_fields(parameter: &str, schema: &Schema) -> Result<Vec<HighlightField>, ApiError> {
+pub fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<HighlightField>, ApiError> {
     let mut fields: Vec<HighlightField> = Vec::new();
     for part in parameter.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         // Names of fields have no dashes.
@@ -91,7 +91,7 @@ pub fn parse_fields(parameter: &str, schema: &Schema) -> Result<Vec<HighlightFie
         };
         let refused = |reason| ApiError::parameter("highlight", format!("The field '{path}' {reason}."));
         let field = schema.find(path).ok_or_else(|| refused("does not exist"))?;
-        let text = field.kind.primitive() == Some(Primitive::String);
+        let text = field.kind.primitive() == Some(PrimitiveType::String);
         if !(text && field.searchable && field.vector.is_none()) {
             return Err(refused("is not searchable text, so it cannot be highlighted"));
         }
@@ -122,13 +122,13 @@ fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
 pub fn fragments(
     values: &[&str],
     analyzer: &mut TextAnalyzer,
-    found: Found<'_>,
+    found: HighlightMatcher<'_>,
     limit: usize,
-    tags: &Tags,
+    tags: &HighlightTags,
     budget: &Budget,
 ) -> Vec<String> {
     let mut all = Vec::new();
-    let mut memory = budget.hold(0);
+    let mut memory = budget.reserve_memory(0);
     for value in values {
         let spans = spans(value, analyzer, found, budget, &mut memory);
         if !spans.is_empty() {
@@ -141,15 +141,15 @@ pub fn fragments(
     let marked = all.into_iter().map(|(value, passage)| {
         // Once here, and once in the answer.
         let with_tags = passage.spans.len() * (tags.before.len() + tags.after.len());
-        memory.more(2 * (passage.range.len() + with_tags));
-        mark(value, passage.range, &passage.spans, tags)
+        memory.grow(2 * (passage.range.len() + with_tags));
+        insert_tags(value, passage.range, &passage.spans, tags)
     });
     marked.collect()
 }
 
 /// A found word: where it stands, and its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct HighlightSpan {
     pub(super) range: Range<usize>,
     pub(super) token: String,
 }
@@ -158,32 +158,32 @@ pub(super) struct Span {
 fn spans(
     value: &str,
     analyzer: &mut TextAnalyzer,
-    found: Found<'_>,
+    found: HighlightMatcher<'_>,
     budget: &Budget,
-    memory: &mut Held,
-) -> Vec<Span> {
+    memory: &mut MemoryReservation,
+) -> Vec<HighlightSpan> {
     let mut spans = Vec::new();
     // Phrases need to see the neighbours, words do not.
     let mut tokens: Vec<Token> = Vec::new();
     // N-grams make hundreds of tokens of a letter.
-    let mut of_tokens = budget.hold(0);
+    let mut of_tokens = budget.reserve_memory(0);
     analyzer.token_stream(value).process(&mut |token| {
         if (found.word)(&token.text) {
-            memory.more(2 * size_of::<Span>() + token.text.len());
-            spans.push(Span::new(token));
+            memory.grow(2 * size_of::<HighlightSpan>() + token.text.len());
+            spans.push(HighlightSpan::new(token));
         }
         if !found.phrases.is_empty() {
-            of_tokens.more(2 * size_of::<Token>() + token.text.len());
+            of_tokens.grow(2 * size_of::<Token>() + token.text.len());
             tokens.push(token.clone());
         }
     });
     for phrase in found.phrases {
         find_phrase(&tokens, phrase, &mut spans, budget, memory);
     }
-    join(value, spans)
+    merge_spans(value, spans)
 }
 
-impl Span {
+impl HighlightSpan {
     pub(super) fn new(token: &Token) -> Self {
         Self { range: token.offset_from..token.offset_to, token: token.text.clone() }
     }
@@ -192,9 +192,9 @@ impl Span {
 fn find_phrase(
     tokens: &[Token],
     phrase: &[(usize, String)],
-    spans: &mut Vec<Span>,
+    spans: &mut Vec<HighlightSpan>,
     budget: &Budget,
-    memory: &mut Held,
+    memory: &mut MemoryReservation,
 ) {
     let Some(((base, first), rest)) = phrase.split_first() else { return };
     budget.check();
@@ -208,18 +208,18 @@ fn find_phrase(
         };
         if let Some(members) = rest.iter().map(member).collect::<Option<Vec<_>>>() {
             let letters: usize = members.iter().map(|token| token.text.len()).sum();
-            memory.more((members.len() + 1) * 2 * size_of::<Span>() + letters);
-            spans.push(Span::new(start));
-            spans.extend(members.into_iter().map(Span::new));
+            memory.grow((members.len() + 1) * 2 * size_of::<HighlightSpan>() + letters);
+            spans.push(HighlightSpan::new(start));
+            spans.extend(members.into_iter().map(HighlightSpan::new));
         }
     }
 }
 
 /// Sorts, and joins what overlaps: parts of words, synonyms at one place. What is not a part of the text is dropped.
-pub(super) fn join(value: &str, mut spans: Vec<Span>) -> Vec<Span> {
+pub(super) fn merge_spans(value: &str, mut spans: Vec<HighlightSpan>) -> Vec<HighlightSpan> {
     spans.retain(|span| value.get(span.range.clone()).is_some_and(|text| !text.is_empty()));
     spans.sort_by_key(|span| span.range.start);
-    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut joined: Vec<HighlightSpan> = Vec::with_capacity(spans.len());
     for span in spans {
         match joined.last_mut() {
             Some(last) if span.range.start < last.range.end => {
@@ -232,7 +232,12 @@ pub(super) fn join(value: &str, mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// A part of a text with tags around its spans, and no spaces at its ends.
-pub(super) fn mark(value: &str, range: Range<usize>, spans: &[Span], tags: &Tags) -> String {
+pub(super) fn insert_tags(
+    value: &str,
+    range: Range<usize>,
+    spans: &[HighlightSpan],
+    tags: &HighlightTags,
+) -> String {
     let mut marked =
         String::with_capacity(range.len() + spans.len() * (tags.before.len() + tags.after.len()));
     let mut at = range.start;

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 
-use self::change::Changes;
-use self::full_text::FullText;
+use self::change::BatchApplier;
+use self::full_text::FullTextIndex;
 use self::vector_fields::VectorFields;
-use super::plan::Plan;
-use super::snapshot::Snapshot;
-use super::store::{DocumentStore, StoreError, StoreView};
+use super::plan::IndexPlan;
+use super::snapshot::IndexSnapshot;
+use super::store::{DocumentStore, DocumentStoreError, StoreView};
 use crate::ApiError;
-use crate::documents::{self, Item, Outcome, check_keys, parse_batch};
+use crate::documents::{self, BatchEntry, IndexingResult, check_keys, parse_batch};
 
 /// So many changed documents are committed at once, even if nobody looks: it bounds what is played again after a crash.
 const COMMIT_AFTER: usize = 20_000;
@@ -43,18 +43,18 @@ const STORE_FILE: &str = "documents.redb";
 pub struct SearchIndex {
     folder: PathBuf,
     store: DocumentStore,
-    writing: Mutex<Writing>,
+    writing: Mutex<WriterState>,
     /// The last batch that the store has; [`UNKNOWN`] when the snapshot cannot be used.
     written: AtomicU64,
     /// The last batch at the time of the last upkeep.
     tended: AtomicU64,
-    snapshot: RwLock<Arc<Snapshot>>,
+    snapshot: RwLock<Arc<IndexSnapshot>>,
     /// The last commit that failed, until one works again.
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<CommitFailure>>,
 }
 
 /// A commit that failed.
-struct Failure {
+struct CommitFailure {
     /// When the next attempt may be made.
     until: Instant,
 }
@@ -63,9 +63,9 @@ struct Failure {
 const UNKNOWN: u64 = u64::MAX;
 
 /// What the one who writes holds.
-struct Writing {
-    plan: Arc<Plan>,
-    text: FullText,
+struct WriterState {
+    plan: Arc<IndexPlan>,
+    text: FullTextIndex,
     vectors: VectorFields,
     /// The store may have what the rest has not, after an error or a panic in between: all of it is made again from the
     /// store before it is used.
@@ -77,10 +77,10 @@ struct Writing {
 impl SearchIndex {
     /// Opens the index in a folder, or makes it there. A full-text index that is missing or damaged, or that has other
     /// columns than the definition, is made again from the stored documents.
-    pub fn open(folder: &Path, plan: Arc<Plan>) -> Result<Self, ApiError> {
+    pub fn open(folder: &Path, plan: Arc<IndexPlan>) -> Result<Self, ApiError> {
         std::fs::create_dir_all(folder).map_err(|error| ApiError::internal("opening an index", error))?;
         let store = DocumentStore::open(&folder.join(STORE_FILE))?;
-        let (writing, snapshot, written) = start(folder, &store, plan)?;
+        let (writing, snapshot, written) = load_derived(folder, &store, plan)?;
         Ok(Self {
             folder: folder.to_owned(),
             store,
@@ -92,13 +92,13 @@ impl SearchIndex {
         })
     }
 
-    pub fn plan(&self) -> Arc<Plan> {
+    pub fn plan(&self) -> Arc<IndexPlan> {
         Arc::clone(&self.current().plan)
     }
 
     /// Goes on with another definition of the same documents.
-    pub fn replan(&self, plan: Arc<Plan>) -> Result<(), ApiError> {
-        let mut writing = self.writing();
+    pub fn replan(&self, plan: Arc<IndexPlan>) -> Result<(), ApiError> {
+        let mut writing = self.lock_writer();
         // What is pending belongs to the old columns.
         self.commit(&mut writing)?;
         // Documents may have their new form already when this fails; the old one is made again.
@@ -108,20 +108,20 @@ impl SearchIndex {
     }
 
     /// Reads a batch and applies it. A document whose key cannot be one spoils all of it.
-    pub fn apply_batch(&self, body: &[u8]) -> Result<Vec<Outcome>, ApiError> {
+    pub fn apply_batch(&self, body: &[u8]) -> Result<Vec<IndexingResult>, ApiError> {
         self.read_and_apply(body, check_keys)
     }
 
     /// The same for batches that nobody can correct: documents with bad keys are refused one by one.
-    pub fn apply_what_fits(&self, body: &[u8]) -> Result<Vec<Outcome>, ApiError> {
+    pub fn apply_valid_items(&self, body: &[u8]) -> Result<Vec<IndexingResult>, ApiError> {
         self.read_and_apply(body, |_| Ok(()))
     }
 
     fn read_and_apply(
         &self,
         body: &[u8],
-        check: impl Fn(&[Item]) -> Result<(), ApiError>,
-    ) -> Result<Vec<Outcome>, ApiError> {
+        check: impl Fn(&[BatchEntry]) -> Result<(), ApiError>,
+    ) -> Result<Vec<IndexingResult>, ApiError> {
         loop {
             let plan = self.plan();
             let items = parse_batch(body, &plan.shape)?;
@@ -135,24 +135,31 @@ impl SearchIndex {
 
     /// Applies actions in their order. When this returns, all of them are durable, and seen by every snapshot taken
     /// from now on. `None`: the index has another plan by now, and nothing was done.
-    pub fn apply(&self, plan: &Arc<Plan>, items: Vec<Item>) -> Result<Option<Vec<Outcome>>, ApiError> {
-        let mut writing = self.writing();
+    pub fn apply(
+        &self,
+        plan: &Arc<IndexPlan>,
+        items: Vec<BatchEntry>,
+    ) -> Result<Option<Vec<IndexingResult>>, ApiError> {
+        let mut writing = self.lock_writer();
         writing.check_open()?;
         if !Arc::ptr_eq(&writing.plan, plan) {
             return Ok(None);
         }
         if writing.behind {
-            self.catch_up(&mut writing)?;
+            self.rebuild_derived(&mut writing)?;
         }
-        let mut changes = Changes::new(plan, &writing.vectors, items.len());
+        let mut changes = BatchApplier::new(plan, &writing.vectors, items.len());
         let written = self.store.write(writing.text.committed(), |batch| {
-            items.into_iter().map(|item| changes.apply(item, batch)).collect::<Result<Vec<_>, StoreError>>()
+            items
+                .into_iter()
+                .map(|item| changes.apply(item, batch))
+                .collect::<Result<Vec<_>, DocumentStoreError>>()
         });
-        let changes = changes.done();
+        let changes = changes.into_changes();
         let (outcomes, batch) = match written {
             Ok(written) => written,
             Err(error) => {
-                self.revive(&mut writing);
+                self.reopen_after_failure(&mut writing);
                 return Err(error.into());
             }
         };
@@ -163,10 +170,10 @@ impl SearchIndex {
         // A panic from here on leaves the store ahead.
         writing.behind = true;
         writing.vectors.apply(&changes);
-        writing.text.give(plan, changes, batch);
+        writing.text.add_changes(plan, changes, batch);
         self.written.store(batch, Ordering::Release);
         writing.behind = false;
-        if writing.text.pending(count) >= COMMIT_AFTER {
+        if writing.text.add_pending(count) >= COMMIT_AFTER {
             // The batch is safe whatever comes of it: whoever looks next tries again.
             let _ = self.commit(&mut writing);
         }
@@ -175,15 +182,15 @@ impl SearchIndex {
 
     /// The documents as they are now: every batch that was acknowledged before this call. While nothing can be
     /// committed, as on a full disk: those of the last commit.
-    pub fn snapshot(&self) -> Result<Arc<Snapshot>, ApiError> {
-        if let Some(ready) = self.ready() {
+    pub fn snapshot(&self) -> Result<Arc<IndexSnapshot>, ApiError> {
+        if let Some(ready) = self.ready_snapshot() {
             return Ok(ready);
         }
         let started = Instant::now();
-        let committed = self.commit(&mut self.writing());
+        let committed = self.commit(&mut self.lock_writer());
         match committed {
             Ok(snapshot) => {
-                if self.failure().take().is_some() {
+                if self.lock_failure().take().is_some() {
                     tracing::info!(folder = %self.folder.display(), "an index can be committed again");
                 }
                 Ok(snapshot)
@@ -192,7 +199,7 @@ impl SearchIndex {
             Err(error) => {
                 // What takes long to fail is tried less often.
                 let until = Instant::now() + RETRY_AFTER.max(10 * started.elapsed());
-                if self.failure().replace(Failure { until }).is_none() {
+                if self.lock_failure().replace(CommitFailure { until }).is_none() {
                     tracing::error!(
                         folder = %self.folder.display(), %error,
                         "an index cannot be committed; searches go on with what was committed before\n  fix: make \
@@ -206,14 +213,14 @@ impl SearchIndex {
     }
 
     /// The same, if nothing has to be committed for it.
-    pub fn ready(&self) -> Option<Arc<Snapshot>> {
+    pub fn ready_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
         let current = self.current();
         let written = self.written.load(Ordering::Acquire);
         (current.batch == written || (self.has_failed() && written != UNKNOWN)).then_some(current)
     }
 
     /// The stored documents as they are now, and how they are defined. Nothing has to be committed for it.
-    pub fn documents(&self) -> Result<(Arc<Plan>, Arc<StoreView>), ApiError> {
+    pub fn documents(&self) -> Result<(Arc<IndexPlan>, Arc<StoreView>), ApiError> {
         let current = self.current();
         let written = self.written.load(Ordering::Acquire);
         if written == UNKNOWN {
@@ -227,20 +234,20 @@ impl SearchIndex {
         Ok((Arc::clone(&current.plan), documents))
     }
 
-    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+    fn lock_failure(&self) -> MutexGuard<'_, Option<CommitFailure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a commit has failed just now.
     fn has_failed(&self) -> bool {
-        self.failure().as_ref().is_some_and(|failure| Instant::now() < failure.until)
+        self.lock_failure().as_ref().is_some_and(|failure| Instant::now() < failure.until)
     }
 
     /// The index is to be deleted: waits for a batch under way and takes no other. Searches of an earlier snapshot go on.
     pub fn close(&self) {
-        let mut writing = self.writing();
+        let mut writing = self.lock_writer();
         writing.closed = true;
-        writing.text.rest();
+        writing.text.release_writer();
     }
 
     /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
@@ -252,12 +259,12 @@ impl SearchIndex {
             self.snapshot()?;
         }
         let sets = {
-            let mut writing = self.writing();
+            let mut writing = self.lock_writer();
             writing.check_open()?;
             if settled && writing.behind {
-                self.catch_up(&mut writing)?;
+                self.rebuild_derived(&mut writing)?;
             }
-            writing.text.rest_after(REST_AFTER);
+            writing.text.release_writer_after(REST_AFTER);
             writing.vectors.sets()
         };
         for set in sets {
@@ -275,10 +282,10 @@ impl SearchIndex {
     }
 
     /// Commits the full-text index and publishes a snapshot of all that was written.
-    fn commit(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
+    fn commit(&self, writing: &mut WriterState) -> Result<Arc<IndexSnapshot>, ApiError> {
         writing.check_open()?;
         if writing.behind {
-            return self.catch_up(writing);
+            return self.rebuild_derived(writing);
         }
         let written = self.written.load(Ordering::Acquire);
         let current = self.current();
@@ -298,14 +305,14 @@ impl SearchIndex {
     }
 
     /// Makes everything again that is derived from the store.
-    fn catch_up(&self, writing: &mut Writing) -> Result<Arc<Snapshot>, ApiError> {
-        self.store.revive()?;
+    fn rebuild_derived(&self, writing: &mut WriterState) -> Result<Arc<IndexSnapshot>, ApiError> {
+        self.store.reopen_after_failure()?;
         self.restart(writing, Arc::clone(&writing.plan))
     }
 
     /// After an error of the store: opens it again if the disk has failed, because nothing could be read otherwise.
-    fn revive(&self, writing: &mut Writing) {
-        if matches!(self.store.revive(), Ok(false)) {
+    fn reopen_after_failure(&self, writing: &mut WriterState) {
+        if matches!(self.store.reopen_after_failure(), Ok(false)) {
             return;
         }
         writing.behind = true;
@@ -316,34 +323,38 @@ impl SearchIndex {
         }
     }
 
-    fn restart(&self, writing: &mut Writing, plan: Arc<Plan>) -> Result<Arc<Snapshot>, ApiError> {
+    fn restart(
+        &self,
+        writing: &mut WriterState,
+        plan: Arc<IndexPlan>,
+    ) -> Result<Arc<IndexSnapshot>, ApiError> {
         // The folder has one writer at a time.
-        writing.text.rest();
-        let (new, snapshot, written) = start(&self.folder, &self.store, plan)?;
+        writing.text.release_writer();
+        let (new, snapshot, written) = load_derived(&self.folder, &self.store, plan)?;
         *writing = new;
         let snapshot = Arc::new(snapshot);
         if snapshot.batch == written {
-            *self.failure() = None;
+            *self.lock_failure() = None;
         }
         self.publish(Arc::clone(&snapshot));
         self.written.store(written, Ordering::Release);
         Ok(snapshot)
     }
 
-    fn current(&self) -> Arc<Snapshot> {
+    fn current(&self) -> Arc<IndexSnapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn publish(&self, snapshot: Arc<Snapshot>) {
+    fn publish(&self, snapshot: Arc<IndexSnapshot>) {
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
+    fn lock_writer(&self) -> MutexGuard<'_, WriterState> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Writing {
+impl WriterState {
     fn check_open(&self) -> Result<(), ApiError> {
         match self.closed {
             true => Err(ApiError::not_found("The index has just been deleted.")),
@@ -351,29 +362,31 @@ impl Writing {
         }
     }
 
-    fn snapshot(&self, documents: Arc<StoreView>, batch: u64) -> Result<Snapshot, ApiError> {
+    fn snapshot(&self, documents: Arc<StoreView>, batch: u64) -> Result<IndexSnapshot, ApiError> {
         let plan = Arc::clone(&self.plan);
-        Snapshot::new(plan, self.text.searcher(), documents, self.vectors.views(), batch)
+        IndexSnapshot::new(plan, self.text.searcher(), documents, self.vectors.views(), batch)
     }
 }
 
 /// Brings everything that is derived from the documents up to date. The last of what it returns is the last batch of the
 /// store; the snapshot is behind it when nothing can be committed.
-fn start(
+fn load_derived(
     folder: &Path,
     store: &DocumentStore,
-    plan: Arc<Plan>,
-) -> Result<(Writing, Snapshot, u64), ApiError> {
-    store.reshape(plan.shape_number(), |json| match documents::read(json, &plan.shape) {
-        Ok(document) => Ok(document.json),
-        Err(error) => Err(ApiError::internal("reading a document", error)),
+    plan: Arc<IndexPlan>,
+) -> Result<(WriterState, IndexSnapshot, u64), ApiError> {
+    store.rewrite_documents(plan.shape_number(), |json| {
+        match documents::read_document(json, &plan.shape) {
+            Ok(document) => Ok(document.json),
+            Err(error) => Err(ApiError::internal("reading a document", error)),
+        }
     })?;
     let view = Arc::new(store.view()?);
     let written = view.last_batch()?;
-    let text = FullText::open(folder, &plan, &view, written)?;
+    let text = FullTextIndex::open(folder, &plan, &view, written)?;
     let vectors = VectorFields::load(&plan, &view)?;
     let committed = text.committed();
-    let writing = Writing { plan, text, vectors, behind: false, closed: false };
+    let writing = WriterState { plan, text, vectors, behind: false, closed: false };
     let snapshot = writing.snapshot(view, committed)?;
     Ok((writing, snapshot, written))
 }

@@ -5,29 +5,29 @@ use sha2::Digest as _;
 use tantivy::TantivyDocument;
 use tantivy::tokenizer::TokenizerManager;
 
-use super::columns::{Columns, FieldColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
+use super::columns::{FieldColumns, IndexColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
 use crate::ApiError;
-use crate::analysis::{Analyzers, Normalizer};
-use crate::definition::{Field, IndexDefinition};
-use crate::documents::{Document, FieldValue, Shape};
+use crate::analysis::{AnalyzerRegistry, Normalizer};
+use crate::definition::{IndexDefinition, IndexField};
+use crate::documents::{Document, DocumentShape, FieldValue};
 use crate::vectors::VectorSearch;
 
 /// What is made once of a definition and read by every request.
-pub struct Plan {
+pub struct IndexPlan {
     pub definition: IndexDefinition,
-    pub analyzers: Analyzers,
-    pub columns: Columns,
-    pub shape: Shape,
+    pub analyzers: AnalyzerRegistry,
+    pub columns: IndexColumns,
+    pub shape: DocumentShape,
     pub vector_search: VectorSearch,
     /// The leaves of the schema, as [`Document::values`] counts them.
-    pub(super) leaves: Vec<Field>,
+    pub(super) leaves: Vec<IndexField>,
     /// Their columns, in the same order.
     leaf_columns: Vec<FieldColumns>,
 }
 
-impl Plan {
+impl IndexPlan {
     pub fn new(definition: IndexDefinition) -> Result<Self, ApiError> {
-        let analyzers = Analyzers::new(&definition.json)?;
+        let analyzers = AnalyzerRegistry::new(&definition.json)?;
         let schema = &definition.schema;
         for field in schema.leaves() {
             for name in [&field.index_analyzer, &field.search_analyzer].into_iter().flatten() {
@@ -43,10 +43,10 @@ impl Plan {
                 vector_search.check(&field.path, vector)?;
             }
         }
-        let columns = Columns::new(schema, &definition.suggested());
-        let shape = Shape::new(schema);
-        let leaves: Vec<Field> = schema.leaves().into_iter().cloned().collect();
-        let leaf_columns = leaves.iter().map(|field| columns.of(&field.path)).collect();
+        let columns = IndexColumns::new(schema, &definition.suggester_paths());
+        let shape = DocumentShape::new(schema);
+        let leaves: Vec<IndexField> = schema.leaves().into_iter().cloned().collect();
+        let leaf_columns = leaves.iter().map(|field| columns.for_field(&field.path)).collect();
         Ok(Self { analyzers, columns, shape, vector_search, leaves, leaf_columns, definition })
     }
 
@@ -66,7 +66,7 @@ impl Plan {
         manager
     }
 
-    pub(super) fn columns_of(&self, number: u64, document: Document) -> TantivyDocument {
+    pub(super) fn tantivy_document(&self, number: u64, document: Document) -> TantivyDocument {
         let mut row = TantivyDocument::new();
         row.add_u64(self.columns.number, number);
         for (leaf, value) in document.values {

@@ -13,22 +13,24 @@ use tantivy::{DocId, Score, SegmentReader};
 
 pub use self::parameters::ScoringParameters;
 
-use super::columns::Columns;
+use super::columns::IndexColumns;
 use crate::ApiError;
-use crate::definition::scoring::{Aggregation, FunctionKind, Interpolation, ScoringFunction, ScoringProfile};
-use crate::odata::ast::Point;
+use crate::definition::scoring::{
+    ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
+};
+use crate::odata::ast::GeoPoint;
 
 /// The functions of a profile, bound to the columns of an index and the parameters of one request.
 #[derive(Debug, Clone)]
 pub struct ProfileScorer {
-    functions: Vec<Function>,
-    aggregation: Aggregation,
+    functions: Vec<BoundFunction>,
+    aggregation: ScoringAggregation,
 }
 
 /// The same for one segment, with its columns open.
 pub struct SegmentScorer {
     functions: Vec<SegmentFunction>,
-    aggregation: Aggregation,
+    aggregation: ScoringAggregation,
 }
 
 impl ProfileScorer {
@@ -36,11 +38,12 @@ impl ProfileScorer {
     pub fn new(
         profile: &ScoringProfile,
         parameters: &ScoringParameters,
-        columns: &Columns,
+        columns: &IndexColumns,
         now: i64,
     ) -> Result<Self, ApiError> {
         let functions = profile.functions.iter();
-        let functions = functions.map(|function| Function::bind(function, profile, parameters, columns, now));
+        let functions =
+            functions.map(|function| BoundFunction::bind(function, profile, parameters, columns, now));
         Ok(Self { functions: functions.collect::<Result<_, _>>()?, aggregation: profile.aggregation })
     }
 
@@ -65,17 +68,17 @@ impl SegmentScorer {
         let mut factors = self.functions.iter().map(|function| function.factor(doc));
         let number = self.functions.len().max(1) as f64;
         let factor = match self.aggregation {
-            Aggregation::Sum => 1.0 + factors.map(|factor| factor.unwrap_or(1.0) - 1.0).sum::<f64>(),
-            Aggregation::Average => {
+            ScoringAggregation::Sum => 1.0 + factors.map(|factor| factor.unwrap_or(1.0) - 1.0).sum::<f64>(),
+            ScoringAggregation::Average => {
                 1.0 + factors.map(|factor| factor.unwrap_or(1.0) - 1.0).sum::<f64>() / number
             }
-            Aggregation::Minimum => {
+            ScoringAggregation::Minimum => {
                 factors.map(|factor| factor.unwrap_or(1.0)).reduce(f64::min).unwrap_or(1.0)
             }
-            Aggregation::Maximum => {
+            ScoringAggregation::Maximum => {
                 factors.map(|factor| factor.unwrap_or(1.0)).reduce(f64::max).unwrap_or(1.0)
             }
-            Aggregation::FirstMatching => factors.find_map(|factor| factor).unwrap_or(1.0),
+            ScoringAggregation::FirstMatching => factors.find_map(|factor| factor).unwrap_or(1.0),
         };
         // Scores stay positive, whatever boosts below 1 add up to.
         factor.max(f64::from(f32::MIN_POSITIVE)) as Score
@@ -84,29 +87,29 @@ impl SegmentScorer {
 
 /// A function whose columns have been found and whose parameters are known.
 #[derive(Debug, Clone)]
-struct Function {
+struct BoundFunction {
     boost: f64,
-    interpolation: Interpolation,
-    input: Input,
+    interpolation: ScoringInterpolation,
+    input: ScoringInput,
 }
 
 #[derive(Debug, Clone)]
-enum Input {
+enum ScoringInput {
     Magnitude { column: String, doubles: bool, start: f64, end: f64, constant_beyond: bool },
     Freshness { column: String, now: i64, duration: f64 },
-    Distance { latitude: String, longitude: String, from: Point, kilometres: f64 },
+    Distance { latitude: String, longitude: String, from: GeoPoint, kilometres: f64 },
     Tags { column: String, tags: Vec<String> },
 }
 
-impl Function {
+impl BoundFunction {
     fn bind(
         function: &ScoringFunction,
         profile: &ScoringProfile,
         parameters: &ScoringParameters,
-        columns: &Columns,
+        columns: &IndexColumns,
         now: i64,
     ) -> Result<Self, ApiError> {
-        let found = columns.of(&function.field);
+        let found = columns.for_field(&function.field);
         let unfit = || {
             ApiError::parameter(
                 "scoringProfile",
@@ -123,26 +126,26 @@ impl Function {
             if fits { Ok(entry.name().to_owned()) } else { Err(unfit()) }
         };
         let input = match &function.kind {
-            FunctionKind::Magnitude { start, end, constant_beyond } => {
+            ScoringFunctionKind::Magnitude { start, end, constant_beyond } => {
                 let doubles = name(found.value, &[Type::F64]).is_ok();
                 let column = name(found.value, &[Type::F64, Type::I64])?;
                 let (start, end, constant_beyond) = (*start, *end, *constant_beyond);
-                Input::Magnitude { column, doubles, start, end, constant_beyond }
+                ScoringInput::Magnitude { column, doubles, start, end, constant_beyond }
             }
-            FunctionKind::Freshness { duration_ms } => {
+            ScoringFunctionKind::Freshness { duration_ms } => {
                 let column = name(found.value, &[Type::I64])?;
                 let duration = *duration_ms as f64;
-                Input::Freshness { column, now, duration }
+                ScoringInput::Freshness { column, now, duration }
             }
-            FunctionKind::Distance { parameter, kilometres } => Input::Distance {
+            ScoringFunctionKind::Distance { parameter, kilometres } => ScoringInput::Distance {
                 latitude: name(found.latitude, &[Type::F64])?,
                 longitude: name(found.longitude, &[Type::F64])?,
                 from: parameters.point(parameter)?,
                 kilometres: *kilometres,
             },
-            FunctionKind::Tag { parameter } => {
+            ScoringFunctionKind::Tag { parameter } => {
                 let tags = parameters.tags(parameter)?;
-                Input::Tags { column: name(found.value, &[Type::Str])?, tags }
+                ScoringInput::Tags { column: name(found.value, &[Type::Str])?, tags }
             }
         };
         Ok(Self { boost: function.boost, interpolation: function.interpolation, input })
@@ -151,19 +154,19 @@ impl Function {
     fn open(&self, segment: &SegmentReader) -> tantivy::Result<SegmentFunction> {
         let fast = segment.fast_fields();
         let input = match &self.input {
-            Input::Magnitude { column, doubles, start, end, constant_beyond } => {
+            ScoringInput::Magnitude { column, doubles, start, end, constant_beyond } => {
                 let numbers = if *doubles {
-                    fast.column_opt::<f64>(column)?.map(Numbers::Doubles)
+                    fast.column_opt::<f64>(column)?.map(NumericColumn::Doubles)
                 } else {
-                    fast.column_opt::<i64>(column)?.map(Numbers::Integers)
+                    fast.column_opt::<i64>(column)?.map(NumericColumn::Integers)
                 };
                 let (start, end, constant_beyond) = (*start, *end, *constant_beyond);
                 numbers.map(|numbers| SegmentInput::Magnitude { numbers, start, end, constant_beyond })
             }
-            Input::Freshness { column, now, duration } => fast
+            ScoringInput::Freshness { column, now, duration } => fast
                 .column_opt::<i64>(column)?
                 .map(|dates| SegmentInput::Freshness { dates, now: *now, duration: *duration }),
-            Input::Distance { latitude, longitude, from, kilometres } => {
+            ScoringInput::Distance { latitude, longitude, from, kilometres } => {
                 let latitudes = fast.column_opt::<f64>(latitude)?;
                 let longitudes = fast.column_opt::<f64>(longitude)?;
                 let (from, kilometres) = (*from, *kilometres);
@@ -174,7 +177,7 @@ impl Function {
                     kilometres,
                 })
             }
-            Input::Tags { column, tags } => match fast.str(column)? {
+            ScoringInput::Tags { column, tags } => match fast.str(column)? {
                 Some(values) => {
                     let mut ords = Vec::with_capacity(tags.len());
                     for tag in tags {
@@ -192,19 +195,19 @@ impl Function {
 struct SegmentFunction {
     /// What full strength adds to 1.
     gain: f64,
-    interpolation: Interpolation,
+    interpolation: ScoringInterpolation,
     /// `None`: no document of the segment has a value.
     input: Option<SegmentInput>,
 }
 
 enum SegmentInput {
-    Magnitude { numbers: Numbers, start: f64, end: f64, constant_beyond: bool },
+    Magnitude { numbers: NumericColumn, start: f64, end: f64, constant_beyond: bool },
     Freshness { dates: FastColumn<i64>, now: i64, duration: f64 },
-    Distance { latitudes: FastColumn<f64>, longitudes: FastColumn<f64>, from: Point, kilometres: f64 },
+    Distance { latitudes: FastColumn<f64>, longitudes: FastColumn<f64>, from: GeoPoint, kilometres: f64 },
     Tags { values: StrColumn, ords: Vec<u64>, asked: usize },
 }
 
-enum Numbers {
+enum NumericColumn {
     Integers(FastColumn<i64>),
     Doubles(FastColumn<f64>),
 }
@@ -212,19 +215,19 @@ enum Numbers {
 impl SegmentFunction {
     /// `None` when the function does not apply to the document.
     fn factor(&self, doc: DocId) -> Option<f64> {
-        let away = self.input.as_ref()?.away(doc)?;
+        let away = self.input.as_ref()?.relative_distance(doc)?;
         Some(1.0 + self.gain * strength(self.interpolation, away))
     }
 }
 
 impl SegmentInput {
     /// How far the document is from what the function prefers: 0 is there, 1 is the edge of its range.
-    fn away(&self, doc: DocId) -> Option<f64> {
+    fn relative_distance(&self, doc: DocId) -> Option<f64> {
         match self {
             Self::Magnitude { numbers, start, end, constant_beyond } => {
                 let value = match numbers {
-                    Numbers::Integers(column) => column.first(doc)? as f64,
-                    Numbers::Doubles(column) => column.first(doc)?,
+                    NumericColumn::Integers(column) => column.first(doc)? as f64,
+                    NumericColumn::Doubles(column) => column.first(doc)?,
                 };
                 // The range may run downwards: then small values are preferred.
                 if start == end {
@@ -243,7 +246,7 @@ impl SegmentInput {
                 (0.0..=1.0).contains(&age).then_some(age)
             }
             Self::Distance { latitudes, longitudes, from, kilometres } => {
-                let to = Point { longitude: longitudes.first(doc)?, latitude: latitudes.first(doc)? };
+                let to = GeoPoint { longitude: longitudes.first(doc)?, latitude: latitudes.first(doc)? };
                 let away = distance(*from, to) / kilometres;
                 (0.0..=1.0).contains(&away).then_some(away)
             }
@@ -257,17 +260,17 @@ impl SegmentInput {
 }
 
 /// How much of the boost is left at a distance from 0 to 1. Quadratic falls late, logarithmic falls early.
-fn strength(interpolation: Interpolation, away: f64) -> f64 {
+fn strength(interpolation: ScoringInterpolation, away: f64) -> f64 {
     match interpolation {
-        Interpolation::Constant => 1.0,
-        Interpolation::Linear => 1.0 - away,
-        Interpolation::Quadratic => 1.0 - away * away,
-        Interpolation::Logarithmic => 1.0 - (1.0 + 9.0 * away).log10(),
+        ScoringInterpolation::Constant => 1.0,
+        ScoringInterpolation::Linear => 1.0 - away,
+        ScoringInterpolation::Quadratic => 1.0 - away * away,
+        ScoringInterpolation::Logarithmic => 1.0 - (1.0 + 9.0 * away).log10(),
     }
 }
 
 /// Kilometres between two points on a sphere of the earth's mean radius.
-fn distance(one: Point, other: Point) -> f64 {
+fn distance(one: GeoPoint, other: GeoPoint) -> f64 {
     const EARTH: f64 = 6371.0088;
     let (from, to) = (one.latitude.to_radians(), other.latitude.to_radians());
     let across = ((other.longitude - one.longitude).to_radians() / 2.0).sin();

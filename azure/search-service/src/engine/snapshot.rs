@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tantivy::columnar::Column;
 use tantivy::{DocAddress, Searcher};
 
-use super::plan::Plan;
+use super::plan::IndexPlan;
 use super::store::StoreView;
 use crate::ApiError;
 use crate::vectors::VectorView;
 
-pub struct Snapshot {
-    pub plan: Arc<Plan>,
+pub struct IndexSnapshot {
+    pub plan: Arc<IndexPlan>,
     pub searcher: Searcher,
     pub documents: Arc<StoreView>,
     /// By the path of their field.
@@ -23,9 +23,9 @@ pub struct Snapshot {
     numbers: Vec<Column<u64>>,
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     pub fn new(
-        plan: Arc<Plan>,
+        plan: Arc<IndexPlan>,
         searcher: Searcher,
         documents: Arc<StoreView>,
         vectors: HashMap<String, VectorView>,

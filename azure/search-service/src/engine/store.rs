@@ -11,7 +11,7 @@ use redb::{
 };
 
 use crate::ApiError;
-use crate::database::{self, Database};
+use crate::database::{self, RedbDatabase};
 
 /// From the key of a document to its number.
 const KEYS: TableDefinition<&str, u64> = TableDefinition::new("keys");
@@ -33,11 +33,11 @@ const CACHE_BYTES: usize = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the document store: {0}")]
-pub struct StoreError(#[from] redb::Error);
+pub struct DocumentStoreError(#[from] redb::Error);
 
 macro_rules! from_redb {
     ($($error:ident),*) => {$(
-        impl From<redb::$error> for StoreError {
+        impl From<redb::$error> for DocumentStoreError {
             fn from(error: redb::$error) -> Self {
                 Self(error.into())
             }
@@ -46,21 +46,21 @@ macro_rules! from_redb {
 }
 from_redb!(TableError, StorageError, CommitError);
 
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        database::refusal("using the document store", &error.0)
+impl From<DocumentStoreError> for ApiError {
+    fn from(error: DocumentStoreError) -> Self {
+        database::database_error("using the document store", &error.0)
     }
 }
 
 /// The documents of one index.
 pub struct DocumentStore {
-    database: Database,
+    database: RedbDatabase,
 }
 
 impl DocumentStore {
     /// Opens the file, or creates it.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::open(path, CACHE_BYTES)?;
+    pub fn open(path: &Path) -> Result<Self, DocumentStoreError> {
+        let database = RedbDatabase::open(path, CACHE_BYTES)?;
         match StoreView::open(&database.read()?) {
             Ok(_) => return Ok(Self { database }),
             Err(TableError::TableDoesNotExist(_)) => {}
@@ -79,31 +79,31 @@ impl DocumentStore {
 
     /// Changes documents in one transaction and returns the number of the batch. Nothing of it stays when `change`
     /// fails. `committed`: the last batch that the full-text index has.
-    pub fn write<T, E: From<StoreError>>(
+    pub fn write<T, E: From<DocumentStoreError>>(
         &self,
         committed: u64,
-        change: impl FnOnce(&mut Batch<'_>) -> Result<T, E>,
+        change: impl FnOnce(&mut StoreBatch<'_>) -> Result<T, E>,
     ) -> Result<(T, u64), E> {
-        let transaction = self.database.write().map_err(StoreError::from)?;
+        let transaction = self.database.write().map_err(DocumentStoreError::from)?;
         let (result, batch, changed) = {
-            let mut batch = Batch::open(&transaction)?;
+            let mut batch = StoreBatch::open(&transaction)?;
             let result = change(&mut batch)?;
             let changed = !batch.changed.is_empty();
             (result, batch.finish(committed)?, changed)
         };
         if changed {
-            transaction.commit().map_err(StoreError::from)?;
+            transaction.commit().map_err(DocumentStoreError::from)?;
         }
         Ok((result, batch))
     }
 
     /// Opens the file again if the disk has failed, and says whether it did: views from before are of no use then.
-    pub fn revive(&self) -> Result<bool, StoreError> {
-        Ok(self.database.revive()?)
+    pub fn reopen_after_failure(&self) -> Result<bool, DocumentStoreError> {
+        Ok(self.database.reopen_after_failure()?)
     }
 
     /// Writes every document again when `shape` is another one than before, so that all have the same members.
-    pub fn reshape<E: From<StoreError>>(
+    pub fn rewrite_documents<E: From<DocumentStoreError>>(
         &self,
         shape: u64,
         rewrite: impl Fn(&[u8]) -> Result<Vec<u8>, E>,
@@ -111,41 +111,41 @@ impl DocumentStore {
         if self.view()?.shape()? == Some(shape) {
             return Ok(());
         }
-        let transaction = self.database.write().map_err(StoreError::from)?;
+        let transaction = self.database.write().map_err(DocumentStoreError::from)?;
         {
-            let mut counters = transaction.open_table(COUNTERS).map_err(StoreError::from)?;
-            counters.insert(SHAPE, shape).map_err(StoreError::from)?;
-            let mut documents = transaction.open_table(DOCUMENTS).map_err(StoreError::from)?;
+            let mut counters = transaction.open_table(COUNTERS).map_err(DocumentStoreError::from)?;
+            counters.insert(SHAPE, shape).map_err(DocumentStoreError::from)?;
+            let mut documents = transaction.open_table(DOCUMENTS).map_err(DocumentStoreError::from)?;
             let mut next = Some(0);
             while let Some(from) = next {
                 let rewritten = {
-                    let mut range = documents.range(from..).map_err(StoreError::from)?;
+                    let mut range = documents.range(from..).map_err(DocumentStoreError::from)?;
                     match range.next() {
                         Some(entry) => {
-                            let (number, json) = entry.map_err(StoreError::from)?;
+                            let (number, json) = entry.map_err(DocumentStoreError::from)?;
                             Some((number.value(), rewrite(json.value())?))
                         }
                         None => None,
                     }
                 };
                 if let Some((number, json)) = &rewritten {
-                    documents.insert(number, json.as_slice()).map_err(StoreError::from)?;
+                    documents.insert(number, json.as_slice()).map_err(DocumentStoreError::from)?;
                 }
                 next = rewritten.map(|(number, _)| number + 1);
             }
         }
-        transaction.commit().map_err(StoreError::from)?;
+        transaction.commit().map_err(DocumentStoreError::from)?;
         Ok(())
     }
 
     /// The documents as they are now, whatever is written later.
-    pub fn view(&self) -> Result<StoreView, StoreError> {
+    pub fn view(&self) -> Result<StoreView, DocumentStoreError> {
         Ok(StoreView::open(&self.database.read()?)?)
     }
 }
 
 /// Changes that become visible together.
-pub struct Batch<'a> {
+pub struct StoreBatch<'a> {
     keys: redb::Table<'a, &'static str, u64>,
     documents: redb::Table<'a, u64, &'static [u8]>,
     vectors: redb::Table<'a, (u32, u64), &'static [u8]>,
@@ -156,8 +156,8 @@ pub struct Batch<'a> {
     changed: Vec<u8>,
 }
 
-impl<'a> Batch<'a> {
-    fn open(transaction: &'a redb::WriteTransaction) -> Result<Self, StoreError> {
+impl<'a> StoreBatch<'a> {
+    fn open(transaction: &'a redb::WriteTransaction) -> Result<Self, DocumentStoreError> {
         let counters = transaction.open_table(COUNTERS)?;
         let next_number = counters.get(NEXT_NUMBER)?.map_or(0, |number| number.value());
         Ok(Self {
@@ -172,18 +172,18 @@ impl<'a> Batch<'a> {
     }
 
     /// The number and JSON of a document, as changed so far.
-    pub fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    pub fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, DocumentStoreError> {
         let Some(number) = self.number(key)? else { return Ok(None) };
         let json = self.documents.get(number)?.map(|json| json.value().to_vec()).unwrap_or_default();
         Ok(Some((number, json)))
     }
 
-    pub fn number(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    pub fn number(&self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         Ok(self.keys.get(key)?.map(|number| number.value()))
     }
 
     /// Writes a document; `number` is its own when it exists. Returns its number.
-    pub fn put(&mut self, key: &str, number: Option<u64>, json: &[u8]) -> Result<u64, StoreError> {
+    pub fn put(&mut self, key: &str, number: Option<u64>, json: &[u8]) -> Result<u64, DocumentStoreError> {
         let number = match number {
             Some(number) => number,
             None => {
@@ -198,25 +198,25 @@ impl<'a> Batch<'a> {
         Ok(number)
     }
 
-    pub fn put_vector(&mut self, field: u32, number: u64, vector: &[u8]) -> Result<(), StoreError> {
+    pub fn put_vector(&mut self, field: u32, number: u64, vector: &[u8]) -> Result<(), DocumentStoreError> {
         self.vectors.insert((field, number), vector)?;
         Ok(())
     }
 
-    pub fn delete_vector(&mut self, field: u32, number: u64) -> Result<(), StoreError> {
+    pub fn delete_vector(&mut self, field: u32, number: u64) -> Result<(), DocumentStoreError> {
         self.vectors.remove((field, number))?;
         Ok(())
     }
 
     /// Deletes a document. Returns the number that it had.
-    pub fn delete(&mut self, key: &str) -> Result<Option<u64>, StoreError> {
+    pub fn delete(&mut self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         let Some(number) = self.keys.remove(key)?.map(|number| number.value()) else { return Ok(None) };
         self.documents.remove(number)?;
         self.changed.extend_from_slice(&number.to_le_bytes());
         Ok(Some(number))
     }
 
-    fn finish(mut self, committed: u64) -> Result<u64, StoreError> {
+    fn finish(mut self, committed: u64) -> Result<u64, DocumentStoreError> {
         let last = self.counters.get(LAST_BATCH)?.map_or(0, |number| number.value());
         if self.changed.is_empty() {
             return Ok(last);
@@ -251,42 +251,50 @@ impl StoreView {
     }
 
     /// The shape that the documents were last written in.
-    fn shape(&self) -> Result<Option<u64>, StoreError> {
+    fn shape(&self) -> Result<Option<u64>, DocumentStoreError> {
         Ok(self.counters.get(SHAPE)?.map(|shape| shape.value()))
     }
 
-    pub fn count(&self) -> Result<u64, StoreError> {
+    pub fn count(&self) -> Result<u64, DocumentStoreError> {
         Ok(self.documents.len()?)
     }
 
     /// Bytes of all documents and vectors.
-    pub fn stored_bytes(&self) -> Result<(u64, u64), StoreError> {
+    pub fn stored_bytes(&self) -> Result<(u64, u64), DocumentStoreError> {
         Ok((self.documents.stats()?.stored_bytes(), self.vectors.stats()?.stored_bytes()))
     }
 
-    pub fn number(&self, key: &str) -> Result<Option<u64>, StoreError> {
+    pub fn number(&self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         Ok(self.keys.get(key)?.map(|number| number.value()))
     }
 
     /// Hands the JSON of a document to `read`, without a copy.
-    pub fn read<T>(&self, number: u64, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, StoreError> {
+    pub fn read<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, DocumentStoreError> {
         Ok(self.documents.get(number)?.map(|json| read(json.value())))
     }
 
     /// Every document, in the order of its number.
-    pub fn for_each<E: From<StoreError>>(
+    pub fn for_each<E: From<DocumentStoreError>>(
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for entry in self.documents.range::<u64>(..).map_err(StoreError::from)? {
-            let (number, json) = entry.map_err(StoreError::from)?;
+        for entry in self.documents.range::<u64>(..).map_err(DocumentStoreError::from)? {
+            let (number, json) = entry.map_err(DocumentStoreError::from)?;
             each(number.value(), json.value())?;
         }
         Ok(())
     }
 
     /// Every vector of one field.
-    pub fn for_each_vector(&self, field: u32, mut each: impl FnMut(u64, &[u8])) -> Result<(), StoreError> {
+    pub fn for_each_vector(
+        &self,
+        field: u32,
+        mut each: impl FnMut(u64, &[u8]),
+    ) -> Result<(), DocumentStoreError> {
         for entry in self.vectors.range((field, 0)..=(field, u64::MAX))? {
             let (place, vector) = entry?;
             each(place.value().1, vector.value());
@@ -295,13 +303,13 @@ impl StoreView {
     }
 
     /// The last batch that was written.
-    pub fn last_batch(&self) -> Result<u64, StoreError> {
+    pub fn last_batch(&self) -> Result<u64, DocumentStoreError> {
         Ok(self.counters.get(LAST_BATCH)?.map_or(0, |number| number.value()))
     }
 
     /// The numbers of all documents that batches after this one changed; `None` when some of these batches were
     /// dropped already, as when the full-text index is an old copy.
-    pub fn changed_since(&self, batch: u64) -> Result<Option<Vec<u64>>, StoreError> {
+    pub fn changed_since(&self, batch: u64) -> Result<Option<Vec<u64>>, DocumentStoreError> {
         let last = self.last_batch()?;
         let mut numbers = Vec::new();
         let mut expected = batch + 1;

@@ -14,23 +14,23 @@ use tantivy::schema::{Field as Column, IndexRecordOption};
 use tantivy::tokenizer::{TextAnalyzer, TokenStream};
 
 use self::closeness::{Closeness, closeness};
-use super::highlight::{Span, Tags, join, mark};
-use super::text::{Pattern, PatternQuery};
-use super::watch::Watched;
+use super::highlight::{HighlightSpan, HighlightTags, insert_tags, merge_spans};
+use super::text::{PatternQuery, TermPattern};
+use super::watch::BudgetedQuery;
 use crate::ApiError;
 use crate::budget::Budget;
 
 /// What a user has typed, as the words of suggester columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct TypedWords {
     /// As it came.
     pub(super) typed: String,
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<TypedWord>,
     pub(super) fuzzy: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct TypedWord {
     pub(super) text: String,
     /// Where it starts in the typed text.
     pub(super) start: usize,
@@ -41,7 +41,7 @@ const DEFAULT_TOP: usize = 5;
 /// From so many letters on, a word may have a mistake in it: shorter ones would match almost anything.
 const SHORTEST_FUZZY: usize = 3;
 
-impl Words {
+impl TypedWords {
     /// `analyzer`: the one registered as `SUGGEST_ANALYZER`.
     pub fn parse(search: &str, analyzer: &mut TextAnalyzer, fuzzy: bool) -> Result<Self, ApiError> {
         let length = search.chars().count();
@@ -51,7 +51,7 @@ impl Words {
         }
         let mut words = Vec::new();
         analyzer.token_stream(search).process(&mut |token| {
-            words.push(Word { text: token.text.clone(), start: token.offset_from });
+            words.push(TypedWord { text: token.text.clone(), start: token.offset_from });
         });
         Ok(Self { typed: search.to_owned(), words, fuzzy })
     }
@@ -60,13 +60,13 @@ impl Words {
     /// that (they are spread over the values of a collection) the one that has most of them.
     ///
     /// With tags, what was typed is marked in it.
-    pub fn text<'a>(
+    pub fn display_text<'a>(
         &self,
         values: impl IntoIterator<Item = &'a str>,
         analyzer: &mut TextAnalyzer,
-        tags: Option<&Tags>,
+        tags: Option<&HighlightTags>,
     ) -> Option<String> {
-        let mut best: Option<(usize, &str, Vec<Span>)> = None;
+        let mut best: Option<(usize, &str, Vec<HighlightSpan>)> = None;
         for value in values {
             let (matched, spans) = self.find(value, analyzer);
             if matched > best.as_ref().map_or(0, |(matched, ..)| *matched) {
@@ -79,13 +79,13 @@ impl Words {
         }
         let (_, value, spans) = best?;
         Some(match tags {
-            Some(tags) => mark(value, 0..value.len(), &join(value, spans), tags),
+            Some(tags) => insert_tags(value, 0..value.len(), &merge_spans(value, spans), tags),
             None => value.to_owned(),
         })
     }
 
     /// How many of the words a value has, and where.
-    fn find(&self, value: &str, analyzer: &mut TextAnalyzer) -> (usize, Vec<Span>) {
+    fn find(&self, value: &str, analyzer: &mut TextAnalyzer) -> (usize, Vec<HighlightSpan>) {
         let mut spans = Vec::new();
         let mut met = vec![false; self.words.len()];
         analyzer.token_stream(value).process(&mut |token| {
@@ -98,7 +98,7 @@ impl Words {
                 if let Some(met) = met.get_mut(at) {
                     *met = true;
                 }
-                let mut span = Span::new(token);
+                let mut span = HighlightSpan::new(token);
                 if close == Closeness::Start {
                     shorten(&mut span, value, &word.text);
                 }
@@ -108,13 +108,13 @@ impl Words {
         (met.into_iter().filter(|met| *met).count(), spans)
     }
 
-    pub(super) fn allows_mistakes(&self, word: &Word) -> bool {
+    pub(super) fn allows_mistakes(&self, word: &TypedWord) -> bool {
         self.fuzzy && word.text.chars().count() >= SHORTEST_FUZZY
     }
 }
 
 /// Only what was typed is marked, unless letters changed their number on the way to the token.
-fn shorten(span: &mut Span, value: &str, typed: &str) {
+fn shorten(span: &mut HighlightSpan, value: &str, typed: &str) {
     let written = value.get(span.range.clone()).unwrap_or_default();
     if written.chars().count() == span.token.chars().count()
         && let Some((end, _)) = written.char_indices().nth(typed.chars().count())
@@ -125,12 +125,12 @@ fn shorten(span: &mut Span, value: &str, typed: &str) {
 
 /// Finds documents that have all words in one of the `suggest` columns. Exact matches score above those with mistakes,
 /// whole words above beginnings.
-pub fn suggest_query(words: &Words, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
+pub fn suggest_query(words: &TypedWords, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
     if words.words.is_empty() || columns.is_empty() {
         return Box::new(EmptyQuery);
     }
     let field = |column: &Column| -> Box<dyn Query> {
-        let word = |(at, word): (usize, &Word)| {
+        let word = |(at, word): (usize, &TypedWord)| {
             let last = at + 1 == words.words.len();
             word_query(*column, &word.text, last, words.allows_mistakes(word), budget)
         };
@@ -146,11 +146,11 @@ fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &B
     if mistakes {
         let fuzzy = if last { FuzzyTermQuery::new_prefix } else { FuzzyTermQuery::new };
         // A small constant; exact matches get it too, and their own scores on top.
-        let fuzzy = Watched::new(fuzzy(term, 1, true), budget);
+        let fuzzy = BudgetedQuery::new(fuzzy(term, 1, true), budget);
         ways.push(Box::new(BoostQuery::new(Box::new(fuzzy), 0.1)));
     }
     if last {
-        ways.push(Box::new(PatternQuery::new(column, Pattern::start(text), budget)));
+        ways.push(Box::new(PatternQuery::new(column, TermPattern::exact_prefix(text), budget)));
     }
     if ways.is_empty() {
         return Box::new(whole);
@@ -160,7 +160,7 @@ fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &B
 }
 
 /// The fields to look at: those of `searchFields`, which must be sources of the suggester, or all sources.
-pub fn chosen_fields(search_fields: Option<&str>, sources: &[String]) -> Result<Vec<String>, ApiError> {
+pub fn source_fields(search_fields: Option<&str>, sources: &[String]) -> Result<Vec<String>, ApiError> {
     let asked = search_fields.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
     let mut chosen: Vec<String> = Vec::new();
     for name in asked {
@@ -179,7 +179,7 @@ pub fn chosen_fields(search_fields: Option<&str>, sources: &[String]) -> Result<
 }
 
 /// How many results: 1 to 100, 5 when the request does not say.
-pub fn chosen_top(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
+pub fn result_limit(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
     match top.map(usize::try_from) {
         None => Ok(DEFAULT_TOP),
         Some(Ok(top)) if (1..=100).contains(&top) => Ok(top),

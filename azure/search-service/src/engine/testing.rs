@@ -9,25 +9,25 @@ use tantivy::schema::Field as Column;
 use tantivy::tokenizer::{LowerCaser, SimpleTokenizer, TextAnalyzer, Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexWriter, Searcher, TantivyDocument};
 
-use super::columns::{Columns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
-use crate::definition::{Field, FieldType, Primitive, Schema};
+use super::columns::{IndexColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
+use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 pub(crate) struct TestIndex {
-    pub(crate) schema: Schema,
-    pub(crate) columns: Columns,
+    pub(crate) schema: IndexSchema,
+    pub(crate) columns: IndexColumns,
     pub(crate) index: Index,
 }
 
 /// A field that can do everything its type allows.
-pub(crate) fn field(name: &str, kind: FieldType) -> Field {
-    let text = kind.primitive() == Some(Primitive::String);
-    let point = kind.primitive() == Some(Primitive::GeographyPoint);
-    Field {
+pub(crate) fn field(name: &str, kind: FieldType) -> IndexField {
+    let text = kind.primitive() == Some(PrimitiveType::String);
+    let point = kind.primitive() == Some(PrimitiveType::GeographyPoint);
+    IndexField {
         filterable: true,
         facetable: !point,
         searchable: text,
         index_analyzer: text.then(|| SUGGEST_ANALYZER.to_owned()),
-        ..Field::new(name, kind)
+        ..IndexField::new(name, kind)
     }
 }
 
@@ -39,18 +39,21 @@ pub(crate) fn words() -> TextAnalyzer {
 impl TestIndex {
     /// Every `per_segment` documents become a segment. The key is `id`; fields are found at the root only.
     pub(crate) fn new(
-        mut fields: Vec<Field>,
+        mut fields: Vec<IndexField>,
         suggested: &[&str],
         documents: &[Value],
         per_segment: usize,
     ) -> Self {
-        fields.insert(0, Field { key: true, ..Field::new("id", FieldType::One(Primitive::String)) });
-        let schema = Schema::new(fields).unwrap();
+        fields.insert(
+            0,
+            IndexField { key: true, ..IndexField::new("id", FieldType::One(PrimitiveType::String)) },
+        );
+        let schema = IndexSchema::new(fields).unwrap();
         let suggested: BTreeSet<String> = suggested.iter().map(|path| (*path).to_owned()).collect();
-        let columns = Columns::new(&schema, &suggested);
+        let columns = IndexColumns::new(&schema, &suggested);
         let index = Index::create_in_ram(columns.schema().clone());
         index.tokenizers().register(SUGGEST_ANALYZER, words());
-        index.tokenizers().register(PAIRS_ANALYZER, TextAnalyzer::from(Pairs));
+        index.tokenizers().register(PAIRS_ANALYZER, TextAnalyzer::from(PairTokenizer));
         let mut writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
         writer.set_merge_policy(Box::new(NoMergePolicy));
         for segment in documents.chunks(per_segment) {
@@ -68,14 +71,14 @@ impl TestIndex {
     }
 
     pub(crate) fn value(&self, path: &str) -> Column {
-        self.columns.of(path).value.unwrap()
+        self.columns.for_field(path).value.unwrap()
     }
 }
 
-fn row(schema: &Schema, columns: &Columns, document: &Value) -> TantivyDocument {
+fn row(schema: &IndexSchema, columns: &IndexColumns, document: &Value) -> TantivyDocument {
     let mut row = TantivyDocument::new();
     for field in schema.leaves() {
-        let found = columns.of(&field.path);
+        let found = columns.for_field(&field.path);
         let values = match &document[&field.name] {
             Value::Null => Vec::new(),
             Value::Array(list) => list.iter().collect(),
@@ -91,10 +94,10 @@ fn row(schema: &Schema, columns: &Columns, document: &Value) -> TantivyDocument 
             }
             let Some(column) = found.value else { continue };
             match field.kind.primitive().unwrap() {
-                Primitive::String => row.add_text(column, value.as_str().unwrap()),
-                Primitive::Boolean => row.add_bool(column, value.as_bool().unwrap()),
-                Primitive::Double => row.add_f64(column, value.as_f64().unwrap()),
-                Primitive::DateTimeOffset => row.add_i64(column, moment(value.as_str().unwrap())),
+                PrimitiveType::String => row.add_text(column, value.as_str().unwrap()),
+                PrimitiveType::Boolean => row.add_bool(column, value.as_bool().unwrap()),
+                PrimitiveType::Double => row.add_f64(column, value.as_f64().unwrap()),
+                PrimitiveType::DateTimeOffset => row.add_i64(column, moment(value.as_str().unwrap())),
                 _ => row.add_i64(column, value.as_i64().unwrap()),
             }
         }
@@ -108,14 +111,14 @@ pub(crate) fn moment(date: &str) -> i64 {
 
 /// Two neighbouring words joined by a space.
 #[derive(Clone)]
-struct Pairs;
+struct PairTokenizer;
 
 struct PairStream {
     tokens: Vec<Token>,
     at: usize,
 }
 
-impl Tokenizer for Pairs {
+impl Tokenizer for PairTokenizer {
     type TokenStream<'a> = PairStream;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> PairStream {

@@ -16,27 +16,27 @@ use tantivy::tokenizer::TextAnalyzer;
 use crate::ApiError;
 use crate::budget::Budget;
 use crate::syntax::synonyms::CompiledSynonyms;
-use crate::syntax::tree::{Clause, Node, Occur};
+use crate::syntax::tree::{ClauseOccur, QueryClause, QueryNode};
 
 mod expression;
 mod highlight;
 mod pattern;
 mod words;
 
-pub use highlight::{Highlight, HighlightTerm};
-pub use pattern::Pattern;
+pub use highlight::{HighlightKind, HighlightTerm};
+pub use pattern::TermPattern;
 pub use words::{MAX_TERMS, too_many_terms};
 
+use pattern::PatternBuilder;
 pub(crate) use pattern::PatternQuery;
-use pattern::Patterns;
-use words::{Place, Words};
+use words::{AnalyzedPosition, TermExpander};
 
 /// What boosts within boosts may multiply to.
 const MAX_BOOST: f32 = 1e9;
 
 /// A search text and where to search it.
 pub struct TextSearch<'a> {
-    pub node: &'a Node,
+    pub node: &'a QueryNode,
     /// The fields for words without a field of their own: `searchFields`, or all searchable ones.
     pub fields: Vec<SearchField<'a>>,
     /// Any other searchable field, for `field:word`, which looks there whatever `searchFields` says.
@@ -71,18 +71,18 @@ pub struct BuiltText {
 impl TextSearch<'_> {
     /// Fails when patterns are wrong or the text is too large; never for what merely finds nothing.
     pub fn build(self) -> Result<BuiltText, ApiError> {
-        let mut builder = Builder {
+        let mut builder = TextQueryBuilder {
             chosen: self.fields.len(),
             fields: self.fields,
             others: self.others,
             all: self.all,
             budget: self.budget,
-            patterns: Patterns::default(),
-            words: Words::default(),
+            patterns: PatternBuilder::default(),
+            words: TermExpander::default(),
             highlight: Vec::new(),
         };
-        let scope = Scope { field: None, boost: 1.0, negated: false };
-        let query = match builder.node(self.node, scope)? {
+        let scope = NodeScope { field: None, boost: 1.0, negated: false };
+        let query = match builder.build_node(self.node, scope)? {
             Some(part) => part.into_query(),
             // Stop words and nothing else.
             None => Box::new(EmptyQuery),
@@ -91,22 +91,22 @@ impl TextSearch<'_> {
     }
 }
 
-struct Builder<'a> {
+struct TextQueryBuilder<'a> {
     /// The chosen ones first, then others as the text names them.
     fields: Vec<SearchField<'a>>,
     chosen: usize,
     others: &'a dyn Fn(&str) -> Option<SearchField<'a>>,
     all: bool,
     budget: &'a Budget,
-    patterns: Patterns,
-    words: Words,
+    patterns: PatternBuilder,
+    words: TermExpander,
     highlight: Vec<HighlightTerm>,
 }
 
 /// What the nodes above say about this one.
 #[derive(Clone, Copy)]
-struct Scope {
-    /// A place in `Builder::fields`.
+struct NodeScope {
+    /// A place in `TextQueryBuilder::fields`.
     field: Option<usize>,
     /// Pushed down to the leaves: scores are sums, and flat unions of terms are what tantivy is quickest at.
     boost: f32,
@@ -114,7 +114,7 @@ struct Scope {
 }
 
 /// A query in the making.
-enum Part {
+enum PartialQuery {
     /// One of these suffices, and scores add up.
     Any(Vec<Box<dyn Query>>),
     One(Box<dyn Query>),
@@ -122,7 +122,7 @@ enum Part {
     Without(Vec<Box<dyn Query>>),
 }
 
-impl Part {
+impl PartialQuery {
     fn into_query(self) -> Box<dyn Query> {
         match self {
             Self::One(query) => query,
@@ -140,42 +140,42 @@ impl Part {
     }
 }
 
-impl Builder<'_> {
+impl TextQueryBuilder<'_> {
     /// None when analysis leaves nothing to search for: then the clause does not count at all.
     ///
     /// Recursion is as deep as the tree, and parsers bound that.
-    fn node(&mut self, node: &Node, scope: Scope) -> Result<Option<Part>, ApiError> {
+    fn build_node(&mut self, node: &QueryNode, scope: NodeScope) -> Result<Option<PartialQuery>, ApiError> {
         Ok(match node {
-            Node::All => Some(Part::One(boosted(Box::new(AllQuery), scope.boost))),
-            Node::Nothing => Some(Part::One(Box::new(EmptyQuery))),
-            Node::Clauses(clauses) => self.clauses(clauses, scope)?,
-            Node::Field { path, node } => {
+            QueryNode::All => Some(PartialQuery::One(boosted(Box::new(AllQuery), scope.boost))),
+            QueryNode::Nothing => Some(PartialQuery::One(Box::new(EmptyQuery))),
+            QueryNode::Clauses(clauses) => self.build_clauses(clauses, scope)?,
+            QueryNode::Field { path, node } => {
                 let field = Some(self.field(path)?);
-                self.node(node, Scope { field, ..scope })?
+                self.build_node(node, NodeScope { field, ..scope })?
             }
-            Node::Boost { node, factor } => {
+            QueryNode::Boost { node, factor } => {
                 // Infinite scores have no order.
                 let boost = (scope.boost * factor).min(MAX_BOOST);
-                self.node(node, Scope { boost, ..scope })?
+                self.build_node(node, NodeScope { boost, ..scope })?
             }
-            Node::Term(text) => self.analyzed(text, None, scope)?,
-            Node::Phrase { text, slop } => self.analyzed(text, Some(*slop), scope)?,
-            Node::Prefix(text) => {
-                let pattern = Pattern::prefix(text);
-                self.pattern(&pattern, None, scope)
+            QueryNode::Term(text) => self.build_analyzed(text, None, scope)?,
+            QueryNode::Phrase { text, slop } => self.build_analyzed(text, Some(*slop), scope)?,
+            QueryNode::Prefix(text) => {
+                let pattern = TermPattern::prefix(text);
+                self.build_pattern(&pattern, None, scope)
             }
-            Node::Wildcard(pieces) => {
+            QueryNode::Wildcard(pieces) => {
                 let pattern = self.patterns.wildcard(pieces)?;
-                self.pattern(&pattern, None, scope)
+                self.build_pattern(&pattern, None, scope)
             }
-            Node::Regex(expression) => {
+            QueryNode::Regex(expression) => {
                 let pattern = self.patterns.regex(expression)?;
-                self.pattern(&pattern, None, scope)
+                self.build_pattern(&pattern, None, scope)
             }
-            Node::Fuzzy { text, distance } => {
+            QueryNode::Fuzzy { text, distance } => {
                 let text = text.to_lowercase();
                 let pattern = self.patterns.fuzzy(&text, *distance)?;
-                self.pattern(&pattern, Some(&text), scope)
+                self.build_pattern(&pattern, Some(&text), scope)
             }
         })
     }
@@ -191,46 +191,50 @@ impl Builder<'_> {
         Ok(self.fields.len() - 1)
     }
 
-    fn range(&self, scope: Scope) -> std::ops::Range<usize> {
+    fn range(&self, scope: NodeScope) -> std::ops::Range<usize> {
         match scope.field {
             Some(at) => at..at + 1,
             None => 0..self.chosen,
         }
     }
 
-    fn clauses(&mut self, clauses: &[Clause], scope: Scope) -> Result<Option<Part>, ApiError> {
-        let strict = self.all || clauses.iter().any(|clause| clause.occur == Occur::Must);
+    fn build_clauses(
+        &mut self,
+        clauses: &[QueryClause],
+        scope: NodeScope,
+    ) -> Result<Option<PartialQuery>, ApiError> {
+        let strict = self.all || clauses.iter().any(|clause| clause.occur == ClauseOccur::Must);
         let (mut must, mut should, mut not) = (Vec::new(), Vec::new(), Vec::new());
         for clause in clauses {
-            let excluded = clause.occur == Occur::MustNot;
-            let below = Scope { negated: scope.negated != excluded, ..scope };
-            let Some(part) = self.node(&clause.node, below)? else { continue };
+            let excluded = clause.occur == ClauseOccur::MustNot;
+            let below = NodeScope { negated: scope.negated != excluded, ..scope };
+            let Some(part) = self.build_node(&clause.node, below)? else { continue };
             let required = match clause.occur {
-                Occur::Must => true,
-                Occur::Default => self.all,
-                Occur::Should => false,
-                Occur::MustNot if strict || clauses.len() == 1 => {
+                ClauseOccur::Must => true,
+                ClauseOccur::Default => self.all,
+                ClauseOccur::Should => false,
+                ClauseOccur::MustNot if strict || clauses.len() == 1 => {
                     not.push(part.into_query());
                     continue;
                 }
                 // With searchMode `any`, `wifi NOT luxury` asks for wifi or for no luxury.
-                Occur::MustNot => {
-                    should.push(Part::Without(vec![part.into_query()]).into_query());
+                ClauseOccur::MustNot => {
+                    should.push(PartialQuery::Without(vec![part.into_query()]).into_query());
                     continue;
                 }
             };
             match (required, part) {
-                (true, Part::Without(queries)) => not.extend(queries),
+                (true, PartialQuery::Without(queries)) => not.extend(queries),
                 (true, part) => must.push(part.into_query()),
-                (false, Part::Any(queries)) => should.extend(queries),
+                (false, PartialQuery::Any(queries)) => should.extend(queries),
                 (false, part) => should.push(part.into_query()),
             }
         }
         Ok(match (must.is_empty(), should.is_empty(), not.is_empty()) {
             (true, true, true) => None,
-            (true, true, false) => Some(Part::Without(not)),
-            (true, false, true) => Some(Part::Any(should)),
-            (false, true, true) if must.len() == 1 => must.pop().map(Part::One),
+            (true, true, false) => Some(PartialQuery::Without(not)),
+            (true, false, true) => Some(PartialQuery::Any(should)),
+            (false, true, true) if must.len() == 1 => must.pop().map(PartialQuery::One),
             _ => {
                 // Beside a must, the others only add to the score.
                 let minimum = usize::from(must.is_empty());
@@ -238,13 +242,18 @@ impl Builder<'_> {
                 all.extend(must.into_iter().map(|query| (TantivyOccur::Must, query)));
                 all.extend(should.into_iter().map(|query| (TantivyOccur::Should, query)));
                 all.extend(not.into_iter().map(|query| (TantivyOccur::MustNot, query)));
-                Some(Part::One(Box::new(BooleanQuery::with_minimum_required_clauses(all, minimum))))
+                Some(PartialQuery::One(Box::new(BooleanQuery::with_minimum_required_clauses(all, minimum))))
             }
         })
     }
 
     /// A word, or with a slop a phrase.
-    fn analyzed(&mut self, text: &str, slop: Option<u32>, scope: Scope) -> Result<Option<Part>, ApiError> {
+    fn build_analyzed(
+        &mut self,
+        text: &str,
+        slop: Option<u32>,
+        scope: NodeScope,
+    ) -> Result<Option<PartialQuery>, ApiError> {
         let mut queries: Vec<Box<dyn Query>> = Vec::new();
         for at in self.range(scope) {
             let Some(field) = self.fields.get_mut(at) else { continue };
@@ -257,16 +266,23 @@ impl Builder<'_> {
                 Some(slop) => {
                     let phrases = self.words.phrases(&places)?;
                     queries.extend(best(
-                        phrases.into_iter().filter_map(|terms| row(column, terms, slop, &mut hits)).collect(),
+                        phrases
+                            .into_iter()
+                            .filter_map(|terms| term_or_phrase_query(column, terms, slop, &mut hits))
+                            .collect(),
                         boost,
                     ));
                 }
                 None => {
                     let mut each: Vec<Box<dyn Query>> = places
                         .into_iter()
-                        .filter_map(|Place { alternatives, .. }| {
+                        .filter_map(|AnalyzedPosition { alternatives, .. }| {
                             let rows = alternatives.into_iter();
-                            best(rows.filter_map(|terms| row(column, terms, 0, &mut hits)).collect(), boost)
+                            best(
+                                rows.filter_map(|terms| term_or_phrase_query(column, terms, 0, &mut hits))
+                                    .collect(),
+                                boost,
+                            )
                         })
                         .collect();
                     if self.all && each.len() > 1 {
@@ -281,11 +297,16 @@ impl Builder<'_> {
                 self.highlight.extend(hits.into_iter().map(|hit| HighlightTerm::new(path, hit)));
             }
         }
-        Ok((!queries.is_empty()).then_some(Part::Any(queries)))
+        Ok((!queries.is_empty()).then_some(PartialQuery::Any(queries)))
     }
 
     /// Terms that fit a pattern all count the same; `exact` is a term that counts more.
-    fn pattern(&mut self, pattern: &Pattern, exact: Option<&str>, scope: Scope) -> Option<Part> {
+    fn build_pattern(
+        &mut self,
+        pattern: &TermPattern,
+        exact: Option<&str>,
+        scope: NodeScope,
+    ) -> Option<PartialQuery> {
         let mut queries: Vec<Box<dyn Query>> = Vec::new();
         for at in self.range(scope) {
             let Some(field) = self.fields.get(at) else { continue };
@@ -298,19 +319,19 @@ impl Builder<'_> {
                 queries.push(boosted(term(field.column, text), boost));
             }
             if !scope.negated {
-                self.highlight.push(HighlightTerm::new(field.path, Highlight::Pattern(pattern.clone())));
+                self.highlight.push(HighlightTerm::new(field.path, HighlightKind::Pattern(pattern.clone())));
             }
         }
-        Some(Part::Any(queries))
+        Some(PartialQuery::Any(queries))
     }
 }
 
 /// Terms with their places: one is a term query, several are a phrase.
-fn row(
+fn term_or_phrase_query(
     column: Column,
     terms: Vec<(usize, String)>,
     slop: u32,
-    hits: &mut Vec<Highlight>,
+    hits: &mut Vec<HighlightKind>,
 ) -> Option<Box<dyn Query>> {
     // tantivy counts slop in a byte.
     let slop = slop.min(u8::MAX.into());
@@ -318,13 +339,13 @@ fn row(
         [] => None,
         [(_, text)] => {
             let query = term(column, text);
-            hits.extend(terms.into_iter().map(|(_, text)| Highlight::Term(text)));
+            hits.extend(terms.into_iter().map(|(_, text)| HighlightKind::Term(text)));
             Some(query)
         }
         terms_in_row => {
             let phrase =
                 terms_in_row.iter().map(|(at, text)| (*at, Term::from_field_text(column, text))).collect();
-            hits.push(Highlight::Phrase { words: terms, slop });
+            hits.push(HighlightKind::Phrase { words: terms, slop });
             Some(Box::new(PhraseQuery::new_with_offset_and_slop(phrase, slop)))
         }
     }

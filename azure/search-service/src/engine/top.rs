@@ -7,52 +7,52 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, MonotonicallyMappableToU64 as _, StrColumn};
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 
-use super::columns::Columns;
+use super::columns::IndexColumns;
 use super::scoring::{ProfileScorer, SegmentScorer};
 use crate::ApiError;
-use crate::budget::{Budget, Held};
-use crate::definition::{Primitive, Schema};
-use crate::odata::ast::{Order, OrderBy, Point};
+use crate::budget::{Budget, MemoryReservation};
+use crate::definition::{IndexSchema, PrimitiveType};
+use crate::odata::ast::{GeoPoint, OrderByClause, OrderCriterion};
 use crate::odata::geo;
 
 /// One found document.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     pub score: f32,
     pub address: DocAddress,
 }
 
 /// Collects the first `limit` documents of an order.
-pub struct Top {
-    keys: Vec<Key>,
+pub struct OrderedTopDocs {
+    keys: Vec<SortClause>,
     limit: usize,
     scorer: Option<ProfileScorer>,
     budget: Budget,
 }
 
 /// One clause of the order.
-struct Key {
-    by: By,
+struct SortClause {
+    by: SortColumn,
     descending: bool,
 }
 
-enum By {
+enum SortColumn {
     Score,
     Text(String),
     Integer(String),
     Double(String),
     Boolean(String),
-    Distance { latitude: String, longitude: String, from: Point },
+    Distance { latitude: String, longitude: String, from: GeoPoint },
 }
 
-impl Top {
+impl OrderedTopDocs {
     /// Equal documents come in the order of their scores, then in that of the index.
     pub fn new(
-        order: &[Order],
+        order: &[OrderByClause],
         limit: usize,
         scorer: Option<ProfileScorer>,
-        schema: &Schema,
-        columns: &Columns,
+        schema: &IndexSchema,
+        columns: &IndexColumns,
         budget: &Budget,
     ) -> Result<Self, ApiError> {
         let mut keys = Vec::with_capacity(order.len() + 1);
@@ -61,33 +61,36 @@ impl Top {
             if order.iter().take(at).any(|earlier| earlier.by == clause.by) {
                 continue;
             }
-            keys.push(Key { by: By::new(&clause.by, schema, columns)?, descending: clause.descending });
+            keys.push(SortClause {
+                by: SortColumn::new(&clause.by, schema, columns)?,
+                descending: clause.descending,
+            });
         }
-        keys.push(Key { by: By::Score, descending: true });
+        keys.push(SortClause { by: SortColumn::Score, descending: true });
         Ok(Self { keys, limit, scorer, budget: budget.clone() })
     }
 }
 
-impl By {
-    fn new(by: &OrderBy, schema: &Schema, columns: &Columns) -> Result<Self, ApiError> {
+impl SortColumn {
+    fn new(by: &OrderCriterion, schema: &IndexSchema, columns: &IndexColumns) -> Result<Self, ApiError> {
         let name = |column| columns.schema().get_field_name(column).to_owned();
         let unsortable = |field: &str| ApiError::invalid(format!("'{field}' is not a sortable field."));
         match by {
-            OrderBy::Score => Ok(Self::Score),
-            OrderBy::Distance { field, from } => match columns.of(field) {
+            OrderCriterion::Score => Ok(Self::Score),
+            OrderCriterion::Distance { field, from } => match columns.for_field(field) {
                 super::columns::FieldColumns {
                     latitude: Some(latitude), longitude: Some(longitude), ..
                 } => Ok(Self::Distance { latitude: name(latitude), longitude: name(longitude), from: *from }),
                 _ => Err(unsortable(field)),
             },
-            OrderBy::Field(field) => {
+            OrderCriterion::Field(field) => {
                 let primitive = schema.find(field).and_then(|field| field.kind.primitive());
-                let column = columns.of(field).value.map(name).ok_or_else(|| unsortable(field))?;
+                let column = columns.for_field(field).value.map(name).ok_or_else(|| unsortable(field))?;
                 match primitive {
-                    Some(Primitive::String) => Ok(Self::Text(column)),
-                    Some(Primitive::Boolean) => Ok(Self::Boolean(column)),
-                    Some(Primitive::Double) => Ok(Self::Double(column)),
-                    Some(Primitive::Int32 | Primitive::Int64 | Primitive::DateTimeOffset) => {
+                    Some(PrimitiveType::String) => Ok(Self::Text(column)),
+                    Some(PrimitiveType::Boolean) => Ok(Self::Boolean(column)),
+                    Some(PrimitiveType::Double) => Ok(Self::Double(column)),
+                    Some(PrimitiveType::Int32 | PrimitiveType::Int64 | PrimitiveType::DateTimeOffset) => {
                         Ok(Self::Integer(column))
                     }
                     _ => Err(unsortable(field)),
@@ -97,33 +100,39 @@ impl By {
     }
 }
 
-impl Collector for Top {
-    type Fruit = Vec<Hit>;
-    type Child = SegmentTop;
+impl Collector for OrderedTopDocs {
+    type Fruit = Vec<SearchHit>;
+    type Child = SegmentTopDocs;
 
-    fn for_segment(&self, segment: SegmentOrdinal, reader: &SegmentReader) -> tantivy::Result<SegmentTop> {
+    fn for_segment(
+        &self,
+        segment: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentTopDocs> {
         let columns = reader.fast_fields();
-        let source = |by: &By| {
+        let source = |by: &SortColumn| {
             tantivy::Result::Ok(match by {
-                By::Score => Source::Score,
-                By::Text(name) => Source::Text(columns.str(name)?),
-                By::Integer(name) => Source::Number(columns.i64(name)?.to_u64_monotonic()),
-                By::Double(name) => Source::Number(columns.f64(name)?.to_u64_monotonic()),
-                By::Boolean(name) => Source::Number(columns.bool(name)?.to_u64_monotonic()),
-                By::Distance { latitude, longitude, from } => {
-                    Source::Distance(columns.f64(latitude)?, columns.f64(longitude)?, *from)
+                SortColumn::Score => SegmentSortColumn::Score,
+                SortColumn::Text(name) => SegmentSortColumn::Text(columns.str(name)?),
+                SortColumn::Integer(name) => SegmentSortColumn::Number(columns.i64(name)?.to_u64_monotonic()),
+                SortColumn::Double(name) => SegmentSortColumn::Number(columns.f64(name)?.to_u64_monotonic()),
+                SortColumn::Boolean(name) => {
+                    SegmentSortColumn::Number(columns.bool(name)?.to_u64_monotonic())
+                }
+                SortColumn::Distance { latitude, longitude, from } => {
+                    SegmentSortColumn::Distance(columns.f64(latitude)?, columns.f64(longitude)?, *from)
                 }
             })
         };
         let sources = self.keys.iter().map(|key| Ok((source(&key.by)?, key.descending)));
-        Ok(SegmentTop {
+        Ok(SegmentTopDocs {
             segment,
             sources: sources.collect::<tantivy::Result<_>>()?,
             limit: self.limit,
             scorer: self.scorer.as_ref().map(|scorer| scorer.for_segment(reader)).transpose()?,
             best: BinaryHeap::new(),
             scratch: Vec::new(),
-            memory: self.budget.hold(0),
+            memory: self.budget.reserve_memory(0),
         })
     }
 
@@ -131,25 +140,25 @@ impl Collector for Top {
         true
     }
 
-    fn merge_fruits(&self, segments: Vec<SegmentFirst>) -> tantivy::Result<Vec<Hit>> {
+    fn merge_fruits(&self, segments: Vec<SegmentTopHits>) -> tantivy::Result<Vec<SearchHit>> {
         self.budget.check();
         // Each segment's memory is kept until its documents have been ordered.
         let (segments, _memory): (Vec<_>, Vec<_>) =
             segments.into_iter().map(|segment| (segment.documents, segment.memory)).unzip();
-        let mut all: Vec<Ranked> = segments.into_iter().flatten().collect();
+        let mut all: Vec<RankedHit> = segments.into_iter().flatten().collect();
         all.sort_by(|left, right| self.compare(left, right));
         all.truncate(self.limit);
         Ok(all.into_iter().map(|ranked| ranked.hit).collect())
     }
 }
 
-impl Top {
-    fn compare(&self, left: &Ranked, right: &Ranked) -> Ordering {
+impl OrderedTopDocs {
+    fn compare(&self, left: &RankedHit, right: &RankedHit) -> Ordering {
         for ((key, left), right) in self.keys.iter().zip(&left.keys).zip(&right.keys) {
             let order = match (left, right) {
-                (Part::Number(left), Part::Number(right)) => left.cmp(right),
-                (Part::Text(left), Part::Text(right)) if key.descending => right.cmp(left),
-                (Part::Text(left), Part::Text(right)) => left.cmp(right),
+                (SortValue::Number(left), SortValue::Number(right)) => left.cmp(right),
+                (SortValue::Text(left), SortValue::Text(right)) if key.descending => right.cmp(left),
+                (SortValue::Text(left), SortValue::Text(right)) => left.cmp(right),
                 _ => Ordering::Equal,
             };
             if order != Ordering::Equal {
@@ -161,14 +170,14 @@ impl Top {
 }
 
 /// Where a clause reads its values in one segment.
-enum Source {
+enum SegmentSortColumn {
     Score,
     Text(Option<StrColumn>),
     Number(Column<u64>),
-    Distance(Column<f64>, Column<f64>, Point),
+    Distance(Column<f64>, Column<f64>, GeoPoint),
 }
 
-impl Source {
+impl SegmentSortColumn {
     /// Where a document stands in a rising order. Texts are compared by their place in the segment's dictionary.
     fn read(&self, doc: DocId, score: Score) -> Place {
         match self {
@@ -178,7 +187,7 @@ impl Source {
             Self::Distance(latitudes, longitudes, from) => {
                 let kilometres = match (latitudes.first(doc), longitudes.first(doc)) {
                     (Some(latitude), Some(longitude)) => {
-                        geo::kilometres(*from, Point { longitude, latitude })
+                        geo::kilometres(*from, GeoPoint { longitude, latitude })
                     }
                     // A document without a place is farther away than any other.
                     _ => f64::INFINITY,
@@ -194,12 +203,12 @@ type Place = Option<u64>;
 
 /// Smaller is earlier, whatever the direction of the clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum SortRank {
     Rising(Place),
     Falling(Reverse<Place>),
 }
 
-impl Rank {
+impl SortRank {
     fn new(place: Place, descending: bool) -> Self {
         if descending { Self::Falling(Reverse(place)) } else { Self::Rising(place) }
     }
@@ -212,39 +221,39 @@ impl Rank {
 }
 
 /// The first documents of one segment.
-pub struct SegmentTop {
+pub struct SegmentTopDocs {
     segment: SegmentOrdinal,
-    sources: Vec<(Source, bool)>,
+    sources: Vec<(SegmentSortColumn, bool)>,
     limit: usize,
     scorer: Option<SegmentScorer>,
     /// The last one on top.
-    best: BinaryHeap<Candidate>,
-    scratch: Vec<Rank>,
-    memory: Held,
+    best: BinaryHeap<TopCandidate>,
+    scratch: Vec<SortRank>,
+    memory: MemoryReservation,
 }
 
 /// What one segment found.
-pub struct SegmentFirst {
-    documents: Vec<Ranked>,
-    memory: Held,
+pub struct SegmentTopHits {
+    documents: Vec<RankedHit>,
+    memory: MemoryReservation,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    keys: Vec<Rank>,
+struct TopCandidate {
+    keys: Vec<SortRank>,
     doc: DocId,
     /// The bits of the score; only carried along.
     score: u32,
 }
 
-impl SegmentCollector for SegmentTop {
-    type Fruit = SegmentFirst;
+impl SegmentCollector for SegmentTopDocs {
+    type Fruit = SegmentTopHits;
 
     fn collect(&mut self, doc: DocId, score: Score) {
         let score = self.scorer.as_mut().map_or(score, |scorer| scorer.apply(doc, score));
         self.scratch.clear();
         for (source, descending) in &self.sources {
-            self.scratch.push(Rank::new(source.read(doc, score), *descending));
+            self.scratch.push(SortRank::new(source.read(doc, score), *descending));
         }
         if self.best.len() >= self.limit {
             let Some(mut last) = self.best.peek_mut() else { return };
@@ -258,41 +267,41 @@ impl SegmentCollector for SegmentTop {
             return;
         }
         // A heap doubles when it grows, and is made a list for the answer.
-        let keys = self.scratch.len() * (size_of::<Rank>() + size_of::<Part>());
-        self.memory.more(2 * size_of::<Candidate>() + size_of::<Ranked>() + keys);
-        self.best.push(Candidate { keys: self.scratch.clone(), doc, score: score.to_bits() });
+        let keys = self.scratch.len() * (size_of::<SortRank>() + size_of::<SortValue>());
+        self.memory.grow(2 * size_of::<TopCandidate>() + size_of::<RankedHit>() + keys);
+        self.best.push(TopCandidate { keys: self.scratch.clone(), doc, score: score.to_bits() });
     }
 
-    fn harvest(self) -> SegmentFirst {
+    fn harvest(self) -> SegmentTopHits {
         let Self { sources, best, segment, mut memory, .. } = self;
         let ranked = best.into_iter().map(|candidate| {
             let keys = sources.iter().zip(candidate.keys).map(|((source, _), rank)| {
-                let Source::Text(column) = source else { return Part::Number(rank) };
+                let SegmentSortColumn::Text(column) = source else { return SortValue::Number(rank) };
                 let mut text = String::new();
                 let known = match (column, rank.place()) {
                     (Some(column), Some(place)) => column.ord_to_str(place, &mut text).unwrap_or(false),
                     _ => false,
                 };
-                memory.more(text.capacity());
-                Part::Text(known.then_some(text))
+                memory.grow(text.capacity());
+                SortValue::Text(known.then_some(text))
             });
             let keys = keys.collect();
             let address = DocAddress::new(segment, candidate.doc);
-            Ranked { keys, hit: Hit { score: f32::from_bits(candidate.score), address } }
+            RankedHit { keys, hit: SearchHit { score: f32::from_bits(candidate.score), address } }
         });
         let documents = ranked.collect();
-        SegmentFirst { documents, memory }
+        SegmentTopHits { documents, memory }
     }
 }
 
 /// A document with what it is compared by across segments.
-pub struct Ranked {
-    keys: Vec<Part>,
-    hit: Hit,
+pub struct RankedHit {
+    keys: Vec<SortValue>,
+    hit: SearchHit,
 }
 
-enum Part {
-    Number(Rank),
+enum SortValue {
+    Number(SortRank),
     /// No text sorts before every other one.
     Text(Option<String>),
 }

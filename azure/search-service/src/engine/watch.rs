@@ -7,9 +7,9 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, Term};
 use crate::budget::Budget;
 
 /// A collector that only looks at the budget, at every document that others collect.
-pub struct Watch(pub Budget);
+pub struct BudgetCollector(pub Budget);
 
-impl Collector for Watch {
+impl Collector for BudgetCollector {
     type Fruit = ();
     type Child = Self;
 
@@ -27,7 +27,7 @@ impl Collector for Watch {
     }
 }
 
-impl SegmentCollector for Watch {
+impl SegmentCollector for BudgetCollector {
     type Fruit = ();
 
     fn collect(&mut self, _: DocId, _: Score) {
@@ -43,27 +43,27 @@ impl SegmentCollector for Watch {
 
 /// The same query. The budget is looked at before a segment is opened: a part of a filter may read a whole column then.
 #[derive(Debug)]
-pub struct Watched {
+pub struct BudgetedQuery {
     query: Box<dyn Query>,
     budget: Budget,
 }
 
-impl Watched {
+impl BudgetedQuery {
     pub fn new(query: impl Query, budget: &Budget) -> Self {
         Self { query: Box::new(query), budget: budget.clone() }
     }
 }
 
-impl Clone for Watched {
+impl Clone for BudgetedQuery {
     fn clone(&self) -> Self {
         Self { query: self.query.box_clone(), budget: self.budget.clone() }
     }
 }
 
-impl Query for Watched {
+impl Query for BudgetedQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         self.budget.check();
-        Ok(Box::new(WatchedWeight { weight: self.query.weight(scoring)?, budget: self.budget.clone() }))
+        Ok(Box::new(BudgetedWeight { weight: self.query.weight(scoring)?, budget: self.budget.clone() }))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -71,12 +71,12 @@ impl Query for Watched {
     }
 }
 
-struct WatchedWeight {
+struct BudgetedWeight {
     weight: Box<dyn Weight>,
     budget: Budget,
 }
 
-impl Weight for WatchedWeight {
+impl Weight for BudgetedWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         self.budget.check();
         self.weight.scorer(segment, boost)

@@ -13,7 +13,7 @@ use crate::ApiError;
 
 /// How much OData is to be in the bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metadata {
+pub enum MetadataLevel {
     None,
     Minimal,
     Full,
@@ -21,24 +21,24 @@ pub enum Metadata {
 
 /// What is answered when things go well.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct HttpReply {
     status: StatusCode,
-    body: Body,
+    body: ReplyBody,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 #[derive(Debug, Clone)]
-enum Body {
+enum ReplyBody {
     Empty,
     Json(Bytes),
     Error(Bytes),
     Text(String),
 }
 
-impl Reply {
+impl HttpReply {
     /// JSON that is written already.
     pub fn raw(status: StatusCode, json: impl Into<Bytes>) -> Self {
-        Self { status, body: Body::Json(json.into()), headers: Vec::new() }
+        Self { status, body: ReplyBody::Json(json.into()), headers: Vec::new() }
     }
 
     pub fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
@@ -48,15 +48,15 @@ impl Reply {
     }
 
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, body: Body::Empty, headers: Vec::new() }
+        Self { status, body: ReplyBody::Empty, headers: Vec::new() }
     }
 
     pub fn text(text: impl Into<String>) -> Self {
-        Self { status: StatusCode::OK, body: Body::Text(text.into()), headers: Vec::new() }
+        Self { status: StatusCode::OK, body: ReplyBody::Text(text.into()), headers: Vec::new() }
     }
 
     /// An error as a client gets it.
-    pub fn refusal(error: &ApiError) -> Self {
+    pub fn from_error(error: &ApiError) -> Self {
         let details: Vec<_> = error
             .details
             .iter()
@@ -67,7 +67,7 @@ impl Reply {
             body["details"] = details.into();
         }
         let bytes = Bytes::from(body.to_string());
-        let reply = Self { status: error.status, body: Body::Error(bytes), headers: Vec::new() };
+        let reply = Self { status: error.status, body: ReplyBody::Error(bytes), headers: Vec::new() };
         match error.status {
             StatusCode::UNAUTHORIZED => reply.with_header(WWW_AUTHENTICATE, "ApiKey"),
             // What ran out of its time, or cannot be opened, does not get better by waiting.
@@ -93,19 +93,19 @@ impl Reply {
 }
 
 /// What an answer needs to know of its request.
-pub(super) struct Frame {
+pub(super) struct ReplyContext {
     pub(super) started: Instant,
     pub(super) client_request_id: Option<String>,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: MetadataLevel,
 }
 
-impl Frame {
-    pub(super) fn response(&self, reply: Reply) -> Response<Full<Bytes>> {
+impl ReplyContext {
+    pub(super) fn response(&self, reply: HttpReply) -> Response<Full<Bytes>> {
         let (content_type, bytes) = match reply.body {
-            Body::Empty => (None, Bytes::new()),
-            Body::Json(bytes) => (Some(self.metadata.content_type()), bytes),
-            Body::Error(bytes) => (Some("application/json; charset=utf-8"), bytes),
-            Body::Text(text) => (Some("text/plain; charset=utf-8"), Bytes::from(text)),
+            ReplyBody::Empty => (None, Bytes::new()),
+            ReplyBody::Json(bytes) => (Some(self.metadata.content_type()), bytes),
+            ReplyBody::Error(bytes) => (Some("application/json; charset=utf-8"), bytes),
+            ReplyBody::Text(text) => (Some("text/plain; charset=utf-8"), Bytes::from(text)),
         };
         let mut response = Response::new(Full::new(bytes));
         *response.status_mut() = reply.status;
@@ -138,7 +138,7 @@ impl Frame {
     }
 }
 
-impl Metadata {
+impl MetadataLevel {
     fn content_type(self) -> &'static str {
         match self {
             Self::None => "application/json; odata.metadata=none; charset=utf-8",
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn an_error_has_code_message_and_details() {
         let error = ApiError::invalid("no").with_detail("Finer", "because");
-        let Body::Error(bytes) = Reply::refusal(&error).body else { panic!("not an error") };
+        let ReplyBody::Error(bytes) = HttpReply::from_error(&error).body else { panic!("not an error") };
         let expected = r#"{"error":{"code":"InvalidRequestParameter","details":[{"code":"Finer","message":"because"}],"message":"no"}}"#;
         assert_eq!(bytes, expected);
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::ApiError;
 use crate::budget::Budget;
 
-use super::answer::{Metadata, Reply};
+use super::answer::{HttpReply, MetadataLevel};
 use super::parameters;
 
 /// A future that answers a call.
@@ -19,60 +19,65 @@ pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + S
 
 /// The engine. A panic in one of its futures is answered 500 and ends nothing else.
 ///
-/// A client that goes away drops the future. Work belongs into [`Budget::work`], which ends it then, or finishes what must
+/// A client that goes away drops the future. Work belongs into [`Budget::run_blocking`], which ends it then, or finishes what must
 /// be finished.
 pub trait Backend: Send + Sync + 'static {
     /// A batch as it was sent, not parsed yet. Answers 200, or 207 when some documents failed.
     fn index_documents<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         index: &'a str,
         batch: Bytes,
-    ) -> Answering<'a, Reply>;
-    fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply>;
-    fn suggest<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply>;
-    fn autocomplete<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply>;
+    ) -> Answering<'a, HttpReply>;
+    fn search<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
+    fn suggest<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
+    fn autocomplete<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
     /// `select` as in the option `$select`.
     fn lookup<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         index: &'a str,
         key: &'a str,
         select: Option<&'a str>,
-    ) -> Answering<'a, Reply>;
-    fn count<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, u64>;
-    fn analyze<'a>(&'a self, context: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply>;
+    ) -> Answering<'a, HttpReply>;
+    fn count<'a>(&'a self, context: &'a RequestContext, index: &'a str) -> Answering<'a, u64>;
+    fn analyze<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        index: &'a str,
+        request: Value,
+    ) -> Answering<'a, HttpReply>;
     /// See [`super::statistics`] for the shapes of these three.
-    fn index_statistics<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, Value>;
-    fn all_index_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value>;
-    fn service_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value>;
+    fn index_statistics<'a>(&'a self, context: &'a RequestContext, index: &'a str) -> Answering<'a, Value>;
+    fn all_index_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
+    fn service_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
 
     /// Starts a run and does not wait for it.
-    fn run_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()>;
-    fn reset_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()>;
+    fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
+    fn reset_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
     /// `request` is an object, empty if there was no body; `overwrite` takes earlier requests back.
     fn reset_documents<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         name: &'a str,
         request: Value,
         overwrite: bool,
     ) -> Answering<'a, ()>;
     fn resync_indexer<'a>(&'a self, name: &'a str, request: Value) -> Answering<'a, ()>;
-    fn indexer_status<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, Value>;
+    fn indexer_status<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, Value>;
     fn reset_skills<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         skillset: &'a str,
         request: Value,
     ) -> Answering<'a, ()>;
 
     fn retrieve<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         knowledge_base: &'a str,
         request: Value,
-    ) -> Answering<'a, Reply>;
+    ) -> Answering<'a, HttpReply>;
     fn knowledge_source_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value>;
 }
 
@@ -81,69 +86,69 @@ pub trait Backend: Send + Sync + 'static {
 pub struct SearchCall {
     pub index: String,
     pub parameters: Map<String, Value>,
-    pub via: Via,
+    pub via: SearchMethod,
 }
 
 /// How a search came, and so how its next page is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
+pub enum SearchMethod {
     Get,
     Post,
 }
 
 /// What a call may need to know of its request.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct RequestContext {
     /// Where the client found the service: `http://localhost:8080`.
     pub base: String,
     pub api_version: String,
-    pub metadata: Metadata,
+    pub metadata: MetadataLevel,
     /// The header `x-ms-query-source-authorization`, without `Bearer`.
     pub query_source_authorization: Option<String>,
     /// What the request may take.
     pub budget: Budget,
 }
 
-impl Context {
+impl RequestContext {
     /// `@odata.context` of an answer with documents, if the client wants it.
-    pub fn of_documents(&self, index: &str) -> Option<String> {
-        self.wanted(|base| format!("{base}/indexes('{index}')/$metadata#docs(*)"))
+    pub fn documents_context(&self, index: &str) -> Option<String> {
+        self.context_url(|base| format!("{base}/indexes('{index}')/$metadata#docs(*)"))
     }
 
     /// `@odata.context` of one definition.
-    pub(super) fn of_entity(&self, collection: &str) -> Option<String> {
-        self.wanted(|base| format!("{base}/$metadata#{collection}/$entity"))
+    pub(super) fn entity_context(&self, collection: &str) -> Option<String> {
+        self.context_url(|base| format!("{base}/$metadata#{collection}/$entity"))
     }
 
     /// `@odata.context` of a list of definitions.
-    pub(super) fn of_list(&self, collection: &str, select: Option<&str>) -> Option<String> {
-        self.wanted(|base| match select {
+    pub(super) fn list_context(&self, collection: &str, select: Option<&str>) -> Option<String> {
+        self.context_url(|base| match select {
             Some(select) => format!("{base}/$metadata#{collection}({select})"),
             None => format!("{base}/$metadata#{collection}"),
         })
     }
 
     /// `@odata.context` of a value of this type.
-    pub(super) fn of_type(&self, name: &str) -> Option<String> {
+    pub(super) fn type_context(&self, name: &str) -> Option<String> {
         let version = self.api_version.replace('-', "_");
-        self.wanted(|base| format!("{base}/$metadata#Microsoft.Azure.Search.V{version}.{name}"))
+        self.context_url(|base| format!("{base}/$metadata#Microsoft.Azure.Search.V{version}.{name}"))
     }
 
     /// `@odata.nextLink` of a search that goes on with these parameters.
-    pub fn next_link(&self, index: &str, via: Via, next: &Map<String, Value>) -> String {
+    pub fn next_link(&self, index: &str, via: SearchMethod, next: &Map<String, Value>) -> String {
         let (base, version) = (&self.base, &self.api_version);
         match via {
-            Via::Post => {
+            SearchMethod::Post => {
                 format!("{base}/indexes('{index}')/docs/search.post.search?api-version={version}")
             }
-            Via::Get => {
+            SearchMethod::Get => {
                 let options = parameters::to_options(next);
                 format!("{base}/indexes('{index}')/docs?api-version={version}{options}")
             }
         }
     }
 
-    fn wanted(&self, write: impl FnOnce(&str) -> String) -> Option<String> {
-        (self.metadata != Metadata::None).then(|| write(&self.base))
+    fn context_url(&self, write: impl FnOnce(&str) -> String) -> Option<String> {
+        (self.metadata != MetadataLevel::None).then(|| write(&self.base))
     }
 }

@@ -21,10 +21,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use crate::files::{self, Readers};
+use crate::files::{self, FileAccess};
 
 /// What the listener needs for TLS.
-pub struct Certificates {
+pub struct TlsCertificates {
     pub acceptor: TlsAcceptor,
     /// What clients have to trust.
     pub authority: PathBuf,
@@ -49,8 +49,8 @@ const LEAF_DAYS: i64 = 365;
 const RENEW_DAYS: i64 = 30;
 
 /// Reads the certificates in this folder's `tls`, or makes them. `names` are further names of this machine.
-pub fn open(folder: &Path, names: &[String]) -> Result<Certificates, CertificateError> {
-    let files = Files::of(folder)?;
+pub fn open(folder: &Path, names: &[String]) -> Result<TlsCertificates, CertificateError> {
+    let files = CertificateFiles::new(folder)?;
     let names: Vec<String> =
         NAMES.iter().map(|name| (*name).to_owned()).chain(names.iter().cloned()).collect();
     let now = Utc::now();
@@ -64,10 +64,10 @@ pub fn open(folder: &Path, names: &[String]) -> Result<Certificates, Certificate
         .with_no_client_auth()
         .with_single_cert(chain.into(), key)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Certificates { acceptor: TlsAcceptor::from(Arc::new(config)), authority: files.authority })
+    Ok(TlsCertificates { acceptor: TlsAcceptor::from(Arc::new(config)), authority: files.authority })
 }
 
-struct Files {
+struct CertificateFiles {
     authority: PathBuf,
     authority_key: PathBuf,
     leaf: PathBuf,
@@ -77,7 +77,7 @@ struct Files {
 
 /// What is known of the files beside them, since nothing here reads certificates.
 #[derive(Serialize, Deserialize)]
-struct Notes {
+struct CertificateNotes {
     authority_until: DateTime<Utc>,
     leaf_until: DateTime<Utc>,
     names: Vec<String>,
@@ -85,8 +85,8 @@ struct Notes {
     digest: String,
 }
 
-impl Files {
-    fn of(folder: &Path) -> Result<Self, CertificateError> {
+impl CertificateFiles {
+    fn new(folder: &Path) -> Result<Self, CertificateError> {
         let folder = folder.join("tls");
         fs::create_dir_all(&folder)
             .map_err(|source| CertificateError::File { path: folder.clone(), source })?;
@@ -108,8 +108,8 @@ impl Files {
     }
 
     /// The notes, if they are about these files.
-    fn notes(&self) -> Option<Notes> {
-        let notes: Notes = serde_json::from_slice(&fs::read(&self.notes).ok()?).ok()?;
+    fn notes(&self) -> Option<CertificateNotes> {
+        let notes: CertificateNotes = serde_json::from_slice(&fs::read(&self.notes).ok()?).ok()?;
         (notes.digest == self.digest().ok()?).then_some(notes)
     }
 
@@ -122,8 +122,8 @@ impl Files {
                 let key = KeyPair::generate()?;
                 let until = now + Duration::days(AUTHORITY_DAYS);
                 let authority = authority_params(now, until).self_signed(&key)?;
-                self.write(&self.authority_key, &key.serialize_pem(), Readers::Owner)?;
-                self.write(&self.authority, &authority.pem(), Readers::Everyone)?;
+                self.write(&self.authority_key, &key.serialize_pem(), FileAccess::Owner)?;
+                self.write(&self.authority, &authority.pem(), FileAccess::Everyone)?;
                 (key, until)
             }
         };
@@ -131,17 +131,17 @@ impl Files {
         let leaf_until = now + Duration::days(LEAF_DAYS);
         let leaf_key = KeyPair::generate()?;
         let leaf = leaf_params(names, now, leaf_until)?.signed_by(&leaf_key, &issuer)?;
-        self.write(&self.leaf_key, &leaf_key.serialize_pem(), Readers::Owner)?;
-        self.write(&self.leaf, &leaf.pem(), Readers::Everyone)?;
+        self.write(&self.leaf_key, &leaf_key.serialize_pem(), FileAccess::Owner)?;
+        self.write(&self.leaf, &leaf.pem(), FileAccess::Everyone)?;
         let digest =
             self.digest().map_err(|source| CertificateError::File { path: self.leaf.clone(), source })?;
-        let notes = Notes { authority_until, leaf_until, names: names.to_vec(), digest };
+        let notes = CertificateNotes { authority_until, leaf_until, names: names.to_vec(), digest };
         let text = serde_json::to_string_pretty(&notes).map_err(|error| CertificateError::File {
             path: self.notes.clone(),
             source: io::Error::other(error),
         })?;
         // Last: a start that was cut short makes them again.
-        self.write(&self.notes, &text, Readers::Everyone)
+        self.write(&self.notes, &text, FileAccess::Everyone)
     }
 
     /// The authority's key and end, if it lasts until then. Its certificate has the same name as the one made
@@ -165,8 +165,8 @@ impl Files {
         CertificateDer::from_pem_slice(&self.read(path)?).map_err(|_| unreadable())
     }
 
-    fn write(&self, path: &Path, text: &str, readers: Readers) -> Result<(), CertificateError> {
-        files::write(path, text.as_bytes(), readers)
+    fn write(&self, path: &Path, text: &str, readers: FileAccess) -> Result<(), CertificateError> {
+        files::write_atomically(path, text.as_bytes(), readers)
             .map_err(|source| CertificateError::File { path: path.to_owned(), source })
     }
 }
@@ -217,7 +217,7 @@ fn set_validity(params: &mut CertificateParams, from: DateTime<Utc>, until: Date
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::scratch::Scratch;
+    use crate::resources::scratch::TestFolder;
 
     fn names() -> Vec<String> {
         NAMES.iter().map(|name| (*name).to_owned()).collect()
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn certificates_are_made_once() {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         let first = open(folder.path(), &[]).unwrap();
         let before = fs::read(folder.path().join("tls/server.pem")).unwrap();
         open(folder.path(), &[]).unwrap();
@@ -235,11 +235,11 @@ mod tests {
 
     #[test]
     fn a_renewal_keeps_the_authority() {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         open(folder.path(), &[]).unwrap();
         let read = |name: &str| fs::read(folder.path().join("tls").join(name)).unwrap();
         let (authority, leaf) = (read("ca.pem"), read("server.pem"));
-        let files = Files::of(folder.path()).unwrap();
+        let files = CertificateFiles::new(folder.path()).unwrap();
         let later = Utc::now() + Duration::days(LEAF_DAYS - 10);
         assert!(!files.are_good(&names(), later));
         files.renew(&names(), later).unwrap();
@@ -250,9 +250,9 @@ mod tests {
 
     #[test]
     fn another_name_or_a_damaged_file_makes_new_ones() {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         open(folder.path(), &[]).unwrap();
-        let files = Files::of(folder.path()).unwrap();
+        let files = CertificateFiles::new(folder.path()).unwrap();
         assert!(files.are_good(&names(), Utc::now()));
         open(folder.path(), &["search.internal".to_owned()]).unwrap();
         assert!(!files.are_good(&names(), Utc::now()));
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn only_the_owner_can_read_the_keys() {
         use std::os::unix::fs::PermissionsExt as _;
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         open(folder.path(), &[]).unwrap();
         for name in ["ca-key.pem", "server-key.pem"] {
             let mode = fs::metadata(folder.path().join("tls").join(name)).unwrap().permissions().mode();

@@ -7,10 +7,10 @@ use http::request::Parts;
 use http::{Method, StatusCode, Uri, Version};
 
 use crate::ApiError;
-use crate::keys::{Keys, Role};
+use crate::keys::{ApiKeys, KeyRole};
 
-use super::request::{Headers, Options};
-use super::route::{OnIndex, Route};
+use super::request::{QueryOptions, RequestHeaders};
+use super::route::{IndexOperation, Route};
 
 /// Refuses a request that says twice, differently or not at all which host it is for: a proxy on the way may have read
 /// it otherwise.
@@ -34,9 +34,9 @@ pub(super) fn check_host(parts: &Parts) -> Result<(), ApiError> {
 
 /// Refuses a request whose key does not open this route.
 pub(super) fn check_key(
-    keys: &Keys,
-    headers: &Headers<'_>,
-    options: &Options,
+    keys: &ApiKeys,
+    headers: &RequestHeaders<'_>,
+    options: &QueryOptions,
     route: &Route,
 ) -> Result<(), ApiError> {
     let presented = match headers.get("api-key") {
@@ -58,9 +58,9 @@ pub(super) fn check_key(
         ));
     };
     match keys.role(presented) {
-        Some(Role::Admin) => Ok(()),
-        Some(Role::Query) if only_queries(route) => Ok(()),
-        Some(Role::Query) => Err(ApiError::new(
+        Some(KeyRole::Admin) => Ok(()),
+        Some(KeyRole::Query) if is_query_route(route) => Ok(()),
+        Some(KeyRole::Query) => Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "AuthorizationFailed",
             "A query key can only search, suggest, complete, look up and count documents. Use an admin key.",
@@ -77,7 +77,7 @@ pub(super) fn check_key(
 ///
 /// A page of another origin is known by its header Origin. One that had its own name point to this machine is
 /// known by that name: only names that no stranger can own are served.
-pub(super) fn check_page(headers: &Headers<'_>, method: &Method) -> Result<(), ApiError> {
+pub(super) fn check_origin(headers: &RequestHeaders<'_>, method: &Method) -> Result<(), ApiError> {
     if let Some(origin) = headers.get("origin") {
         let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
         if !host.is_some_and(|host| is_loopback(&host)) {
@@ -112,8 +112,8 @@ fn foreign(why: &str) -> ApiError {
     )
 }
 
-pub(super) fn only_queries(route: &Route) -> bool {
-    use OnIndex::{Autocomplete, Count, Lookup, Search, Suggest};
+pub(super) fn is_query_route(route: &Route) -> bool {
+    use IndexOperation::{Autocomplete, Count, Lookup, Search, Suggest};
     matches!(route, Route::Index(_, Search | Suggest | Autocomplete | Lookup(_) | Count))
 }
 
@@ -126,7 +126,7 @@ mod tests {
     fn page(name: HeaderName, value: &'static str) -> Result<(), ApiError> {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_static(value));
-        check_page(&Headers(&headers), &Method::POST)
+        check_origin(&RequestHeaders(&headers), &Method::POST)
     }
 
     #[test]

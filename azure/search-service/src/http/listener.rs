@@ -22,13 +22,13 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::Service;
+use super::HttpService;
 
-use self::pulse::{Pulse, Watched};
+use self::pulse::{ConnectionActivity, TrackedStream};
 
 /// What one listener allows its clients.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ListenerLimits {
     /// Open connections. One more is answered 503. 1,024.
     pub connections: usize,
     /// For a TLS handshake, and for a request's head once its first byte is there. 10 s.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for ListenerLimits {
     fn default() -> Self {
         Self {
             connections: 1024,
@@ -91,15 +91,15 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves every client of `listener` until `stop` is done; then the socket is closed, requests under way may
-/// finish, and what is left after [`Limits::drain`] is cut.
+/// finish, and what is left after [`ListenerLimits::drain`] is cut.
 ///
 /// Trouble with one connection, or with accepting, is logged and never ends the listener. Dropping the future
 /// cuts all connections.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    service: Arc<Service>,
-    limits: Limits,
+    service: Arc<HttpService>,
+    limits: ListenerLimits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -116,7 +116,7 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    if !is_about_one_client(&error) {
+                    if !is_client_abort(&error) {
                         tracing::warn!(%error, "cannot accept a connection");
                         sleep(PAUSE).await;
                     }
@@ -128,13 +128,13 @@ pub async fn serve(
             refuse(stream, tls.is_some());
             continue;
         };
-        let connection = Connection {
+        let connection = HttpConnection {
             service: service.clone(),
             limits: limits.clone(),
             finishing: finishing.clone(),
             _permit: permit,
         };
-        open.spawn(connection.welcome(stream, tls.clone(), address));
+        open.spawn(connection.serve_stream(stream, tls.clone(), address));
     }
     drop(listener);
     let _ = finish.send(true);
@@ -147,7 +147,7 @@ pub async fn serve(
 }
 
 /// Whether an accept failed because the client is gone already.
-fn is_about_one_client(error: &io::Error) -> bool {
+fn is_client_abort(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -166,20 +166,20 @@ fn refuse(mut stream: TcpStream, tls: bool) {
     });
 }
 
-struct Connection {
-    service: Arc<Service>,
-    limits: Limits,
+struct HttpConnection {
+    service: Arc<HttpService>,
+    limits: ListenerLimits,
     finishing: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Connection {
-    async fn welcome(self, stream: TcpStream, tls: Option<TlsAcceptor>, address: SocketAddr) {
+impl HttpConnection {
+    async fn serve_stream(self, stream: TcpStream, tls: Option<TlsAcceptor>, address: SocketAddr) {
         let _ = stream.set_nodelay(true);
         let served = match tls {
-            None => self.converse(stream, false).await,
+            None => self.serve_requests(stream, false).await,
             Some(tls) => match timeout(self.limits.header_read, tls.accept(stream)).await {
-                Ok(Ok(stream)) => self.converse(stream, true).await,
+                Ok(Ok(stream)) => self.serve_requests(stream, true).await,
                 Ok(Err(error)) => Err(format!("TLS handshake: {error}")),
                 Err(_) => Err("TLS handshake: took too long".to_owned()),
             },
@@ -189,24 +189,24 @@ impl Connection {
         }
     }
 
-    async fn converse<S>(mut self, stream: S, secure: bool) -> Result<(), String>
+    async fn serve_requests<S>(mut self, stream: S, secure: bool) -> Result<(), String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let pulse = Arc::new(Pulse::new());
+        let pulse = Arc::new(ConnectionActivity::new());
         let answer = service_fn(|request| {
-            let (service, busy) = (self.service.clone(), pulse.request());
+            let (service, busy) = (self.service.clone(), pulse.begin_request());
             async move {
                 let response = service.handle(request, secure).await;
                 drop(busy);
                 Ok::<_, Infallible>(response)
             }
         });
-        let io = TokioIo::new(Watched::new(stream, pulse.clone()));
+        let io = TokioIo::new(TrackedStream::new(stream, pulse.clone()));
         let mut http1 = http1::Builder::new();
         http1.max_buf_size(self.limits.header_bytes.max(SMALLEST_BUFFER));
         let mut connection = pin!(http1.serve_connection(io, answer));
-        let Limits { header_read, idle, blocked_write, .. } = self.limits;
+        let ListenerLimits { header_read, idle, blocked_write, .. } = self.limits;
         let mut sweep = interval(SWEEP.min(header_read).min(idle).min(blocked_write));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut told = false;

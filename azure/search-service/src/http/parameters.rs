@@ -4,13 +4,13 @@ use serde_json::{Map, Number, Value};
 
 use crate::ApiError;
 
-use super::request::{self, Options};
+use super::request::{self, QueryOptions};
 
 /// One parameter of a search: its name as an option of GET, its name in the body of POST, and its type.
-struct Parameter(&'static str, &'static str, Shape);
+struct SearchParameter(&'static str, &'static str, ParameterType);
 
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum ParameterType {
     Text,
     Boolean,
     Integer,
@@ -19,77 +19,77 @@ enum Shape {
     Many,
 }
 
-use Shape::{Boolean, Integer, Many, Text};
+use ParameterType::{Boolean, Integer, Many, Text};
 
-const SEARCH: &[Parameter] = &[
-    Parameter("search", "search", Text),
-    Parameter("$count", "count", Boolean),
-    Parameter("facet", "facets", Many),
-    Parameter("$filter", "filter", Text),
-    Parameter("highlight", "highlight", Text),
-    Parameter("highlightPostTag", "highlightPostTag", Text),
-    Parameter("highlightPreTag", "highlightPreTag", Text),
-    Parameter("minimumCoverage", "minimumCoverage", Shape::Number),
-    Parameter("$orderby", "orderby", Text),
-    Parameter("queryType", "queryType", Text),
-    Parameter("scoringParameter", "scoringParameters", Many),
-    Parameter("scoringProfile", "scoringProfile", Text),
-    Parameter("searchFields", "searchFields", Text),
-    Parameter("searchMode", "searchMode", Text),
-    Parameter("scoringStatistics", "scoringStatistics", Text),
-    Parameter("sessionId", "sessionId", Text),
-    Parameter("$select", "select", Text),
-    Parameter("$skip", "skip", Integer),
-    Parameter("$top", "top", Integer),
-    Parameter("semanticConfiguration", "semanticConfiguration", Text),
-    Parameter("semanticErrorHandling", "semanticErrorHandling", Text),
-    Parameter("semanticMaxWaitInMilliseconds", "semanticMaxWaitInMilliseconds", Integer),
-    Parameter("answers", "answers", Text),
-    Parameter("captions", "captions", Text),
-    Parameter("semanticQuery", "semanticQuery", Text),
-    Parameter("queryRewrites", "queryRewrites", Text),
-    Parameter("debug", "debug", Text),
-    Parameter("queryLanguage", "queryLanguage", Text),
-    Parameter("speller", "speller", Text),
-    Parameter("semanticFields", "semanticFields", Text),
+const SEARCH: &[SearchParameter] = &[
+    SearchParameter("search", "search", Text),
+    SearchParameter("$count", "count", Boolean),
+    SearchParameter("facet", "facets", Many),
+    SearchParameter("$filter", "filter", Text),
+    SearchParameter("highlight", "highlight", Text),
+    SearchParameter("highlightPostTag", "highlightPostTag", Text),
+    SearchParameter("highlightPreTag", "highlightPreTag", Text),
+    SearchParameter("minimumCoverage", "minimumCoverage", ParameterType::Number),
+    SearchParameter("$orderby", "orderby", Text),
+    SearchParameter("queryType", "queryType", Text),
+    SearchParameter("scoringParameter", "scoringParameters", Many),
+    SearchParameter("scoringProfile", "scoringProfile", Text),
+    SearchParameter("searchFields", "searchFields", Text),
+    SearchParameter("searchMode", "searchMode", Text),
+    SearchParameter("scoringStatistics", "scoringStatistics", Text),
+    SearchParameter("sessionId", "sessionId", Text),
+    SearchParameter("$select", "select", Text),
+    SearchParameter("$skip", "skip", Integer),
+    SearchParameter("$top", "top", Integer),
+    SearchParameter("semanticConfiguration", "semanticConfiguration", Text),
+    SearchParameter("semanticErrorHandling", "semanticErrorHandling", Text),
+    SearchParameter("semanticMaxWaitInMilliseconds", "semanticMaxWaitInMilliseconds", Integer),
+    SearchParameter("answers", "answers", Text),
+    SearchParameter("captions", "captions", Text),
+    SearchParameter("semanticQuery", "semanticQuery", Text),
+    SearchParameter("queryRewrites", "queryRewrites", Text),
+    SearchParameter("debug", "debug", Text),
+    SearchParameter("queryLanguage", "queryLanguage", Text),
+    SearchParameter("speller", "speller", Text),
+    SearchParameter("semanticFields", "semanticFields", Text),
 ];
 
-const SUGGEST: &[Parameter] = &[
-    Parameter("search", "search", Text),
-    Parameter("suggesterName", "suggesterName", Text),
-    Parameter("$filter", "filter", Text),
-    Parameter("fuzzy", "fuzzy", Boolean),
-    Parameter("highlightPostTag", "highlightPostTag", Text),
-    Parameter("highlightPreTag", "highlightPreTag", Text),
-    Parameter("minimumCoverage", "minimumCoverage", Shape::Number),
-    Parameter("$orderby", "orderby", Text),
-    Parameter("searchFields", "searchFields", Text),
-    Parameter("$select", "select", Text),
-    Parameter("$top", "top", Integer),
+const SUGGEST: &[SearchParameter] = &[
+    SearchParameter("search", "search", Text),
+    SearchParameter("suggesterName", "suggesterName", Text),
+    SearchParameter("$filter", "filter", Text),
+    SearchParameter("fuzzy", "fuzzy", Boolean),
+    SearchParameter("highlightPostTag", "highlightPostTag", Text),
+    SearchParameter("highlightPreTag", "highlightPreTag", Text),
+    SearchParameter("minimumCoverage", "minimumCoverage", ParameterType::Number),
+    SearchParameter("$orderby", "orderby", Text),
+    SearchParameter("searchFields", "searchFields", Text),
+    SearchParameter("$select", "select", Text),
+    SearchParameter("$top", "top", Integer),
 ];
 
-const AUTOCOMPLETE: &[Parameter] = &[
-    Parameter("search", "search", Text),
-    Parameter("suggesterName", "suggesterName", Text),
-    Parameter("autocompleteMode", "autocompleteMode", Text),
-    Parameter("$filter", "filter", Text),
-    Parameter("fuzzy", "fuzzy", Boolean),
-    Parameter("highlightPostTag", "highlightPostTag", Text),
-    Parameter("highlightPreTag", "highlightPreTag", Text),
-    Parameter("minimumCoverage", "minimumCoverage", Shape::Number),
-    Parameter("searchFields", "searchFields", Text),
-    Parameter("$top", "top", Integer),
+const AUTOCOMPLETE: &[SearchParameter] = &[
+    SearchParameter("search", "search", Text),
+    SearchParameter("suggesterName", "suggesterName", Text),
+    SearchParameter("autocompleteMode", "autocompleteMode", Text),
+    SearchParameter("$filter", "filter", Text),
+    SearchParameter("fuzzy", "fuzzy", Boolean),
+    SearchParameter("highlightPostTag", "highlightPostTag", Text),
+    SearchParameter("highlightPreTag", "highlightPreTag", Text),
+    SearchParameter("minimumCoverage", "minimumCoverage", ParameterType::Number),
+    SearchParameter("searchFields", "searchFields", Text),
+    SearchParameter("$top", "top", Integer),
 ];
 
-pub(super) fn of_search(options: &Options) -> Result<Map<String, Value>, ApiError> {
+pub(super) fn search_parameters(options: &QueryOptions) -> Result<Map<String, Value>, ApiError> {
     from_options(options, SEARCH)
 }
 
-pub(super) fn of_suggest(options: &Options) -> Result<Map<String, Value>, ApiError> {
+pub(super) fn suggest_parameters(options: &QueryOptions) -> Result<Map<String, Value>, ApiError> {
     from_options(options, SUGGEST)
 }
 
-pub(super) fn of_autocomplete(options: &Options) -> Result<Map<String, Value>, ApiError> {
+pub(super) fn autocomplete_parameters(options: &QueryOptions) -> Result<Map<String, Value>, ApiError> {
     from_options(options, AUTOCOMPLETE)
 }
 
@@ -98,7 +98,7 @@ pub(super) fn of_autocomplete(options: &Options) -> Result<Map<String, Value>, A
 /// What an option cannot say, such as a vector, is left out.
 pub fn to_options(parameters: &Map<String, Value>) -> String {
     let mut options = String::new();
-    for Parameter(option, member, _) in SEARCH {
+    for SearchParameter(option, member, _) in SEARCH {
         let values = match parameters.get(*member) {
             None | Some(Value::Null) => continue,
             Some(Value::Array(values)) => values.as_slice(),
@@ -112,10 +112,10 @@ pub fn to_options(parameters: &Map<String, Value>) -> String {
     options
 }
 
-fn from_options(options: &Options, known: &[Parameter]) -> Result<Map<String, Value>, ApiError> {
+fn from_options(options: &QueryOptions, known: &[SearchParameter]) -> Result<Map<String, Value>, ApiError> {
     let mut parameters = Map::new();
     for (name, value) in options.iter() {
-        let Some(Parameter(option, member, shape)) = known.iter().find(|known| known.0 == name) else {
+        let Some(SearchParameter(option, member, shape)) = known.iter().find(|known| known.0 == name) else {
             refuse_unknown(name, known)?;
             continue;
         };
@@ -139,8 +139,8 @@ fn from_options(options: &Options, known: &[Parameter]) -> Result<Map<String, Va
 }
 
 /// Options of others are ignored, but not those that look like a mistake.
-fn refuse_unknown(name: &str, known: &[Parameter]) -> Result<(), ApiError> {
-    let same = |known: &&Parameter| {
+fn refuse_unknown(name: &str, known: &[SearchParameter]) -> Result<(), ApiError> {
+    let same = |known: &&SearchParameter| {
         known.0.trim_start_matches('$').eq_ignore_ascii_case(name.trim_start_matches('$')) || known.1 == name
     };
     if let Some(meant) = known.iter().find(same) {
@@ -156,7 +156,7 @@ fn refuse_unknown(name: &str, known: &[Parameter]) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn typed(option: &str, value: &str, shape: Shape) -> Result<Value, ApiError> {
+fn typed(option: &str, value: &str, shape: ParameterType) -> Result<Value, ApiError> {
     match shape {
         Text | Many => Ok(Value::from(value)),
         Boolean => request::boolean(option, value).map(Value::Bool),
@@ -164,7 +164,7 @@ fn typed(option: &str, value: &str, shape: Shape) -> Result<Value, ApiError> {
             .parse::<i64>()
             .map(Value::from)
             .map_err(|_| ApiError::invalid(format!("The option '{option}' must be a whole number."))),
-        Shape::Number => value
+        ParameterType::Number => value
             .parse()
             .ok()
             .and_then(Number::from_f64)
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn search(query: &str) -> Result<Value, ApiError> {
-        of_search(&Options::parse(Some(query)).unwrap()).map(Value::Object)
+        search_parameters(&QueryOptions::parse(Some(query)).unwrap()).map(Value::Object)
     }
 
     #[test]

@@ -7,9 +7,9 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::ApiError;
-use crate::resources::Conditions;
+use crate::resources::MatchConditions;
 
-use super::answer::Metadata;
+use super::answer::MetadataLevel;
 use super::route::decode;
 
 /// The first version of the API that has everything in the shape that is used here.
@@ -17,9 +17,9 @@ const FIRST_VERSION: &str = "2024-07-01";
 
 /// The options after the question mark, decoded.
 #[derive(Debug, Default)]
-pub(crate) struct Options(Vec<(String, String)>);
+pub(crate) struct QueryOptions(Vec<(String, String)>);
 
-impl Options {
+impl QueryOptions {
     pub(crate) fn parse(query: Option<&str>) -> Result<Self, ApiError> {
         let parts = query.unwrap_or_default().split('&').filter(|part| !part.is_empty());
         let pairs = parts.map(|part| {
@@ -93,16 +93,16 @@ pub(crate) fn boolean(name: &str, value: &str) -> Result<bool, ApiError> {
 }
 
 /// The headers that matter here.
-pub(crate) struct Headers<'a>(pub(crate) &'a HeaderMap);
+pub(crate) struct RequestHeaders<'a>(pub(crate) &'a HeaderMap);
 
-impl<'a> Headers<'a> {
+impl<'a> RequestHeaders<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
         self.0.get(name)?.to_str().ok().map(str::trim)
     }
 
-    pub(crate) fn conditions(&self) -> Conditions {
+    pub(crate) fn conditions(&self) -> MatchConditions {
         let owned = |name| self.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
-        Conditions { if_match: owned("if-match"), if_none_match: owned("if-none-match") }
+        MatchConditions { if_match: owned("if-match"), if_none_match: owned("if-none-match") }
     }
 
     /// Whether a changed definition is to be answered, and not only its ETag.
@@ -115,14 +115,14 @@ impl<'a> Headers<'a> {
         })
     }
 
-    pub(crate) fn metadata(&self) -> Metadata {
+    pub(crate) fn metadata(&self) -> MetadataLevel {
         let accept = self.get("accept").unwrap_or_default().to_ascii_lowercase();
         let level = accept.split_once("odata.metadata=").map_or("", |(_, level)| level);
         let level = level.split([';', ',', ' ']).next().unwrap_or_default().trim_matches('"');
         match level {
-            "none" => Metadata::None,
-            "full" => Metadata::Full,
-            _ => Metadata::Minimal,
+            "none" => MetadataLevel::None,
+            "full" => MetadataLevel::Full,
+            _ => MetadataLevel::Minimal,
         }
     }
 
@@ -134,23 +134,23 @@ impl<'a> Headers<'a> {
 }
 
 /// Parses a body whatever its content type says: some clients send none.
-pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn parse_json(body: &[u8]) -> Result<Value, ApiError> {
     let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if text.trim_ascii().is_empty() {
         return Err(ApiError::invalid("The request has no body. Send a JSON object."));
     }
-    serde_json::from_slice::<Strict>(text).map(|strict| strict.0).map_err(|error| {
+    serde_json::from_slice::<StrictJson>(text).map(|strict| strict.0).map_err(|error| {
         ApiError::invalid(format!("The body of the request is not valid JSON: {error}. Correct it there."))
     })
 }
 
 /// A JSON object, or an empty one if there is no body.
-pub(crate) fn object_or_nothing(body: &[u8]) -> Result<Value, ApiError> {
-    if body.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { object(body) }
+pub(crate) fn parse_optional_object(body: &[u8]) -> Result<Value, ApiError> {
+    if body.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { parse_object(body) }
 }
 
-pub(crate) fn object(body: &[u8]) -> Result<Value, ApiError> {
-    let value = json(body)?;
+pub(crate) fn parse_object(body: &[u8]) -> Result<Value, ApiError> {
+    let value = parse_json(body)?;
     if value.is_object() {
         return Ok(value);
     }
@@ -158,11 +158,11 @@ pub(crate) fn object(body: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// Any JSON value in which no object has the same member twice.
-struct Strict(Value);
+struct StrictJson(Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
+        deserializer.deserialize_any(StrictVisitor).map(StrictJson)
     }
 }
 
@@ -205,7 +205,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
-        while let Some(Strict(element)) = elements.next_element()? {
+        while let Some(StrictJson(element)) = elements.next_element()? {
             array.push(element);
         }
         Ok(Value::Array(array))
@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
             if object.contains_key(&name) {
                 return Err(de::Error::custom(format_args!("the member '{name}' is there twice")));
             }
-            let Strict(value) = members.next_value()?;
+            let StrictJson(value) = members.next_value()?;
             object.insert(name, value);
         }
         Ok(Value::Object(object))
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn version(query: &str) -> Result<String, ApiError> {
-        Options::parse(Some(query)).and_then(|options| options.api_version().map(str::to_owned))
+        QueryOptions::parse(Some(query)).and_then(|options| options.api_version().map(str::to_owned))
     }
 
     #[test]
@@ -250,30 +250,30 @@ mod tests {
 
     #[test]
     fn options_are_decoded() {
-        let options = Options::parse(Some("$filter=a%20eq+%27%2B%27&%24top=5&&empty")).unwrap();
+        let options = QueryOptions::parse(Some("$filter=a%20eq+%27%2B%27&%24top=5&&empty")).unwrap();
         assert_eq!(options.one("$filter").unwrap(), Some("a eq '+'"));
         assert_eq!(options.one("$top").unwrap(), Some("5"));
         assert_eq!(options.one("empty").unwrap(), Some(""));
-        assert!(Options::parse(Some("a=%zz")).is_err());
+        assert!(QueryOptions::parse(Some("a=%zz")).is_err());
     }
 
     #[test]
     fn json_mistakes_are_named_with_their_place() {
-        let error = json(b"{\"a\": 1,\n \"b\": }").unwrap_err();
+        let error = parse_json(b"{\"a\": 1,\n \"b\": }").unwrap_err();
         assert!(error.message.contains("line 2 column 7"), "{error}");
-        let error = json(br#"{"a": {"b": 1, "b": 2}}"#).unwrap_err();
+        let error = parse_json(br#"{"a": {"b": 1, "b": 2}}"#).unwrap_err();
         assert!(error.message.contains("'b' is there twice at line 1 column 18"), "{error}");
-        assert!(json(b"").unwrap_err().message.contains("no body"));
+        assert!(parse_json(b"").unwrap_err().message.contains("no body"));
         let deep = "[".repeat(100_000);
-        assert!(json(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
-        assert!(object(b"[]").is_err());
+        assert!(parse_json(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
+        assert!(parse_object(b"[]").is_err());
     }
 
     #[test]
     fn a_byte_order_mark_is_skipped_and_values_stay_as_they_are() {
         let text = br#"{"a":[1,-2,2.5,"x\u00e9",true,null,18446744073709551615]}"#;
         let with_mark = [b"\xEF\xBB\xBF".as_slice(), text].concat();
-        assert_eq!(json(&with_mark).unwrap(), serde_json::from_slice::<Value>(text).unwrap());
+        assert_eq!(parse_json(&with_mark).unwrap(), serde_json::from_slice::<Value>(text).unwrap());
     }
 
     #[test]
@@ -283,11 +283,11 @@ mod tests {
             headers.insert(name, http::HeaderValue::from_static(value));
             headers
         };
-        let level = |value| Headers(&headers("accept", value)).metadata();
-        assert_eq!(level("application/json;odata.metadata=none"), Metadata::None);
-        assert_eq!(level("application/json; odata.metadata=full; charset=utf-8"), Metadata::Full);
-        assert_eq!(level("*/*"), Metadata::Minimal);
-        assert!(Headers(&headers("prefer", "wait=5, return=representation")).wants_representation());
-        assert!(!Headers(&headers("prefer", "return=minimal")).wants_representation());
+        let level = |value| RequestHeaders(&headers("accept", value)).metadata();
+        assert_eq!(level("application/json;odata.metadata=none"), MetadataLevel::None);
+        assert_eq!(level("application/json; odata.metadata=full; charset=utf-8"), MetadataLevel::Full);
+        assert_eq!(level("*/*"), MetadataLevel::Minimal);
+        assert!(RequestHeaders(&headers("prefer", "wait=5, return=representation")).wants_representation());
+        assert!(!RequestHeaders(&headers("prefer", "return=minimal")).wants_representation());
     }
 }

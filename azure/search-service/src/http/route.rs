@@ -6,18 +6,18 @@
 use http::Method;
 
 use crate::ApiError;
-use crate::resources::Kind;
+use crate::resources::ResourceKind;
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// All definitions of a kind.
-    All(Set),
+    All(RouteCollection),
     /// One definition.
-    One(Set, String),
+    One(RouteCollection, String),
     /// Something about an index; its name may be that of an alias.
-    Index(String, OnIndex),
-    Indexer(String, OnIndexer),
+    Index(String, IndexOperation),
+    Indexer(String, IndexerOperation),
     ResetSkills(String),
     Retrieve(String),
     SourceStatus(String),
@@ -27,13 +27,13 @@ pub enum Route {
 
 /// A kind, and which of its names the address used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Set {
-    pub kind: Kind,
+pub struct RouteCollection {
+    pub kind: ResourceKind,
     pub collection: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OnIndex {
+pub enum IndexOperation {
     Search,
     Suggest,
     Autocomplete,
@@ -45,7 +45,7 @@ pub enum OnIndex {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnIndexer {
+pub enum IndexerOperation {
     Run,
     Reset,
     ResetDocuments,
@@ -75,7 +75,7 @@ pub fn find(path: &str) -> Result<(Route, Methods), ApiError> {
         ("indexstats", true, 0) => return Ok((Route::IndexStatistics, GET)),
         _ => {}
     }
-    let set = set(word).ok_or_else(unknown)?;
+    let set = parse_collection(word).ok_or_else(unknown)?;
     let Some(name) = quoted.or_else(|| rest.next().map(str::to_owned)) else {
         return Ok((Route::All(set), BOTH));
     };
@@ -86,20 +86,20 @@ pub fn find(path: &str) -> Result<(Route, Methods), ApiError> {
     action(set.kind, name, &rest).ok_or_else(unknown)
 }
 
-fn set(word: &str) -> Option<Set> {
+fn parse_collection(word: &str) -> Option<RouteCollection> {
     let word = word.to_ascii_lowercase();
     if word == "agents" {
-        return Some(Set { kind: Kind::KnowledgeBase, collection: "agents" });
+        return Some(RouteCollection { kind: ResourceKind::KnowledgeBase, collection: "agents" });
     }
-    let kind = Kind::ALL.into_iter().find(|kind| kind.collection() == word)?;
-    Some(Set { kind, collection: kind.collection() })
+    let kind = ResourceKind::ALL.into_iter().find(|kind| kind.collection() == word)?;
+    Some(RouteCollection { kind, collection: kind.collection() })
 }
 
 /// What follows the name of a definition.
-fn action(kind: Kind, name: String, rest: &[&str]) -> Option<(Route, Methods)> {
+fn action(kind: ResourceKind, name: String, rest: &[&str]) -> Option<(Route, Methods)> {
     let (first, more) = rest.split_first()?;
-    if kind == Kind::Index {
-        let (on, methods) = on_index(first, more)?;
+    if kind == ResourceKind::Index {
+        let (on, methods) = index_operation(first, more)?;
         return Some((Route::Index(name, on), methods));
     }
     if !more.is_empty() {
@@ -108,44 +108,44 @@ fn action(kind: Kind, name: String, rest: &[&str]) -> Option<(Route, Methods)> {
     let plain = first.strip_prefix("search.").unwrap_or(first);
     let on_indexer = |action, methods| Some((Route::Indexer(name.clone(), action), methods));
     match (kind, plain) {
-        (Kind::Indexer, "run") => on_indexer(OnIndexer::Run, POST),
-        (Kind::Indexer, "reset") => on_indexer(OnIndexer::Reset, POST),
-        (Kind::Indexer, "resetdocs") => on_indexer(OnIndexer::ResetDocuments, POST),
-        (Kind::Indexer, "resync") => on_indexer(OnIndexer::Resync, POST),
-        (Kind::Indexer, "status") => on_indexer(OnIndexer::Status, GET),
-        (Kind::Skillset, "resetskills") => Some((Route::ResetSkills(name), POST)),
-        (Kind::KnowledgeBase, "retrieve") => Some((Route::Retrieve(name), POST)),
-        (Kind::KnowledgeSource, "status") => Some((Route::SourceStatus(name), GET)),
+        (ResourceKind::Indexer, "run") => on_indexer(IndexerOperation::Run, POST),
+        (ResourceKind::Indexer, "reset") => on_indexer(IndexerOperation::Reset, POST),
+        (ResourceKind::Indexer, "resetdocs") => on_indexer(IndexerOperation::ResetDocuments, POST),
+        (ResourceKind::Indexer, "resync") => on_indexer(IndexerOperation::Resync, POST),
+        (ResourceKind::Indexer, "status") => on_indexer(IndexerOperation::Status, GET),
+        (ResourceKind::Skillset, "resetskills") => Some((Route::ResetSkills(name), POST)),
+        (ResourceKind::KnowledgeBase, "retrieve") => Some((Route::Retrieve(name), POST)),
+        (ResourceKind::KnowledgeSource, "status") => Some((Route::SourceStatus(name), GET)),
         _ => None,
     }
 }
 
-fn on_index(first: &str, more: &[&str]) -> Option<(OnIndex, Methods)> {
+fn index_operation(first: &str, more: &[&str]) -> Option<(IndexOperation, Methods)> {
     let (word, key) = split(first);
     match (word, key, more) {
-        ("docs", Some(key), []) => Some((OnIndex::Lookup(key), GET)),
-        ("docs", None, []) => Some((OnIndex::Search, GET)),
-        ("docs", None, [one]) => Some(on_documents(one)),
-        ("search.stats" | "stats", None, []) => Some((OnIndex::Statistics, GET)),
-        ("search.analyze" | "analyze", None, []) => Some((OnIndex::Analyze, POST)),
+        ("docs", Some(key), []) => Some((IndexOperation::Lookup(key), GET)),
+        ("docs", None, []) => Some((IndexOperation::Search, GET)),
+        ("docs", None, [one]) => Some(document_operation(one)),
+        ("search.stats" | "stats", None, []) => Some((IndexOperation::Statistics, GET)),
+        ("search.analyze" | "analyze", None, []) => Some((IndexOperation::Analyze, POST)),
         _ => None,
     }
 }
 
 /// Whatever is no action is a key.
-fn on_documents(word: &str) -> (OnIndex, Methods) {
+fn document_operation(word: &str) -> (IndexOperation, Methods) {
     match word {
-        "$count" => (OnIndex::Count, GET),
-        "search" => (OnIndex::Search, BOTH),
-        "search.post.search" => (OnIndex::Search, POST),
-        "suggest" => (OnIndex::Suggest, BOTH),
-        "search.suggest" => (OnIndex::Suggest, GET),
-        "search.post.suggest" => (OnIndex::Suggest, POST),
-        "autocomplete" => (OnIndex::Autocomplete, BOTH),
-        "search.autocomplete" => (OnIndex::Autocomplete, GET),
-        "search.post.autocomplete" => (OnIndex::Autocomplete, POST),
-        "index" | "search.index" => (OnIndex::Documents, POST),
-        key => (OnIndex::Lookup(key.to_owned()), GET),
+        "$count" => (IndexOperation::Count, GET),
+        "search" => (IndexOperation::Search, BOTH),
+        "search.post.search" => (IndexOperation::Search, POST),
+        "suggest" => (IndexOperation::Suggest, BOTH),
+        "search.suggest" => (IndexOperation::Suggest, GET),
+        "search.post.suggest" => (IndexOperation::Suggest, POST),
+        "autocomplete" => (IndexOperation::Autocomplete, BOTH),
+        "search.autocomplete" => (IndexOperation::Autocomplete, GET),
+        "search.post.autocomplete" => (IndexOperation::Autocomplete, POST),
+        "index" | "search.index" => (IndexOperation::Documents, POST),
+        key => (IndexOperation::Lookup(key.to_owned()), GET),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         find(path).unwrap_or_else(|error| panic!("{path}: {error}")).0
     }
 
-    fn on(path: &str) -> OnIndex {
+    fn on(path: &str) -> IndexOperation {
         match route(path) {
             Route::Index(name, on) if name == "x" => on,
             other => panic!("{path}: {other:?}"),
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn every_kind_has_two_forms() {
-        for kind in Kind::ALL {
+        for kind in ResourceKind::ALL {
             let collection = kind.collection();
-            let set = Set { kind, collection };
+            let set = RouteCollection { kind, collection };
             assert_eq!(route(&format!("/{collection}")), Route::All(set));
             assert_eq!(route(&format!("/{collection}/")), Route::All(set));
             assert_eq!(route(&format!("/{collection}('a-b')")), Route::One(set, "a-b".to_owned()));
@@ -238,7 +238,7 @@ mod tests {
             let upper = collection.to_ascii_uppercase();
             assert_eq!(route(&format!("/{upper}/a-b")), Route::One(set, "a-b".to_owned()));
         }
-        let agents = Set { kind: Kind::KnowledgeBase, collection: "agents" };
+        let agents = RouteCollection { kind: ResourceKind::KnowledgeBase, collection: "agents" };
         assert_eq!(route("/agents('x')"), Route::One(agents, "x".to_owned()));
     }
 
@@ -246,26 +246,26 @@ mod tests {
     fn actions_of_an_index_with_and_without_prefix() {
         for index in ["/indexes('x')", "/indexes/x"] {
             for (path, expected) in [
-                ("docs", OnIndex::Search),
-                ("docs/search", OnIndex::Search),
-                ("docs/search.post.search", OnIndex::Search),
-                ("docs/suggest", OnIndex::Suggest),
-                ("docs/search.suggest", OnIndex::Suggest),
-                ("docs/search.post.suggest", OnIndex::Suggest),
-                ("docs/autocomplete", OnIndex::Autocomplete),
-                ("docs/search.autocomplete", OnIndex::Autocomplete),
-                ("docs/search.post.autocomplete", OnIndex::Autocomplete),
-                ("docs/index", OnIndex::Documents),
-                ("docs/search.index", OnIndex::Documents),
-                ("docs/$count", OnIndex::Count),
-                ("docs/%24count", OnIndex::Count),
-                ("docs('1')", OnIndex::Lookup("1".to_owned())),
-                ("docs/1", OnIndex::Lookup("1".to_owned())),
-                ("docs('search')", OnIndex::Lookup("search".to_owned())),
-                ("stats", OnIndex::Statistics),
-                ("search.stats", OnIndex::Statistics),
-                ("analyze", OnIndex::Analyze),
-                ("search.analyze", OnIndex::Analyze),
+                ("docs", IndexOperation::Search),
+                ("docs/search", IndexOperation::Search),
+                ("docs/search.post.search", IndexOperation::Search),
+                ("docs/suggest", IndexOperation::Suggest),
+                ("docs/search.suggest", IndexOperation::Suggest),
+                ("docs/search.post.suggest", IndexOperation::Suggest),
+                ("docs/autocomplete", IndexOperation::Autocomplete),
+                ("docs/search.autocomplete", IndexOperation::Autocomplete),
+                ("docs/search.post.autocomplete", IndexOperation::Autocomplete),
+                ("docs/index", IndexOperation::Documents),
+                ("docs/search.index", IndexOperation::Documents),
+                ("docs/$count", IndexOperation::Count),
+                ("docs/%24count", IndexOperation::Count),
+                ("docs('1')", IndexOperation::Lookup("1".to_owned())),
+                ("docs/1", IndexOperation::Lookup("1".to_owned())),
+                ("docs('search')", IndexOperation::Lookup("search".to_owned())),
+                ("stats", IndexOperation::Statistics),
+                ("search.stats", IndexOperation::Statistics),
+                ("analyze", IndexOperation::Analyze),
+                ("search.analyze", IndexOperation::Analyze),
             ] {
                 assert_eq!(on(&format!("{index}/{path}")), expected, "{index}/{path}");
             }
@@ -275,11 +275,11 @@ mod tests {
     #[test]
     fn actions_of_the_others() {
         for (word, action) in [
-            ("run", OnIndexer::Run),
-            ("reset", OnIndexer::Reset),
-            ("resetdocs", OnIndexer::ResetDocuments),
-            ("resync", OnIndexer::Resync),
-            ("status", OnIndexer::Status),
+            ("run", IndexerOperation::Run),
+            ("reset", IndexerOperation::Reset),
+            ("resetdocs", IndexerOperation::ResetDocuments),
+            ("resync", IndexerOperation::Resync),
+            ("status", IndexerOperation::Status),
         ] {
             for path in [format!("/indexers('x')/search.{word}"), format!("/indexers/x/{word}")] {
                 assert_eq!(route(&path), Route::Indexer("x".to_owned(), action), "{path}");
@@ -306,7 +306,11 @@ mod tests {
             ("docs%28%27a%27%29", "a"),
             ("docs('a+b')", "a+b"),
         ] {
-            assert_eq!(on(&format!("/indexes('x')/{path}")), OnIndex::Lookup(key.to_owned()), "{path}");
+            assert_eq!(
+                on(&format!("/indexes('x')/{path}")),
+                IndexOperation::Lookup(key.to_owned()),
+                "{path}"
+            );
         }
     }
 
@@ -346,7 +350,7 @@ mod tests {
         fn any_key_can_be_asked_for(key in "\\PC{0,20}") {
             let doubled = key.replace('\'', "''");
             let encoded: String = doubled.bytes().map(|byte| format!("%{byte:02X}")).collect();
-            assert_eq!(on(&format!("/indexes('x')/docs('{encoded}')")), OnIndex::Lookup(key));
+            assert_eq!(on(&format!("/indexes('x')/docs('{encoded}')")), IndexOperation::Lookup(key));
         }
     }
 }

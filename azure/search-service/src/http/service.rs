@@ -20,24 +20,24 @@ use hyper::body::Body;
 use serde_json::{Map, Value};
 
 use crate::ApiError;
-use crate::budget::{Budgets, RequestLimits, parsed_bytes};
-use crate::keys::Keys;
-use crate::resources::{Kind, Resources};
+use crate::budget::{RequestLimits, ServiceBudget, parsed_bytes};
+use crate::keys::ApiKeys;
+use crate::resources::{ResourceKind, ResourceRegistry};
 
-use super::answer::{Frame, Reply};
-use super::backend::{Backend, Context, SearchCall, Via};
+use super::answer::{HttpReply, ReplyContext};
+use super::backend::{Backend, RequestContext, SearchCall, SearchMethod};
 use super::guard;
 use super::parameters;
-use super::request::{self, Headers, Options};
-use super::route::{self, OnIndex, OnIndexer, Route};
+use super::request::{self, QueryOptions, RequestHeaders};
+use super::route::{self, IndexOperation, IndexerOperation, Route};
 
 /// The service behind the listener: keys, definitions and the engine.
-pub struct Service {
+pub struct HttpService {
     /// `None` serves everyone who can reach the listener, so only on a loopback address.
-    keys: Option<Arc<Keys>>,
-    resources: Arc<Resources>,
+    keys: Option<Arc<ApiKeys>>,
+    resources: Arc<ResourceRegistry>,
     backend: Arc<dyn Backend>,
-    budgets: Budgets,
+    budgets: ServiceBudget,
     most_body_bytes: usize,
 }
 
@@ -46,22 +46,26 @@ const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Azure's largest body of a query.
 const MOST_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
-impl Service {
-    pub fn new(resources: Arc<Resources>, backend: Arc<dyn Backend>, keys: Option<Arc<Keys>>) -> Self {
-        let budgets = Budgets::new(RequestLimits::default());
+impl HttpService {
+    pub fn new(
+        resources: Arc<ResourceRegistry>,
+        backend: Arc<dyn Backend>,
+        keys: Option<Arc<ApiKeys>>,
+    ) -> Self {
+        let budgets = ServiceBudget::new(RequestLimits::default());
         Self { keys, resources, backend, budgets, most_body_bytes: MOST_BODY_BYTES }
     }
 
     /// What requests may take.
     #[must_use]
     pub fn with_limits(mut self, limits: RequestLimits) -> Self {
-        self.budgets = Budgets::new(limits);
+        self.budgets = ServiceBudget::new(limits);
         self
     }
 
     /// The largest body of a request; 64 MiB if nothing is said.
     #[must_use]
-    pub fn with_most_body_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_body_bytes(mut self, bytes: usize) -> Self {
         self.most_body_bytes = bytes;
         self
     }
@@ -75,14 +79,14 @@ impl Service {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let mut body = pin!(body);
-        let headers = Headers(&parts.headers);
+        let headers = RequestHeaders(&parts.headers);
         let client_request_id = headers.client_request_id().map(str::to_owned);
-        let frame = Frame { started, client_request_id, metadata: headers.metadata() };
-        let answered = caught(self.answer(&parts, body.as_mut(), secure)).await;
+        let frame = ReplyContext { started, client_request_id, metadata: headers.metadata() };
+        let answered = catch_panic(self.try_handle(&parts, body.as_mut(), secure)).await;
         let reply = match answered {
             Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => Reply::refusal(&error),
-            Err(panic) => Reply::refusal(&ApiError::internal("answering a request", panic)),
+            Ok(Err(error)) => HttpReply::from_error(&error),
+            Err(panic) => HttpReply::from_error(&ApiError::internal("answering a request", panic)),
         };
         if reply.status().is_client_error() {
             // A client that is still sending would not see why it was refused.
@@ -94,58 +98,64 @@ impl Service {
         frame.response(reply)
     }
 
-    async fn answer<B>(&self, parts: &Parts, body: Pin<&mut B>, secure: bool) -> Result<Reply, ApiError>
+    async fn try_handle<B>(
+        &self,
+        parts: &Parts,
+        body: Pin<&mut B>,
+        secure: bool,
+    ) -> Result<HttpReply, ApiError>
     where
         B: Body<Data = Bytes>,
         B::Error: Display,
     {
         guard::check_host(parts)?;
         let (route, methods) = route::find(parts.uri.path())?;
-        let options = Options::parse(parts.uri.query())?;
-        let headers = Headers(&parts.headers);
+        let options = QueryOptions::parse(parts.uri.query())?;
+        let headers = RequestHeaders(&parts.headers);
         match &self.keys {
             Some(keys) => guard::check_key(keys, &headers, &options, &route)?,
-            None => guard::check_page(&headers, &parts.method)?,
+            None => guard::check_origin(&headers, &parts.method)?,
         }
         if !methods.contains(&parts.method) {
             return Ok(wrong_method(&parts.method, methods));
         }
-        let context = Context {
-            base: base(parts, secure),
+        let context = RequestContext {
+            base: base_url(parts, secure),
             api_version: options.api_version()?.to_owned(),
             metadata: headers.metadata(),
             query_source_authorization: headers
                 .get("x-ms-query-source-authorization")
                 .map(|token| token.strip_prefix("Bearer ").unwrap_or(token).to_owned()),
-            budget: self.budgets.request(),
+            budget: self.budgets.new_request_budget(),
         };
-        let most = if guard::only_queries(&route) { MOST_QUERY_BYTES } else { usize::MAX };
+        let most = if guard::is_query_route(&route) { MOST_QUERY_BYTES } else { usize::MAX };
         let most = most.min(self.most_body_bytes);
         let body = body::read(body, &headers, most, &context.budget).await?;
-        let call = Call { method: &parts.method, options: &options, headers, context: &context, body };
+        let call =
+            AuthorizedRequest { method: &parts.method, options: &options, headers, context: &context, body };
         match route {
-            Route::All(set) => self.all(call, set).await,
-            Route::One(set, name) => self.one(call, set, name).await,
+            Route::All(set) => self.handle_collection(call, set).await,
+            Route::One(set, name) => self.handle_definition(call, set, name).await,
             Route::Index(name, on) => {
                 // Whoever asks for documents may use an alias.
                 let index = self.resources.find_index(&name)?;
-                self.on_index(call, &index.name, on).await
+                self.handle_index(call, &index.name, on).await
             }
             Route::Indexer(name, on) => {
-                self.resources.find(Kind::Indexer, &name)?;
-                self.on_indexer(call, &name, on).await
+                self.resources.find(ResourceKind::Indexer, &name)?;
+                self.handle_indexer(call, &name, on).await
             }
             Route::ResetSkills(name) => {
-                self.resources.find(Kind::Skillset, &name)?;
+                self.resources.find(ResourceKind::Skillset, &name)?;
                 self.backend.reset_skills(&context, &name, call.object()?).await?;
-                Ok(Reply::empty(StatusCode::NO_CONTENT))
+                Ok(HttpReply::empty(StatusCode::NO_CONTENT))
             }
             Route::Retrieve(name) => {
-                self.resources.find(Kind::KnowledgeBase, &name)?;
+                self.resources.find(ResourceKind::KnowledgeBase, &name)?;
                 self.backend.retrieve(&context, &name, call.object()?).await
             }
             Route::SourceStatus(name) => {
-                self.resources.find(Kind::KnowledgeSource, &name)?;
+                self.resources.find(ResourceKind::KnowledgeSource, &name)?;
                 call.value("KnowledgeSourceStatus", self.backend.knowledge_source_status(&name).await?)
             }
             Route::ServiceStatistics => {
@@ -157,117 +167,129 @@ impl Service {
         }
     }
 
-    async fn on_index(&self, call: Call<'_>, index: &str, on: OnIndex) -> Result<Reply, ApiError> {
+    async fn handle_index(
+        &self,
+        call: AuthorizedRequest<'_>,
+        index: &str,
+        on: IndexOperation,
+    ) -> Result<HttpReply, ApiError> {
         let (backend, context) = (&self.backend, call.context);
         match on {
-            OnIndex::Search => {
-                let search = call.search(index, parameters::of_search)?;
+            IndexOperation::Search => {
+                let search = call.search(index, parameters::search_parameters)?;
                 backend.search(context, search).await
             }
-            OnIndex::Suggest => {
-                let search = call.search(index, parameters::of_suggest)?;
+            IndexOperation::Suggest => {
+                let search = call.search(index, parameters::suggest_parameters)?;
                 backend.suggest(context, search).await
             }
-            OnIndex::Autocomplete => {
-                let search = call.search(index, parameters::of_autocomplete)?;
+            IndexOperation::Autocomplete => {
+                let search = call.search(index, parameters::autocomplete_parameters)?;
                 backend.autocomplete(context, search).await
             }
-            OnIndex::Lookup(key) => backend.lookup(context, index, &key, call.options.one("$select")?).await,
-            OnIndex::Count => Ok(Reply::text(backend.count(context, index).await?.to_string())),
-            OnIndex::Documents => backend.index_documents(context, index, call.body).await,
-            OnIndex::Analyze => backend.analyze(context, index, call.object()?).await,
-            OnIndex::Statistics => {
+            IndexOperation::Lookup(key) => {
+                backend.lookup(context, index, &key, call.options.one("$select")?).await
+            }
+            IndexOperation::Count => Ok(HttpReply::text(backend.count(context, index).await?.to_string())),
+            IndexOperation::Documents => backend.index_documents(context, index, call.body).await,
+            IndexOperation::Analyze => backend.analyze(context, index, call.object()?).await,
+            IndexOperation::Statistics => {
                 call.value("IndexStatistics", backend.index_statistics(context, index).await?)
             }
         }
     }
 
-    async fn on_indexer(&self, call: Call<'_>, name: &str, on: OnIndexer) -> Result<Reply, ApiError> {
+    async fn handle_indexer(
+        &self,
+        call: AuthorizedRequest<'_>,
+        name: &str,
+        on: IndexerOperation,
+    ) -> Result<HttpReply, ApiError> {
         let (backend, context) = (&self.backend, call.context);
         match on {
-            OnIndexer::Run => {
+            IndexerOperation::Run => {
                 backend.run_indexer(context, name).await?;
-                return Ok(Reply::empty(StatusCode::ACCEPTED));
+                return Ok(HttpReply::empty(StatusCode::ACCEPTED));
             }
-            OnIndexer::Status => {
+            IndexerOperation::Status => {
                 return call.value("IndexerExecutionInfo", backend.indexer_status(context, name).await?);
             }
-            OnIndexer::Reset => backend.reset_indexer(context, name).await?,
-            OnIndexer::ResetDocuments => {
-                let request = request::object_or_nothing(&call.body)?;
+            IndexerOperation::Reset => backend.reset_indexer(context, name).await?,
+            IndexerOperation::ResetDocuments => {
+                let request = request::parse_optional_object(&call.body)?;
                 let overwrite = call.options.boolean("overwrite")?;
                 backend.reset_documents(context, name, request, overwrite).await?;
             }
-            OnIndexer::Resync => backend.resync_indexer(name, call.object()?).await?,
+            IndexerOperation::Resync => backend.resync_indexer(name, call.object()?).await?,
         }
-        Ok(Reply::empty(StatusCode::NO_CONTENT))
+        Ok(HttpReply::empty(StatusCode::NO_CONTENT))
     }
 }
 
 /// A request that has been let in, without its path.
-struct Call<'a> {
+struct AuthorizedRequest<'a> {
     method: &'a Method,
-    options: &'a Options,
-    headers: Headers<'a>,
-    context: &'a Context,
+    options: &'a QueryOptions,
+    headers: RequestHeaders<'a>,
+    context: &'a RequestContext,
     body: Bytes,
 }
 
-impl Call<'_> {
+impl AuthorizedRequest<'_> {
     /// The body, which must be a JSON object.
     fn object(&self) -> Result<Value, ApiError> {
-        self.context.budget.try_take(parsed_bytes(&self.body))?;
-        request::object(&self.body)
+        self.context.budget.try_take_memory(parsed_bytes(&self.body))?;
+        request::parse_object(&self.body)
     }
 
     /// The parameters of a search, from the options of GET or the body of POST.
     fn search(
         &self,
         index: &str,
-        from_options: fn(&Options) -> Result<Map<String, Value>, ApiError>,
+        from_options: fn(&QueryOptions) -> Result<Map<String, Value>, ApiError>,
     ) -> Result<SearchCall, ApiError> {
         let (parameters, via) = if self.method == Method::GET {
-            (from_options(self.options)?, Via::Get)
+            (from_options(self.options)?, SearchMethod::Get)
         } else {
             match self.object()? {
-                Value::Object(parameters) => (parameters, Via::Post),
-                _ => (Map::new(), Via::Post),
+                Value::Object(parameters) => (parameters, SearchMethod::Post),
+                _ => (Map::new(), SearchMethod::Post),
             }
         };
         Ok(SearchCall { index: index.to_owned(), parameters, via })
     }
 
     /// A JSON object of a named type.
-    fn value(&self, name: &str, mut value: Value) -> Result<Reply, ApiError> {
-        if let (Value::Object(members), Some(context)) = (&mut value, self.context.of_type(name)) {
+    fn value(&self, name: &str, mut value: Value) -> Result<HttpReply, ApiError> {
+        if let (Value::Object(members), Some(context)) = (&mut value, self.context.type_context(name)) {
             members.insert("@odata.context".to_owned(), Value::from(context));
         }
-        Reply::json(StatusCode::OK, &value)
+        HttpReply::json(StatusCode::OK, &value)
     }
 }
 
-fn wrong_method(method: &Method, methods: &[Method]) -> Reply {
+fn wrong_method(method: &Method, methods: &[Method]) -> HttpReply {
     let names = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
     let error = ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
         format!("This address does not know {method}, only {names}."),
     );
-    Reply::refusal(&error).with_header(ALLOW, &names)
+    HttpReply::from_error(&error).with_header(ALLOW, &names)
 }
 
 /// Where the client found the service. What is no plain host is not sent back.
-fn base(parts: &Parts, secure: bool) -> String {
+fn base_url(parts: &Parts, secure: bool) -> String {
     let scheme = if secure { "https" } else { "http" };
     let given = parts.uri.authority().map(|authority| authority.as_str());
-    let host = Headers(&parts.headers).get("host").or(given).unwrap_or_default();
+    let host = RequestHeaders(&parts.headers).get("host").or(given).unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     let host = if !host.is_empty() && host.bytes().all(plain) { host } else { "localhost" };
     format!("{scheme}://{host}")
 }
 
 /// Runs a future to its end or to its panic, and then says what the panic said.
-async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
+async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     let polled = poll_fn(|context| {
         // Nothing of the request is used again after a panic.
@@ -276,10 +298,10 @@ async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
             Err(panic) => std::task::Poll::Ready(Err(panic)),
         }
     });
-    polled.await.map_err(|panic| said(panic.as_ref()))
+    polled.await.map_err(|panic| panic_message(panic.as_ref()))
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("a panic: {}", text.unwrap_or("without words"))

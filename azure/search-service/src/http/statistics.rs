@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::resources::{Kind, Resources};
+use crate::resources::{ResourceKind, ResourceRegistry};
 
 /// How large something is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Size {
+pub struct IndexSize {
     pub documents: u64,
     pub storage_bytes: u64,
     pub vector_bytes: u64,
 }
 
-impl std::iter::Sum for Size {
+impl std::iter::Sum for IndexSize {
     fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
         sizes.fold(Self::default(), |sum, size| Self {
             documents: sum.documents + size.documents,
@@ -23,7 +23,7 @@ impl std::iter::Sum for Size {
 }
 
 /// For `/indexes('x')/search.stats`.
-pub fn of_index(size: Size) -> Value {
+pub fn index_statistics(size: IndexSize) -> Value {
     json!({
         "documentCount": size.documents,
         "storageSize": size.storage_bytes,
@@ -32,9 +32,9 @@ pub fn of_index(size: Size) -> Value {
 }
 
 /// For `/indexstats`: every index with its name.
-pub fn of_indexes<'a>(indexes: impl IntoIterator<Item = (&'a str, Size)>) -> Value {
+pub fn all_index_statistics<'a>(indexes: impl IntoIterator<Item = (&'a str, IndexSize)>) -> Value {
     let rows = indexes.into_iter().map(|(name, size)| {
-        let mut row = of_index(size);
+        let mut row = index_statistics(size);
         row["name"] = name.into();
         row
     });
@@ -42,19 +42,19 @@ pub fn of_indexes<'a>(indexes: impl IntoIterator<Item = (&'a str, Size)>) -> Val
 }
 
 /// For `/servicestats`. There are no quotas here, so none is named but in the limits of one index.
-pub fn of_service(resources: &Resources, total: Size) -> Value {
+pub fn service_statistics(resources: &ResourceRegistry, total: IndexSize) -> Value {
     let used = |usage: u64| json!({"usage": usage, "quota": null});
     let number = |kind| used(u64::try_from(resources.count(kind)).unwrap_or(u64::MAX));
     json!({
         "counters": {
-            "aliasesCount": number(Kind::Alias),
+            "aliasesCount": number(ResourceKind::Alias),
             "documentCount": used(total.documents),
-            "indexesCount": number(Kind::Index),
-            "indexersCount": number(Kind::Indexer),
-            "dataSourcesCount": number(Kind::DataSource),
+            "indexesCount": number(ResourceKind::Index),
+            "indexersCount": number(ResourceKind::Indexer),
+            "dataSourcesCount": number(ResourceKind::DataSource),
             "storageSize": used(total.storage_bytes),
-            "synonymMaps": number(Kind::SynonymMap),
-            "skillsetCount": number(Kind::Skillset),
+            "synonymMaps": number(ResourceKind::SynonymMap),
+            "skillsetCount": number(ResourceKind::Skillset),
             "vectorIndexSize": used(total.vector_bytes),
         },
         "limits": {

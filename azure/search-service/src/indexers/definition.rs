@@ -14,7 +14,7 @@ pub struct IndexerDefinition {
     pub skillset: Option<String>,
     pub target_index: String,
     pub disabled: bool,
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<IndexingSchedule>,
     pub batch_size: usize,
     /// `None` when any number of items may fail.
     pub max_failed_items: Option<u64>,
@@ -26,7 +26,7 @@ pub struct IndexerDefinition {
 
 /// When an indexer runs by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
+pub struct IndexingSchedule {
     pub interval: TimeDelta,
     pub start: Option<DateTime<Utc>>,
 }
@@ -80,9 +80,9 @@ impl IndexerDefinition {
     }
 }
 
-fn schedule(json: &Map<String, Value>) -> Result<Schedule, ApiError> {
+fn schedule(json: &Map<String, Value>) -> Result<IndexingSchedule, ApiError> {
     let interval = required(json, "interval", "schedule")?;
-    let span = duration(interval).ok_or_else(|| {
+    let span = parse_duration(interval).ok_or_else(|| {
         ApiError::invalid(format!("The schedule's interval '{interval}' is not a duration such as 'PT2H'."))
     })?;
     if span < TimeDelta::minutes(5) || span > TimeDelta::days(1) {
@@ -98,11 +98,11 @@ fn schedule(json: &Map<String, Value>) -> Result<Schedule, ApiError> {
             ))
         })?),
     };
-    Ok(Schedule { interval: span, start })
+    Ok(IndexingSchedule { interval: span, start })
 }
 
 /// Reads `P1DT2H3M4S`; months and years have no fixed length and are refused.
-pub fn duration(text: &str) -> Option<TimeDelta> {
+pub fn parse_duration(text: &str) -> Option<TimeDelta> {
     let mut rest = text.strip_prefix('P')?;
     let mut total = TimeDelta::zero();
     let mut in_time = false;
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn reads_durations_and_refuses_what_is_none() {
-        assert_eq!(duration("P1D"), Some(TimeDelta::days(1)));
-        assert_eq!(duration("PT1H30M"), Some(TimeDelta::minutes(90)));
+        assert_eq!(parse_duration("P1D"), Some(TimeDelta::days(1)));
+        assert_eq!(parse_duration("PT1H30M"), Some(TimeDelta::minutes(90)));
         for wrong in ["", "P", "PT", "1D", "P1M", "PT5", "PT-5M", "PTT5M", "P99999999999999999999D"] {
-            assert_eq!(duration(wrong), None, "{wrong}");
+            assert_eq!(parse_duration(wrong), None, "{wrong}");
         }
     }
 

@@ -6,15 +6,15 @@ mod functions;
 use serde_json::{Map, Value};
 
 pub(super) use functions::percent_decode;
-use functions::{Function, token_encode};
+use functions::{MappingTransform, token_encode};
 
 use super::definition::IndexerDefinition;
-use super::skills::tree::{Node, Path};
+use super::skills::tree::{EnrichmentNode, EnrichmentPath};
 use crate::ApiError;
-use crate::definition::field::{Field, Schema};
+use crate::definition::field::{IndexField, IndexSchema};
 
 /// An item together with what is known of its blob.
-pub struct Piece<'a> {
+pub struct BlobItem<'a> {
     pub fields: Map<String, Value>,
     pub metadata: &'a Map<String, Value>,
     /// Which of the blob's items this is; `None` when a blob is one item.
@@ -22,25 +22,25 @@ pub struct Piece<'a> {
 }
 
 /// The mappings of one indexer to one index, checked against its fields.
-pub struct Mapper<'s> {
-    schema: &'s Schema,
-    explicit: Vec<Step<'s>>,
+pub struct FieldMapper<'s> {
+    schema: &'s IndexSchema,
+    explicit: Vec<MappingStep<'s>>,
     /// Fields that no mapping names: they take members of the same name.
-    implicit: Vec<&'s Field>,
-    outputs: Vec<(Path, Step<'s>)>,
+    implicit: Vec<&'s IndexField>,
+    outputs: Vec<(EnrichmentPath, MappingStep<'s>)>,
 }
 
-struct Step<'s> {
+struct MappingStep<'s> {
     source: String,
-    target: &'s Field,
-    function: Option<Function>,
+    target: &'s IndexField,
+    function: Option<MappingTransform>,
 }
 
 pub const DOCUMENT_KEY: &str = "AzureSearch_DocumentKey";
 const STORAGE_PATH: &str = "metadata_storage_path";
 
-impl<'s> Mapper<'s> {
-    pub fn new(indexer: &IndexerDefinition, schema: &'s Schema) -> Result<Self, ApiError> {
+impl<'s> FieldMapper<'s> {
+    pub fn new(indexer: &IndexerDefinition, schema: &'s IndexSchema) -> Result<Self, ApiError> {
         let step = |mapping: &super::FieldMapping| {
             let target = schema.fields().iter().find(|field| field.name == mapping.target);
             // Azure takes names of target fields in any case.
@@ -52,15 +52,15 @@ impl<'s> Mapper<'s> {
                         mapping.source, mapping.target, indexer.target_index
                     ))
                 })?;
-            let function = mapping.function.as_ref().map(Function::parse).transpose()?;
-            Ok::<_, ApiError>(Step { source: mapping.source.clone(), target, function })
+            let function = mapping.function.as_ref().map(MappingTransform::parse).transpose()?;
+            Ok::<_, ApiError>(MappingStep { source: mapping.source.clone(), target, function })
         };
         let explicit = indexer.field_mappings.iter().map(step).collect::<Result<Vec<_>, _>>()?;
         let mut outputs = Vec::new();
         for mapping in &indexer.output_field_mappings {
-            outputs.push((Path::parse(&mapping.source)?, step(mapping)?));
+            outputs.push((EnrichmentPath::parse(&mapping.source)?, step(mapping)?));
         }
-        let taken = |field: &&Field| {
+        let taken = |field: &&IndexField| {
             explicit
                 .iter()
                 .chain(outputs.iter().map(|(_, step)| step))
@@ -71,7 +71,11 @@ impl<'s> Mapper<'s> {
     }
 
     /// The document of an item. `tree` is the enriched item, when the indexer has a skillset.
-    pub fn map(&self, mut piece: Piece<'_>, tree: Option<&Node>) -> Result<Map<String, Value>, String> {
+    pub fn map(
+        &self,
+        mut piece: BlobItem<'_>,
+        tree: Option<&EnrichmentNode>,
+    ) -> Result<Map<String, Value>, String> {
         let mut document = Map::new();
         for step in &self.explicit {
             if let Some(value) = find(&piece, &step.source) {
@@ -81,7 +85,7 @@ impl<'s> Mapper<'s> {
         for (path, step) in &self.outputs {
             let value = match tree {
                 Some(tree) => tree.select(path),
-                None => Node::document(&piece.fields, piece.metadata).select(path),
+                None => EnrichmentNode::document(&piece.fields, piece.metadata).select(path),
             };
             if let Some(value) = value {
                 document.insert(step.target.name.clone(), step.apply(value)?);
@@ -89,9 +93,9 @@ impl<'s> Mapper<'s> {
         }
         let key = self.schema.key();
         for field in &self.implicit {
-            if let Some(value) = take(&mut piece, &field.name) {
+            if let Some(value) = take_member(&mut piece, &field.name) {
                 let value =
-                    convert::convert(value, field).map_err(|why| explain(field, &field.name, &why))?;
+                    convert::convert(value, field).map_err(|why| mapping_error(field, &field.name, &why))?;
                 document.insert(field.name.clone(), value);
             } else if field.key
                 && let Some(value) = default_key(&piece)
@@ -109,34 +113,34 @@ impl<'s> Mapper<'s> {
     }
 }
 
-impl Step<'_> {
+impl MappingStep<'_> {
     fn apply(&self, value: Value) -> Result<Value, String> {
         let value = match &self.function {
             None => value,
             Some(function) => {
-                function.apply(value).map_err(|why| explain(self.target, &self.source, &why))?
+                function.apply(value).map_err(|why| mapping_error(self.target, &self.source, &why))?
             }
         };
-        convert::convert(value, self.target).map_err(|why| explain(self.target, &self.source, &why))
+        convert::convert(value, self.target).map_err(|why| mapping_error(self.target, &self.source, &why))
     }
 }
 
-fn explain(field: &Field, source: &str, why: &str) -> String {
+fn mapping_error(field: &IndexField, source: &str, why: &str) -> String {
     format!("The value of '{source}' cannot become field '{}': {why}", field.name)
 }
 
 /// A source name: a member, something from the blob, or a way into the item such as `/address/city`.
-fn find(piece: &Piece<'_>, source: &str) -> Option<Value> {
+fn find(piece: &BlobItem<'_>, source: &str) -> Option<Value> {
     if source == DOCUMENT_KEY {
         return default_key(piece).map(Value::from);
     }
-    if let Some(value) = look(&piece.fields, source).or_else(|| look(piece.metadata, source)) {
+    if let Some(value) = find_member(&piece.fields, source).or_else(|| find_member(piece.metadata, source)) {
         return Some(value.clone());
     }
     let way = source.strip_prefix('/')?;
     let way = way.strip_prefix("document/").unwrap_or(way);
     let (first, rest) = way.split_once('/').map_or((way, None), |(first, rest)| (first, Some(rest)));
-    let start = look(&piece.fields, first).or_else(|| look(piece.metadata, first))?;
+    let start = find_member(&piece.fields, first).or_else(|| find_member(piece.metadata, first))?;
     let parts = rest.into_iter().flat_map(|rest| rest.split('/'));
     let end = parts.into_iter().try_fold(start, |value, part| match value {
         Value::Array(list) => list.get(part.parse::<usize>().ok()?),
@@ -145,13 +149,13 @@ fn find(piece: &Piece<'_>, source: &str) -> Option<Value> {
     end.cloned()
 }
 
-fn look<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn find_member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     members.get(name).or_else(|| {
         members.iter().find(|(member, _)| member.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     })
 }
 
-fn take(piece: &mut Piece<'_>, name: &str) -> Option<Value> {
+fn take_member(piece: &mut BlobItem<'_>, name: &str) -> Option<Value> {
     if let Some(value) = piece.fields.get_mut(name) {
         return Some(value.take());
     }
@@ -159,12 +163,12 @@ fn take(piece: &mut Piece<'_>, name: &str) -> Option<Value> {
     match other {
         Some((_, value)) => Some(value.take()),
         None if name.eq_ignore_ascii_case(DOCUMENT_KEY) => default_key(piece).map(Value::from),
-        None => look(piece.metadata, name).cloned(),
+        None => find_member(piece.metadata, name).cloned(),
     }
 }
 
 /// A key made of the blob's address, and of the item's number where a blob has several.
-fn default_key(piece: &Piece<'_>) -> Option<String> {
+fn default_key(piece: &BlobItem<'_>) -> Option<String> {
     let path = piece.metadata.get(STORAGE_PATH)?.as_str()?;
     Some(match piece.number {
         None => token_encode(path.as_bytes()),
@@ -177,17 +181,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::field::{FieldType, Primitive};
+    use crate::definition::field::{FieldType, PrimitiveType};
 
-    fn schema() -> Schema {
-        let mut id = Field::new("id", FieldType::One(Primitive::String));
+    fn schema() -> IndexSchema {
+        let mut id = IndexField::new("id", FieldType::One(PrimitiveType::String));
         id.key = true;
-        let mut address = Field::new("address", FieldType::Complex);
-        address.fields = vec![Field::new("zip", FieldType::One(Primitive::Int32))];
-        Schema::new(vec![
+        let mut address = IndexField::new("address", FieldType::Complex);
+        address.fields = vec![IndexField::new("zip", FieldType::One(PrimitiveType::Int32))];
+        IndexSchema::new(vec![
             id,
-            Field::new("Title", FieldType::One(Primitive::String)),
-            Field::new("tags", FieldType::Many(Primitive::String)),
+            IndexField::new("Title", FieldType::One(PrimitiveType::String)),
+            IndexField::new("tags", FieldType::Many(PrimitiveType::String)),
             address,
         ])
         .unwrap()
@@ -200,9 +204,9 @@ mod tests {
         }
         let schema = schema();
         let metadata = json!({STORAGE_PATH: "http://local/c/a.json"});
-        let mapper = Mapper::new(&IndexerDefinition::parse(&json).unwrap(), &schema).unwrap();
+        let mapper = FieldMapper::new(&IndexerDefinition::parse(&json).unwrap(), &schema).unwrap();
         let fields = fields.as_object().unwrap().clone();
-        mapper.map(Piece { fields, metadata: metadata.as_object().unwrap(), number }, None)
+        mapper.map(BlobItem { fields, metadata: metadata.as_object().unwrap(), number }, None)
     }
 
     #[test]
@@ -250,7 +254,7 @@ mod tests {
         let json = json!({"name": "i", "dataSourceName": "d", "targetIndexName": "x",
             "fieldMappings": [{"sourceFieldName": "a", "targetFieldName": "nope"}]});
         let schema = schema();
-        let error = Mapper::new(&IndexerDefinition::parse(&json).unwrap(), &schema).err().unwrap();
+        let error = FieldMapper::new(&IndexerDefinition::parse(&json).unwrap(), &schema).err().unwrap();
         assert!(error.message.contains("'nope'"));
     }
 }

@@ -12,15 +12,15 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value};
 
 use super::definition::{boolean, text};
-use super::source::{Blob, Source};
-use super::status::Limits;
+use super::source::{Blob, BlobContainer};
+use super::status::IndexerLimits;
 use crate::ApiError;
 
 /// How blobs are read: `parameters.configuration` of an indexer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseOptions {
-    pub mode: Mode,
-    pub extract: Extract,
+    pub mode: ParsingMode,
+    pub extract: DataToExtract,
     /// Lower case, with the dot. Empty: all.
     pub only_extensions: Vec<String>,
     pub without_extensions: Vec<String>,
@@ -31,7 +31,7 @@ pub struct ParseOptions {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
+pub enum ParsingMode {
     Default,
     Text,
     Json,
@@ -52,7 +52,7 @@ pub enum Mode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extract {
+pub enum DataToExtract {
     Everything,
     /// Nothing is read from the file itself.
     Metadata,
@@ -60,7 +60,7 @@ pub enum Extract {
 
 /// What one document is made from.
 #[derive(Debug, Default, PartialEq)]
-pub struct Item {
+pub struct ParsedItem {
     pub fields: Map<String, Value>,
     /// Which of the blob's items this is, from 1; `None` when a blob is one item.
     pub number: Option<u64>,
@@ -69,16 +69,16 @@ pub struct Item {
 
 /// Why an item, or the rest of a blob, could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ParseFailure {
     pub message: String,
     pub line: Option<u64>,
-    pub reason: Reason,
+    pub reason: ParseFailureReason,
     /// Nothing more comes from this blob.
     pub last: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum ParseFailureReason {
     /// A kind of file that has no text for us.
     Unsupported,
     /// The right kind of file, but damaged.
@@ -89,7 +89,7 @@ pub enum Reason {
 }
 
 /// The items of one blob, in order.
-pub type Items = Box<dyn Iterator<Item = Result<Item, Failure>> + Send>;
+pub type Items = Box<dyn Iterator<Item = Result<ParsedItem, ParseFailure>> + Send>;
 
 /// A line, row or element longer than this is refused.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
@@ -100,13 +100,13 @@ impl ParseOptions {
             && !encoding.eq_ignore_ascii_case("utf-8")
             && !encoding.eq_ignore_ascii_case("utf8")
         {
-            return Err(ApiError::not_here(format!(
+            return Err(ApiError::not_supported(format!(
                 "Encoding '{encoding}' cannot be read here. Convert the files to UTF-8."
             )));
         }
         let extract = match text(json, "dataToExtract")?.unwrap_or("contentAndMetadata") {
-            "contentAndMetadata" => Extract::Everything,
-            "storageMetadata" | "allMetadata" => Extract::Metadata,
+            "contentAndMetadata" => DataToExtract::Everything,
+            "storageMetadata" | "allMetadata" => DataToExtract::Metadata,
             other => {
                 return Err(unknown(
                     "dataToExtract",
@@ -116,7 +116,7 @@ impl ParseOptions {
             }
         };
         Ok(Self {
-            mode: Mode::parse(json)?,
+            mode: ParsingMode::parse(json)?,
             extract,
             only_extensions: extensions(json, "indexedFileNameExtensions")?,
             without_extensions: extensions(json, "excludedFileNameExtensions")?,
@@ -128,14 +128,14 @@ impl ParseOptions {
     }
 
     /// Whether names of this kind are to be indexed. An excluded extension wins over an indexed one.
-    pub fn wants(&self, name: &str) -> bool {
+    pub fn includes(&self, name: &str) -> bool {
         let extension = extension(name).to_ascii_lowercase();
         !self.without_extensions.contains(&extension)
             && (self.only_extensions.is_empty() || self.only_extensions.contains(&extension))
     }
 }
 
-impl Mode {
+impl ParsingMode {
     fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
         Ok(match text(json, "parsingMode")?.unwrap_or("default") {
             "default" => Self::Default,
@@ -196,58 +196,60 @@ impl Mode {
 }
 
 /// Opens a blob and gives its items.
-pub fn items(
-    source: &Source,
+pub fn parse_blob(
+    source: &BlobContainer,
     blob: &Blob,
     options: &ParseOptions,
-    limits: &Limits,
-) -> Result<Items, Failure> {
-    if options.extract == Extract::Metadata {
-        return Ok(one(Item::default()));
+    limits: &IndexerLimits,
+) -> Result<Items, ParseFailure> {
+    if options.extract == DataToExtract::Metadata {
+        return Ok(one(ParsedItem::default()));
     }
-    let file = source.open(blob).map_err(|error| Failure::unreadable(&error))?;
-    if options.mode == Mode::Default && !plain::is_text(&file).map_err(|error| Failure::unreadable(&error))? {
+    let file = source.open(blob).map_err(|error| ParseFailure::unreadable(&error))?;
+    if options.mode == ParsingMode::Default
+        && !plain::is_text(&file).map_err(|error| ParseFailure::unreadable(&error))?
+    {
         return plain::without_text(&blob.name, options).map(one);
     }
-    let streamed = matches!(options.mode, Mode::JsonLines | Mode::Delimited { .. });
+    let streamed = matches!(options.mode, ParsingMode::JsonLines | ParsingMode::Delimited { .. });
     if !streamed && blob.size > limits.document_bytes {
         if options.metadata_of_oversized {
             let warning = format!(
                 "The file has {} bytes, more than can be read; only its metadata is indexed.",
                 blob.size
             );
-            return Ok(one(Item { warnings: vec![warning], ..Item::default() }));
+            return Ok(one(ParsedItem { warnings: vec![warning], ..ParsedItem::default() }));
         }
-        return Err(Failure {
+        return Err(ParseFailure {
             message: format!(
                 "The file has {} bytes, more than the {} that can be read. Set 'indexStorageMetadataOnlyForOversizedDocuments' to index its metadata only.",
                 blob.size, limits.document_bytes
             ),
             line: None,
-            reason: Reason::Oversized,
+            reason: ParseFailureReason::Oversized,
             last: true,
         });
     }
     match &options.mode {
-        Mode::Default => plain::default(whole(file, limits)?, &blob.name, limits).map(one),
-        Mode::Text => plain::text(whole(file, limits)?, limits).map(one),
-        Mode::Json => json::single(&whole(file, limits)?).map(one),
-        Mode::JsonArray { root } => json::array(whole(file, limits)?, root),
-        Mode::JsonLines => Ok(json::lines(file)),
-        Mode::Delimited { delimiter, headers, first_line_is_headers } => {
+        ParsingMode::Default => plain::default(whole(file, limits)?, &blob.name, limits).map(one),
+        ParsingMode::Text => plain::text(whole(file, limits)?, limits).map(one),
+        ParsingMode::Json => json::single(&whole(file, limits)?).map(one),
+        ParsingMode::JsonArray { root } => json::array(whole(file, limits)?, root),
+        ParsingMode::JsonLines => Ok(json::lines(file)),
+        ParsingMode::Delimited { delimiter, headers, first_line_is_headers } => {
             delimited::rows(file, *delimiter, headers.as_deref(), *first_line_is_headers)
         }
-        Mode::Markdown { sections: true, depth } => {
+        ParsingMode::Markdown { sections: true, depth } => {
             Ok(markdown::sections(&utf8(whole(file, limits)?)?, *depth))
         }
-        Mode::Markdown { sections: false, depth } => {
+        ParsingMode::Markdown { sections: false, depth } => {
             Ok(one(markdown::outline(&utf8(whole(file, limits)?)?, *depth)))
         }
     }
 }
 
 /// What is known of a blob without reading it.
-pub fn metadata(source: &Source, blob: &Blob) -> Map<String, Value> {
+pub fn blob_metadata(source: &BlobContainer, blob: &Blob) -> Map<String, Value> {
     let modified = DateTime::from_timestamp_nanos(blob.modified).to_rfc3339_opts(SecondsFormat::Secs, true);
     let file_name = blob.name.rsplit('/').next().unwrap_or(&blob.name);
     [
@@ -263,15 +265,15 @@ pub fn metadata(source: &Source, blob: &Blob) -> Map<String, Value> {
     .collect()
 }
 
-impl Failure {
+impl ParseFailure {
     fn malformed(message: impl Into<String>, line: Option<u64>, last: bool) -> Self {
-        Self { message: message.into(), line, reason: Reason::Malformed, last }
+        Self { message: message.into(), line, reason: ParseFailureReason::Malformed, last }
     }
 
     fn unreadable(error: &std::io::Error) -> Self {
         // The kind only: the text of some errors holds paths.
         let message = format!("The file could not be read: {}.", error.kind());
-        Self { message, line: None, reason: Reason::Unreadable, last: true }
+        Self { message, line: None, reason: ParseFailureReason::Unreadable, last: true }
     }
 }
 
@@ -281,27 +283,27 @@ fn extension(name: &str) -> &str {
     file.rfind('.').and_then(|dot| file.get(dot..)).unwrap_or("")
 }
 
-fn one(item: Item) -> Items {
+fn one(item: ParsedItem) -> Items {
     Box::new(std::iter::once(Ok(item)))
 }
 
-fn whole(file: File, limits: &Limits) -> Result<Vec<u8>, Failure> {
+fn whole(file: File, limits: &IndexerLimits) -> Result<Vec<u8>, ParseFailure> {
     // The file may have grown since its size was looked up.
     let mut bytes = Vec::new();
     let most = limits.document_bytes.saturating_add(1);
-    file.take(most).read_to_end(&mut bytes).map_err(|error| Failure::unreadable(&error))?;
+    file.take(most).read_to_end(&mut bytes).map_err(|error| ParseFailure::unreadable(&error))?;
     if bytes.len() as u64 >= most {
         let message = format!("The file has more than the {} bytes that can be read.", limits.document_bytes);
-        return Err(Failure { message, line: None, reason: Reason::Oversized, last: true });
+        return Err(ParseFailure { message, line: None, reason: ParseFailureReason::Oversized, last: true });
     }
     Ok(bytes)
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, Failure> {
+fn utf8(bytes: Vec<u8>) -> Result<String, ParseFailure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or(&[]);
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count() as u64;
-        Failure::malformed("The file is not UTF-8 text. Convert it to UTF-8.", Some(line), true)
+        ParseFailure::malformed("The file is not UTF-8 text. Convert it to UTF-8.", Some(line), true)
     })?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use redb::{TableDefinition, TableError};
 
-use super::state::{BlobState, Record, StateError};
-use crate::database::{self, Database};
+use super::state::{BlobState, IndexerRecord, StateError};
+use crate::database::{self, RedbDatabase};
 
 /// From indexer and blob to what was seen of it.
 const BLOBS: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("blobs");
@@ -17,7 +17,7 @@ const CACHE_BYTES: usize = 4 << 20;
 const HOLDS: &str = "what indexers remember; their next runs read everything again";
 
 /// Readers may open what exists only.
-fn make_tables(database: &Database) -> Result<(), redb::Error> {
+fn make_tables(database: &RedbDatabase) -> Result<(), redb::Error> {
     let reading = database.read()?;
     match reading.open_table(BLOBS).and(reading.open_table(RECORDS).map(|_| ())) {
         Ok(()) => return Ok(()),
@@ -33,73 +33,78 @@ fn make_tables(database: &Database) -> Result<(), redb::Error> {
 
 /// Keeps everything in one file. Calls may block.
 pub struct RedbState {
-    database: Database,
+    database: RedbDatabase,
 }
 
 impl RedbState {
     pub fn open(path: &Path) -> Result<Self, StateError> {
         let (database, ()) =
-            Database::open_or_put_aside(path, CACHE_BYTES, HOLDS, make_tables).map_err(failed)?;
+            RedbDatabase::open_or_put_aside(path, CACHE_BYTES, HOLDS, make_tables).map_err(state_error)?;
         Ok(Self { database })
     }
 
     /// Does something with the file; damages that end in a panic of it are errors.
-    fn contained<T>(&self, work: impl FnOnce(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
-        database::contained(|| Ok(work(self))).map_err(failed)?
+    fn catch_redb_panic<T>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        database::catch_redb_panic(|| Ok(work(self))).map_err(state_error)?
     }
 
     /// A file that the disk has failed before is opened again.
     fn begin_write(&self) -> Result<redb::WriteTransaction, StateError> {
-        self.database.revive().and_then(|_| self.database.write()).map_err(failed)
+        self.database.reopen_after_failure().and_then(|_| self.database.write()).map_err(state_error)
     }
 
     fn remove_blobs(transaction: &redb::WriteTransaction, indexer: &str) -> Result<(), StateError> {
-        let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
+        let mut blobs = transaction.open_table(BLOBS).map_err(state_error)?;
         // No name of a blob comes after these.
-        blobs.retain_in((indexer, "")..=(indexer, "\u{10ffff}\u{10ffff}"), |_, _| false).map_err(failed)
+        blobs.retain_in((indexer, "")..=(indexer, "\u{10ffff}\u{10ffff}"), |_, _| false).map_err(state_error)
     }
 }
 
 impl RedbState {
     pub fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
-        self.contained(|this| {
-            let transaction = this.database.read().map_err(failed)?;
-            let blobs = transaction.open_table(BLOBS).map_err(failed)?;
-            let Some(found) = blobs.get((indexer, name)).map_err(failed)? else { return Ok(None) };
+        self.catch_redb_panic(|this| {
+            let transaction = this.database.read().map_err(state_error)?;
+            let blobs = transaction.open_table(BLOBS).map_err(state_error)?;
+            let Some(found) = blobs.get((indexer, name)).map_err(state_error)? else { return Ok(None) };
             Ok(Some(serde_json::from_slice(found.value())?))
         })
     }
 
     /// Writes all changes or none; `None` removes a blob.
     pub fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
-        self.contained(|this| {
+        self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             {
-                let mut blobs = transaction.open_table(BLOBS).map_err(failed)?;
+                let mut blobs = transaction.open_table(BLOBS).map_err(state_error)?;
                 for (name, state) in &changes {
                     let place = (indexer, name.as_str());
                     match state {
                         Some(state) => {
-                            blobs.insert(place, serde_json::to_vec(state)?.as_slice()).map_err(failed)?;
+                            blobs
+                                .insert(place, serde_json::to_vec(state)?.as_slice())
+                                .map_err(state_error)?;
                         }
                         None => {
-                            blobs.remove(place).map_err(failed)?;
+                            blobs.remove(place).map_err(state_error)?;
                         }
                     }
                 }
             }
-            transaction.commit().map_err(failed)
+            transaction.commit().map_err(state_error)
         })
     }
 
     /// Names of all known blobs, sorted.
-    pub fn names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
-        self.contained(|this| {
-            let transaction = this.database.read().map_err(failed)?;
-            let blobs = transaction.open_table(BLOBS).map_err(failed)?;
+    pub fn blob_names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
+        self.catch_redb_panic(|this| {
+            let transaction = this.database.read().map_err(state_error)?;
+            let blobs = transaction.open_table(BLOBS).map_err(state_error)?;
             let mut names = Vec::new();
-            for entry in blobs.range((indexer, "")..).map_err(failed)? {
-                let (place, _) = entry.map_err(failed)?;
+            for entry in blobs.range((indexer, "")..).map_err(state_error)? {
+                let (place, _) = entry.map_err(state_error)?;
                 let (of, name) = place.value();
                 if of != indexer {
                     break;
@@ -112,46 +117,46 @@ impl RedbState {
 
     /// Forgets all blobs; the record stays.
     pub fn clear(&self, indexer: &str) -> Result<(), StateError> {
-        self.contained(|this| {
+        self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             Self::remove_blobs(&transaction, indexer)?;
-            transaction.commit().map_err(failed)
+            transaction.commit().map_err(state_error)
         })
     }
 
-    pub fn record(&self, indexer: &str) -> Result<Record, StateError> {
-        self.contained(|this| {
-            let transaction = this.database.read().map_err(failed)?;
-            let records = transaction.open_table(RECORDS).map_err(failed)?;
-            match records.get(indexer).map_err(failed)? {
+    pub fn record(&self, indexer: &str) -> Result<IndexerRecord, StateError> {
+        self.catch_redb_panic(|this| {
+            let transaction = this.database.read().map_err(state_error)?;
+            let records = transaction.open_table(RECORDS).map_err(state_error)?;
+            match records.get(indexer).map_err(state_error)? {
                 Some(record) => Ok(serde_json::from_slice(record.value())?),
-                None => Ok(Record::default()),
+                None => Ok(IndexerRecord::default()),
             }
         })
     }
 
-    pub fn save_record(&self, indexer: &str, record: &Record) -> Result<(), StateError> {
-        self.contained(|this| {
+    pub fn save_record(&self, indexer: &str, record: &IndexerRecord) -> Result<(), StateError> {
+        self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             {
-                let mut records = transaction.open_table(RECORDS).map_err(failed)?;
-                records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(failed)?;
+                let mut records = transaction.open_table(RECORDS).map_err(state_error)?;
+                records.insert(indexer, serde_json::to_vec(record)?.as_slice()).map_err(state_error)?;
             }
-            transaction.commit().map_err(failed)
+            transaction.commit().map_err(state_error)
         })
     }
 
     /// The indexer was deleted.
     pub fn remove(&self, indexer: &str) -> Result<(), StateError> {
-        self.contained(|this| {
+        self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             Self::remove_blobs(&transaction, indexer)?;
-            transaction.open_table(RECORDS).map_err(failed)?.remove(indexer).map_err(failed)?;
-            transaction.commit().map_err(failed)
+            transaction.open_table(RECORDS).map_err(state_error)?.remove(indexer).map_err(state_error)?;
+            transaction.commit().map_err(state_error)
         })
     }
 }
 
-fn failed(error: impl Into<redb::Error>) -> StateError {
+fn state_error(error: impl Into<redb::Error>) -> StateError {
     StateError(error.into().to_string())
 }

@@ -11,28 +11,29 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use self::pass::{Pass, Stop};
+use self::pass::{IndexerPass, RunStopReason};
 use super::definition::IndexerDefinition;
 use super::redb_state::RedbState;
 use super::skills::Skillset;
-use super::source::{DataSourceDefinition, Places};
-use super::state::Record;
+use super::source::{AllowedFolders, DataSourceDefinition};
+use super::state::IndexerRecord;
 use super::status::{
-    ExecutionResult, ExecutionStatus, INDEXING_ALL, INDEXING_RESET, ItemError, ItemWarning, Limits, time,
+    ExecutionResult, ExecutionStatus, INDEXING_ALL, INDEXING_RESET, IndexerLimits, ItemError, ItemWarning,
+    format_time,
 };
 use crate::ApiError;
-use crate::definition::field::Schema;
+use crate::definition::field::IndexSchema;
 
 /// The index that a run writes to. Calls may block.
-pub trait Target: Send + Sync {
-    fn schema(&self) -> Result<Arc<Schema>, ApiError>;
+pub trait DocumentSink: Send + Sync {
+    fn schema(&self) -> Result<Arc<IndexSchema>, ApiError>;
     /// Applies actions (`@search.action` is `mergeOrUpload` or `delete`) and says for each, in order, how it went.
-    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<Outcome>, ApiError>;
+    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<IndexerActionOutcome>, ApiError>;
 }
 
 /// How one action went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct IndexerActionOutcome {
     pub key: String,
     pub ok: bool,
     pub status: u16,
@@ -40,15 +41,15 @@ pub struct Outcome {
 }
 
 /// Everything that a run needs, as it was defined when the run began.
-pub struct Job {
+pub struct IndexerJob {
     pub indexer: IndexerDefinition,
     pub source: DataSourceDefinition,
     pub skillset: Option<Skillset>,
-    pub target: Arc<dyn Target>,
+    pub target: Arc<dyn DocumentSink>,
 }
 
 /// A run that others may watch and cancel.
-pub struct Run {
+pub struct IndexerRun {
     started: DateTime<Utc>,
     deadline: Instant,
     mode: &'static str,
@@ -58,20 +59,20 @@ pub struct Run {
     forgotten: AtomicBool,
     processed: AtomicU64,
     failed: AtomicU64,
-    messages: Mutex<Messages>,
+    messages: Mutex<RunMessages>,
 }
 
 #[derive(Default)]
-struct Messages {
+struct RunMessages {
     errors: Vec<ItemError>,
     warnings: Vec<ItemWarning>,
 }
 
 /// Runs indexers, one call per run.
-pub struct Runner {
+pub struct IndexerRunner {
     store: Arc<RedbState>,
-    places: Places,
-    pub limits: Limits,
+    places: AllowedFolders,
+    pub limits: IndexerLimits,
     /// Held while a record is read, changed and written.
     records: Mutex<()>,
 }
@@ -79,20 +80,20 @@ pub struct Runner {
 /// Azure lists as many of each; what comes after them is counted only.
 const MOST_MESSAGES: usize = 1_000;
 
-impl Runner {
-    pub fn new(store: Arc<RedbState>, places: Places, limits: Limits) -> Self {
+impl IndexerRunner {
+    pub fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Self {
         Self { store, places, limits, records: Mutex::new(()) }
     }
 
     /// Notes the beginning of a run.
-    pub fn prepare(&self, indexer: &str) -> Result<Run, ApiError> {
+    pub fn prepare(&self, indexer: &str) -> Result<IndexerRun, ApiError> {
         let started = Utc::now();
         let record = self.change_record(indexer, |record| {
             record.last_start = Some(started.timestamp_millis());
             record.clone()
         })?;
         let resets = !record.reset_keys.is_empty() || !record.reset_blobs.is_empty();
-        Ok(Run {
+        Ok(IndexerRun {
             started,
             deadline: Instant::now() + self.limits.run_time,
             mode: if resets { INDEXING_RESET } else { INDEXING_ALL },
@@ -101,31 +102,35 @@ impl Runner {
             forgotten: AtomicBool::new(false),
             processed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
-            messages: Mutex::new(Messages::default()),
+            messages: Mutex::new(RunMessages::default()),
         })
     }
 
     /// Runs to the end and keeps the result. Blocks; a panic on the way ends this run only.
-    pub fn run(&self, job: &Job, run: &Run) -> ExecutionResult {
+    pub fn run(&self, job: &IndexerJob, run: &IndexerRun) -> ExecutionResult {
         let name = job.indexer.name.as_str();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.pass(job, run))).unwrap_or_else(|_| {
             tracing::error!(indexer = name, "a run of an indexer panicked");
-            Err(Stop::Message("The run ended by a fault of this service. Its log says more.".to_owned()))
+            Err(RunStopReason::Message(
+                "The run ended by a fault of this service. Its log says more.".to_owned(),
+            ))
         });
         let (message, broken) = match &outcome {
             Ok(()) => (None, false),
-            Err(Stop::Definition(error)) => (Some(error.message.clone()), true),
-            Err(Stop::Message(message) | Stop::Early(message)) => (Some(message.clone()), false),
+            Err(RunStopReason::Definition(error)) => (Some(error.message.clone()), true),
+            Err(RunStopReason::Message(message) | RunStopReason::Early(message)) => {
+                (Some(message.clone()), false)
+            }
         };
         let mut result = run.result();
-        result.end_time = Some(time(Utc::now()));
+        result.end_time = Some(format_time(Utc::now()));
         result.error_message = message;
         result.status = match outcome {
             Ok(()) => ExecutionStatus::Success,
             Err(_) => ExecutionStatus::TransientFailure,
         };
         if outcome.is_ok() && run.mode == INDEXING_ALL {
-            let start = time(run.started);
+            let start = format_time(run.started);
             let tracking = json!({
                 "lastFullEnumerationStartTime": start,
                 "lastAttemptedEnumerationStartTime": start,
@@ -151,27 +156,32 @@ impl Runner {
         result
     }
 
-    fn pass(&self, job: &Job, run: &Run) -> Result<(), Stop> {
-        let schema = job.target.schema().map_err(Stop::Definition)?;
-        let source = job.source.open(&self.places).map_err(Stop::Definition)?;
-        let mut pass = Pass::new(self.store.as_ref(), job, run, &source, &schema, &self.limits)?;
+    fn pass(&self, job: &IndexerJob, run: &IndexerRun) -> Result<(), RunStopReason> {
+        let schema = job.target.schema().map_err(RunStopReason::Definition)?;
+        let source = job.source.open(&self.places).map_err(RunStopReason::Definition)?;
+        let mut pass = IndexerPass::new(self.store.as_ref(), job, run, &source, &schema, &self.limits)?;
         for note in job.skillset.iter().flat_map(|skillset| &skillset.notes) {
-            run.warn(None, note.clone(), job.skillset.as_ref().map(|skillset| skillset.name.clone()), None);
+            run.add_warning(
+                None,
+                note.clone(),
+                job.skillset.as_ref().map(|skillset| skillset.name.clone()),
+                None,
+            );
         }
         if run.mode == INDEXING_ALL {
-            return pass.all();
+            return pass.process_all();
         }
-        let record = self.record(&job.indexer.name).map_err(Stop::Definition)?;
-        pass.again(&record.reset_keys, &record.reset_blobs)?;
+        let record = self.record(&job.indexer.name).map_err(RunStopReason::Definition)?;
+        pass.process_again(&record.reset_keys, &record.reset_blobs)?;
         // What was added while this run went on stays for the next one.
         self.change_record(&job.indexer.name, |now| {
             now.reset_keys.retain(|key| !record.reset_keys.contains(key));
             now.reset_blobs.retain(|blob| !record.reset_blobs.contains(blob));
         })
-        .map_err(|error| Stop::Message(error.message))
+        .map_err(|error| RunStopReason::Message(error.message))
     }
 
-    pub fn record(&self, indexer: &str) -> Result<Record, ApiError> {
+    pub fn record(&self, indexer: &str) -> Result<IndexerRecord, ApiError> {
         self.store
             .record(indexer)
             .map_err(|error| ApiError::internal("reading the state of an indexer", error))
@@ -181,7 +191,7 @@ impl Runner {
     pub fn change_record<T>(
         &self,
         indexer: &str,
-        change: impl FnOnce(&mut Record) -> T,
+        change: impl FnOnce(&mut IndexerRecord) -> T,
     ) -> Result<T, ApiError> {
         let _held = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let mut record = self.record(indexer)?;
@@ -207,7 +217,7 @@ impl Runner {
     }
 }
 
-impl Run {
+impl IndexerRun {
     /// How far the run is.
     pub fn result(&self) -> ExecutionResult {
         let messages = self.messages();
@@ -216,7 +226,7 @@ impl Run {
             status_detail: None,
             mode: self.mode.to_owned(),
             error_message: None,
-            start_time: time(self.started),
+            start_time: format_time(self.started),
             end_time: None,
             errors: messages.errors.clone(),
             warnings: messages.warnings.clone(),
@@ -237,12 +247,12 @@ impl Run {
         self.cancel();
     }
 
-    fn count(&self, items: u64) {
+    fn add_processed(&self, items: u64) {
         self.processed.fetch_add(items, Ordering::Relaxed);
     }
 
     /// Notes an item that failed, and gives the number of such items so far.
-    fn fail(&self, error: ItemError) -> u64 {
+    fn add_failure(&self, error: ItemError) -> u64 {
         let mut messages = self.messages();
         if messages.errors.len() < MOST_MESSAGES {
             messages.errors.push(error);
@@ -250,14 +260,20 @@ impl Run {
         self.failed.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn warn(&self, key: Option<String>, message: String, name: Option<String>, details: Option<String>) {
+    fn add_warning(
+        &self,
+        key: Option<String>,
+        message: String,
+        name: Option<String>,
+        details: Option<String>,
+    ) {
         let mut messages = self.messages();
         if messages.warnings.len() < MOST_MESSAGES {
             messages.warnings.push(ItemWarning { key, message, name, details, documentation_link: None });
         }
     }
 
-    fn messages(&self) -> MutexGuard<'_, Messages> {
+    fn messages(&self) -> MutexGuard<'_, RunMessages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,39 +10,39 @@ use tokio::task::JoinHandle;
 
 use super::definition::IndexerDefinition;
 use super::redb_state::RedbState;
-use super::run::{Job, Run, Runner};
-use super::source::Places;
-use super::status::{self, ExecutionResult, ExecutionStatus, Limits};
+use super::run::{IndexerJob, IndexerRun, IndexerRunner};
+use super::source::AllowedFolders;
+use super::status::{self, ExecutionResult, ExecutionStatus, IndexerLimits};
 use crate::ApiError;
 
 /// One run at a time for each indexer.
-pub struct Indexers {
-    runner: Runner,
-    live: Mutex<HashMap<String, Arc<Run>>>,
+pub struct IndexerScheduler {
+    runner: IndexerRunner,
+    live: Mutex<HashMap<String, Arc<IndexerRun>>>,
 }
 
 /// A run that has its place and waits to begin. Dropping it gives the place back.
-pub struct Ticket {
-    indexers: Arc<Indexers>,
-    job: Job,
-    run: Arc<Run>,
+pub struct ReservedRun {
+    indexers: Arc<IndexerScheduler>,
+    job: IndexerJob,
+    run: Arc<IndexerRun>,
 }
 
-impl Indexers {
-    pub fn new(store: Arc<RedbState>, places: Places, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { runner: Runner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
+impl IndexerScheduler {
+    pub fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Arc<Self> {
+        Arc::new(Self { runner: IndexerRunner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
     }
 
     /// Starts a run on a thread for blocking work. The handle may be dropped.
     ///
     /// Must be called within a tokio runtime.
-    pub fn start(self: &Arc<Self>, job: Job) -> Result<JoinHandle<ExecutionResult>, ApiError> {
-        let ticket = self.begin(job)?;
+    pub fn start(self: &Arc<Self>, job: IndexerJob) -> Result<JoinHandle<ExecutionResult>, ApiError> {
+        let ticket = self.reserve_run(job)?;
         Ok(tokio::task::spawn_blocking(move || ticket.run()))
     }
 
     /// Takes the place of a run; 409 when another has it.
-    pub fn begin(self: &Arc<Self>, job: Job) -> Result<Ticket, ApiError> {
+    pub fn reserve_run(self: &Arc<Self>, job: IndexerJob) -> Result<ReservedRun, ApiError> {
         let name = &job.indexer.name;
         if job.indexer.disabled {
             return Err(ApiError::invalid(format!(
@@ -56,11 +56,11 @@ impl Indexers {
         let run = Arc::new(self.runner.prepare(name)?);
         live.insert(name.clone(), Arc::clone(&run));
         drop(live);
-        Ok(Ticket { indexers: Arc::clone(self), job, run })
+        Ok(ReservedRun { indexers: Arc::clone(self), job, run })
     }
 
     /// Notes a run that could not begin because what it needs is gone (a data source, an index).
-    pub fn fail(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
+    pub fn record_failed_start(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
         let now = Utc::now();
         self.runner.change_record(indexer, |record| {
             record.broken = true;
@@ -123,13 +123,13 @@ impl Indexers {
                 return Err(ApiError::invalid(format!("The resync option '{option}' is not known.")));
             }
         }
-        Err(ApiError::not_here(format!(
+        Err(ApiError::not_supported(format!(
             "Indexer '{indexer}' reads folders, which have no permissions to resync. Use search.reset and search.run to index everything again."
         )))
     }
 
     /// The names of indexers whose schedule says that they run now.
-    pub fn due<'a>(
+    pub fn due_indexers<'a>(
         &self,
         indexers: impl IntoIterator<Item = &'a IndexerDefinition>,
         now: DateTime<Utc>,
@@ -174,19 +174,19 @@ impl Indexers {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<IndexerRun>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ticket {
+impl ReservedRun {
     /// Runs to the end. Blocks.
     pub fn run(self) -> ExecutionResult {
         self.indexers.runner.run(&self.job, &self.run)
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ReservedRun {
     fn drop(&mut self) {
         self.indexers.live().remove(&self.job.indexer.name);
     }

@@ -5,10 +5,10 @@ mod merge;
 mod split;
 pub mod tree;
 
-use expression::Expression;
+use expression::SkillExpression;
 use serde_json::{Map, Value};
-use split::Splitter;
-use tree::{Node, Path};
+use split::TextSplitter;
+use tree::{EnrichmentNode, EnrichmentPath};
 
 use super::definition::{required, text};
 use crate::ApiError;
@@ -25,16 +25,16 @@ pub struct Skillset {
 #[derive(Debug)]
 struct Skill {
     name: String,
-    context: Path,
-    inputs: Vec<Input>,
+    context: EnrichmentPath,
+    inputs: Vec<SkillInput>,
     /// Names of outputs, and the names they get in the tree.
     outputs: Vec<(String, String)>,
-    kind: Kind,
+    kind: SkillKind,
 }
 
 #[derive(Debug)]
-enum Kind {
-    Split(Splitter),
+enum SkillKind {
+    Split(TextSplitter),
     Merge {
         before: String,
         after: String,
@@ -46,16 +46,16 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Input {
+struct SkillInput {
     name: String,
-    from: From,
+    from: SkillInputSource,
 }
 
 #[derive(Debug)]
-enum From {
-    Path(Path),
-    Expression(Expression),
-    Parts { context: Option<Path>, inputs: Vec<Input> },
+enum SkillInputSource {
+    Path(EnrichmentPath),
+    Expression(SkillExpression),
+    Parts { context: Option<EnrichmentPath>, inputs: Vec<SkillInput> },
 }
 
 /// What a skill could not do for a document.
@@ -95,7 +95,7 @@ impl Skillset {
     }
 
     /// Runs all skills over one document.
-    pub fn enrich(&self, tree: &mut Node) -> Vec<SkillWarning> {
+    pub fn enrich(&self, tree: &mut EnrichmentNode) -> Vec<SkillWarning> {
         let mut warnings = Vec::new();
         for skill in &self.skills {
             if let Err(message) = skill.run(tree) {
@@ -113,19 +113,19 @@ impl Skill {
         let name = text(json, "name")?.map_or_else(|| format!("#{at}"), str::to_owned);
         let kind = match required(json, "@odata.type", "skill")? {
             "#Microsoft.Skills.Text.SplitSkill" => match text(json, "unit")? {
-                None | Some("characters") => Kind::Split(Splitter::parse(json)?),
-                Some(_) => Kind::Elsewhere(
+                None | Some("characters") => SkillKind::Split(TextSplitter::parse(json)?),
+                Some(_) => SkillKind::Elsewhere(
                     "counts in tokens of a model, which this service does not have; use the unit 'characters'"
                         .to_owned(),
                 ),
             },
-            "#Microsoft.Skills.Text.MergeSkill" => Kind::Merge {
+            "#Microsoft.Skills.Text.MergeSkill" => SkillKind::Merge {
                 before: text(json, "insertPreTag")?.unwrap_or(" ").to_owned(),
                 after: text(json, "insertPostTag")?.unwrap_or(" ").to_owned(),
             },
-            "#Microsoft.Skills.Util.ShaperSkill" => Kind::Shape,
-            "#Microsoft.Skills.Util.ConditionalSkill" => Kind::Conditional,
-            other => Kind::Elsewhere(format!("of type '{other}' needs a model or a service that is not here")),
+            "#Microsoft.Skills.Util.ShaperSkill" => SkillKind::Shape,
+            "#Microsoft.Skills.Util.ConditionalSkill" => SkillKind::Conditional,
+            other => SkillKind::Elsewhere(format!("of type '{other}' needs a model or a service that is not here")),
         };
         let outputs = match json.get("outputs") {
             Some(Value::Array(outputs)) => outputs.iter().filter_map(Value::as_object),
@@ -138,7 +138,7 @@ impl Skill {
         let outputs = outputs.collect::<Result<_, _>>()?;
         let inputs = inputs(json, &name, 0)?;
         Ok(Self {
-            context: Path::parse(text(json, "context")?.unwrap_or("/document"))?,
+            context: EnrichmentPath::parse(text(json, "context")?.unwrap_or("/document"))?,
             name,
             inputs,
             outputs,
@@ -146,8 +146,8 @@ impl Skill {
         })
     }
 
-    fn run(&self, tree: &mut Node) -> Result<(), String> {
-        if let Kind::Elsewhere(why) = &self.kind {
+    fn run(&self, tree: &mut EnrichmentNode) -> Result<(), String> {
+        if let SkillKind::Elsewhere(why) = &self.kind {
             return Err(format!("Skill '{}' {why}; it was skipped.", self.name));
         }
         for place in tree.places(&self.context) {
@@ -156,21 +156,21 @@ impl Skill {
                 input.value(tree, &self.context, &place).filter(|value| !value.is_null())
             };
             let results = match &self.kind {
-                Kind::Split(splitter) => match input("text") {
+                SkillKind::Split(splitter) => match input("text") {
                     Some(Value::String(text)) => splitter.split(&text),
                     Some(_) => return Err(format!("The input 'text' of skill '{}' is not text.", self.name)),
                     None => return Err(format!("The input 'text' of skill '{}' is missing.", self.name)),
                 },
-                Kind::Merge { before, after } => {
+                SkillKind::Merge { before, after } => {
                     merge::merge(input("text"), input("itemsToInsert"), input("offsets"), before, after)?
                 }
-                Kind::Shape => {
+                SkillKind::Shape => {
                     let members = self.inputs.iter().filter_map(|input| {
                         Some((input.name.clone(), input.value(tree, &self.context, &place)?))
                     });
                     Map::from_iter([("output".to_owned(), Value::Object(members.collect()))])
                 }
-                Kind::Conditional => {
+                SkillKind::Conditional => {
                     let holds = match input("condition") {
                         Some(Value::Bool(holds)) => holds,
                         _ => {
@@ -183,10 +183,10 @@ impl Skill {
                     let chosen = input(if holds { "whenTrue" } else { "whenFalse" });
                     Map::from_iter([("output".to_owned(), chosen.unwrap_or(Value::Null))])
                 }
-                Kind::Elsewhere(_) => continue,
+                SkillKind::Elsewhere(_) => continue,
             };
             // Skills that repeat what others made could double a document each time.
-            if results.values().map(tree::weight).sum::<usize>() > LARGEST_RESULT {
+            if results.values().map(tree::estimated_bytes).sum::<usize>() > LARGEST_RESULT {
                 return Err(format!(
                     "The result of skill '{}' is larger than {LARGEST_RESULT} bytes.",
                     self.name
@@ -203,15 +203,15 @@ impl Skill {
     }
 }
 
-impl Input {
-    fn value(&self, tree: &Node, context: &Path, place: &[usize]) -> Option<Value> {
+impl SkillInput {
+    fn value(&self, tree: &EnrichmentNode, context: &EnrichmentPath, place: &[usize]) -> Option<Value> {
         match &self.from {
-            From::Path(path) => tree.input(context, place, path),
-            From::Expression(expression) => {
+            SkillInputSource::Path(path) => tree.input(context, place, path),
+            SkillInputSource::Expression(expression) => {
                 Some(expression.value(&|path| tree.input(context, place, path).unwrap_or(Value::Null)))
             }
-            From::Parts { context: None, inputs } => Some(shape(inputs, tree, context, place)),
-            From::Parts { context: Some(inner), inputs } => {
+            SkillInputSource::Parts { context: None, inputs } => Some(shape(inputs, tree, context, place)),
+            SkillInputSource::Parts { context: Some(inner), inputs } => {
                 let places = tree.places_below(inner, context, place);
                 Some(Value::Array(places.iter().map(|place| shape(inputs, tree, inner, place)).collect()))
             }
@@ -219,13 +219,13 @@ impl Input {
     }
 }
 
-fn shape(inputs: &[Input], tree: &Node, context: &Path, place: &[usize]) -> Value {
+fn shape(inputs: &[SkillInput], tree: &EnrichmentNode, context: &EnrichmentPath, place: &[usize]) -> Value {
     let members =
         inputs.iter().filter_map(|input| Some((input.name.clone(), input.value(tree, context, place)?)));
     Value::Object(members.collect())
 }
 
-fn inputs(json: &Map<String, Value>, skill: &str, depth: usize) -> Result<Vec<Input>, ApiError> {
+fn inputs(json: &Map<String, Value>, skill: &str, depth: usize) -> Result<Vec<SkillInput>, ApiError> {
     if depth > DEEPEST_INPUTS {
         return Err(ApiError::invalid(format!("The inputs of skill '{skill}' are nested too deeply.")));
     }
@@ -237,16 +237,16 @@ fn inputs(json: &Map<String, Value>, skill: &str, depth: usize) -> Result<Vec<In
         .map(|input| {
             let name = required(input, "name", "inputs")?.to_owned();
             let from = match text(input, "source")? {
-                Some(source) if source.trim_start().starts_with('=') => {
-                    From::Expression(Expression::parse(source.trim_start().trim_start_matches('='))?)
-                }
-                Some(source) => From::Path(Path::parse(source)?),
-                None => From::Parts {
-                    context: text(input, "sourceContext")?.map(Path::parse).transpose()?,
+                Some(source) if source.trim_start().starts_with('=') => SkillInputSource::Expression(
+                    SkillExpression::parse(source.trim_start().trim_start_matches('='))?,
+                ),
+                Some(source) => SkillInputSource::Path(EnrichmentPath::parse(source)?),
+                None => SkillInputSource::Parts {
+                    context: text(input, "sourceContext")?.map(EnrichmentPath::parse).transpose()?,
                     inputs: inputs(input, skill, depth + 1)?,
                 },
             };
-            Ok(Input { name, from })
+            Ok(SkillInput { name, from })
         })
         .collect()
 }
@@ -257,15 +257,15 @@ mod tests {
 
     use super::*;
 
-    fn enrich(skills: Value, document: Value) -> (Node, Vec<SkillWarning>) {
+    fn enrich(skills: Value, document: Value) -> (EnrichmentNode, Vec<SkillWarning>) {
         let skillset = Skillset::parse(&json!({"name": "s", "skills": skills})).unwrap();
-        let mut tree = Node::document(document.as_object().unwrap(), &Map::new());
+        let mut tree = EnrichmentNode::document(document.as_object().unwrap(), &Map::new());
         let warnings = skillset.enrich(&mut tree);
         (tree, warnings)
     }
 
-    fn at(tree: &Node, path: &str) -> Option<Value> {
-        tree.select(&Path::parse(path).unwrap())
+    fn at(tree: &EnrichmentNode, path: &str) -> Option<Value> {
+        tree.select(&EnrichmentPath::parse(path).unwrap())
     }
 
     #[test]

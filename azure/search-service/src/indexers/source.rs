@@ -11,7 +11,7 @@ use crate::ApiError;
 
 /// Which folders the operator lets data sources read.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct AllowedFolders {
     /// Holds one folder per container, for `UseDevelopmentStorage=true`.
     pub blobs: PathBuf,
     /// Data sources may name these folders and those below them as `file:///…`.
@@ -26,13 +26,13 @@ pub struct DataSourceDefinition {
     pub container: String,
     /// Only blobs whose names begin with this.
     pub prefix: String,
-    pub deletion: Deletion,
-    connection: Connection,
+    pub deletion: DeletionPolicy,
+    connection: SourceConnection,
 }
 
 /// How an item or blob shows that its documents must go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deletion {
+pub enum DeletionPolicy {
     Never,
     /// A member of the item, or of the blob's metadata, has this value.
     Marked {
@@ -44,7 +44,7 @@ pub enum Deletion {
 }
 
 #[derive(Debug, Clone)]
-enum Connection {
+enum SourceConnection {
     Development,
     Folder(PathBuf),
     /// Kept, but no run can use it.
@@ -53,7 +53,7 @@ enum Connection {
 
 /// An opened folder. Names given to it can never lead out of it.
 #[derive(Debug)]
-pub struct Source {
+pub struct BlobContainer {
     /// Without links, so that a path that begins with it is truly inside.
     folder: PathBuf,
     container: String,
@@ -101,15 +101,17 @@ impl DataSourceDefinition {
         let credentials = object(json, "credentials", "data source")?;
         let connection = credentials.map(|given| text(given, "connectionString")).transpose()?.flatten();
         let deletion = match object(json, "dataDeletionDetectionPolicy", "data source")? {
-            None => Deletion::Never,
+            None => DeletionPolicy::Never,
             Some(policy) => match required(policy, "@odata.type", "dataDeletionDetectionPolicy")? {
-                "#Microsoft.Azure.Search.SoftDeleteColumnDeletionDetectionPolicy" => Deletion::Marked {
+                "#Microsoft.Azure.Search.SoftDeleteColumnDeletionDetectionPolicy" => DeletionPolicy::Marked {
                     column: required(policy, "softDeleteColumnName", "dataDeletionDetectionPolicy")?
                         .to_owned(),
                     marker: required(policy, "softDeleteMarkerValue", "dataDeletionDetectionPolicy")?
                         .to_owned(),
                 },
-                "#Microsoft.Azure.Search.NativeBlobSoftDeleteDeletionDetectionPolicy" => Deletion::Missing,
+                "#Microsoft.Azure.Search.NativeBlobSoftDeleteDeletionDetectionPolicy" => {
+                    DeletionPolicy::Missing
+                }
                 other => {
                     return Err(ApiError::invalid(format!(
                         "Deletion detection policy '{other}' is not known."
@@ -137,24 +139,26 @@ impl DataSourceDefinition {
             container: container_name,
             prefix,
             deletion,
-            connection: if folders { read_connection(connection) } else { Connection::Elsewhere },
+            connection: if folders { read_connection(connection) } else { SourceConnection::Elsewhere },
             kind,
         })
     }
 
     /// Finds the folder. Errors may be shown to clients: they name no path of this machine.
-    pub fn open(&self, places: &Places) -> Result<Source, ApiError> {
+    pub fn open(&self, places: &AllowedFolders) -> Result<BlobContainer, ApiError> {
         let root = match &self.connection {
-            Connection::Development => places.blobs.clone(),
-            Connection::Folder(folder) => allowed(folder, &places.allowed)?,
-            Connection::Elsewhere if matches!(self.kind.as_str(), "azureblob" | "adlsgen2" | "azurefile") => {
-                return Err(ApiError::not_here(format!(
+            SourceConnection::Development => places.blobs.clone(),
+            SourceConnection::Folder(folder) => allowed(folder, &places.allowed)?,
+            SourceConnection::Elsewhere
+                if matches!(self.kind.as_str(), "azureblob" | "adlsgen2" | "azurefile") =>
+            {
+                return Err(ApiError::not_supported(format!(
                     "Data source '{}' names a storage account, and this service reads only folders. Set its connectionString to 'UseDevelopmentStorage=true', or to 'file:///folder' with a folder that the operator allows.",
                     self.name
                 )));
             }
-            Connection::Elsewhere => {
-                return Err(ApiError::not_here(format!(
+            SourceConnection::Elsewhere => {
+                return Err(ApiError::not_supported(format!(
                     "Data source '{}' is of type '{}', which this service keeps but cannot read. Export its rows as JSON Lines into a folder and use a data source of type 'azureblob'.",
                     self.name, self.kind
                 )));
@@ -171,16 +175,16 @@ impl DataSourceDefinition {
         if !folder.starts_with(&root) || !folder.is_dir() {
             return Err(missing());
         }
-        Ok(Source { folder, container: self.container.clone(), prefix: self.prefix.clone() })
+        Ok(BlobContainer { folder, container: self.container.clone(), prefix: self.prefix.clone() })
     }
 }
 
-impl Source {
+impl BlobContainer {
     /// All blobs, sorted by name as storage accounts sort them. A folder is read when its turn comes.
-    pub fn blobs(&self) -> Blobs<'_> {
+    pub fn blobs(&self) -> BlobIterator<'_> {
         // Folders above the last slash of the prefix hold everything that can match.
         let start = self.prefix.rfind('/').map_or("", |slash| self.prefix.get(..slash).unwrap_or(""));
-        let mut blobs = Blobs { source: self, levels: Vec::new() };
+        let mut blobs = BlobIterator { source: self, levels: Vec::new() };
         let first = if start.is_empty() { String::new() } else { format!("{start}/") };
         // A folder that is missing, or reached over a link, has no blobs.
         let real = fs::canonicalize(self.path(start)).ok();
@@ -193,12 +197,12 @@ impl Source {
     }
 
     pub fn open(&self, blob: &Blob) -> io::Result<fs::File> {
-        let path = self.inside(&blob.name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let path = self.resolve_inside(&blob.name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         fs::File::open(path)
     }
 
     pub fn exists(&self, name: &str) -> bool {
-        self.inside(name).is_some_and(|path| path.is_file())
+        self.resolve_inside(name).is_some_and(|path| path.is_file())
     }
 
     /// The address that documents carry as `metadata_storage_path`; it stands for no server.
@@ -235,7 +239,7 @@ impl Source {
     }
 
     /// The file of this name, links resolved, if that is still inside the folder.
-    fn inside(&self, name: &str) -> Option<PathBuf> {
+    fn resolve_inside(&self, name: &str) -> Option<PathBuf> {
         if !stays_inside(name) {
             return None;
         }
@@ -244,17 +248,17 @@ impl Source {
     }
 
     /// What one folder holds, last name first. Files and folders that cannot be read are left out.
-    fn level(&self, above: &str) -> io::Result<Vec<Entry>> {
+    fn level(&self, above: &str) -> io::Result<Vec<FolderEntry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(self.path(above))? {
             let Ok(entry) = entry else { continue };
             let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
             let name = format!("{above}{name}");
             if kind.is_dir() {
-                entries.push(Entry::Folder(format!("{name}/")));
+                entries.push(FolderEntry::Folder(format!("{name}/")));
             } else if kind.is_file() || (kind.is_symlink() && self.exists(&name)) {
                 // Links to folders are not followed: they could go round in circles.
-                entries.push(Entry::File(name));
+                entries.push(FolderEntry::File(name));
             }
         }
         // With its slash a folder sorts where its blobs sort.
@@ -264,17 +268,17 @@ impl Source {
 }
 
 /// The names of a source, one after the other.
-pub struct Blobs<'a> {
-    source: &'a Source,
-    levels: Vec<Vec<Entry>>,
+pub struct BlobIterator<'a> {
+    source: &'a BlobContainer,
+    levels: Vec<Vec<FolderEntry>>,
 }
 
-enum Entry {
+enum FolderEntry {
     File(String),
     Folder(String),
 }
 
-impl Entry {
+impl FolderEntry {
     fn name(&self) -> &str {
         match self {
             Self::File(name) | Self::Folder(name) => name,
@@ -282,7 +286,7 @@ impl Entry {
     }
 }
 
-impl Iterator for Blobs<'_> {
+impl Iterator for BlobIterator<'_> {
     type Item = Blob;
 
     fn next(&mut self) -> Option<Blob> {
@@ -293,7 +297,7 @@ impl Iterator for Blobs<'_> {
                 None => {
                     self.levels.pop();
                 }
-                Some(Entry::Folder(name)) => {
+                Some(FolderEntry::Folder(name)) => {
                     let wanted = name.starts_with(prefix.as_str()) || prefix.starts_with(&name);
                     if wanted
                         && self.levels.len() < DEEPEST
@@ -302,42 +306,46 @@ impl Iterator for Blobs<'_> {
                         self.levels.push(level);
                     }
                 }
-                Some(Entry::File(name)) if name.starts_with(prefix.as_str()) => {
+                Some(FolderEntry::File(name)) if name.starts_with(prefix.as_str()) => {
                     // A file that went away since its folder was read is no blob any more.
-                    let Some(Ok(facts)) = self.source.inside(&name).map(fs::metadata) else { continue };
+                    let Some(Ok(facts)) = self.source.resolve_inside(&name).map(fs::metadata) else {
+                        continue;
+                    };
                     let modified =
                         facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                     let modified =
                         modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0);
                     return Some(Blob { name, size: facts.len(), modified });
                 }
-                Some(Entry::File(_)) => {}
+                Some(FolderEntry::File(_)) => {}
             }
         }
     }
 }
 
-fn read_connection(given: Option<&str>) -> Connection {
-    let Some(given) = given.map(str::trim) else { return Connection::Elsewhere };
+fn read_connection(given: Option<&str>) -> SourceConnection {
+    let Some(given) = given.map(str::trim) else { return SourceConnection::Elsewhere };
     if let Some(folder) = file_address(given) {
-        return Connection::Folder(folder);
+        return SourceConnection::Folder(folder);
     }
     let mut emulator = false;
     for (name, value) in given.split(';').filter_map(|part| part.split_once('=')) {
         let value = value.trim();
         match name.trim().to_ascii_lowercase().as_str() {
-            "usedevelopmentstorage" if value.eq_ignore_ascii_case("true") => return Connection::Development,
+            "usedevelopmentstorage" if value.eq_ignore_ascii_case("true") => {
+                return SourceConnection::Development;
+            }
             // The account of the storage emulator, which long connection strings for it name.
             "accountname" if value == "devstoreaccount1" => emulator = true,
             "blobendpoint" => {
                 if let Some(folder) = file_address(value) {
-                    return Connection::Folder(folder);
+                    return SourceConnection::Folder(folder);
                 }
             }
             _ => {}
         }
     }
-    if emulator { Connection::Development } else { Connection::Elsewhere }
+    if emulator { SourceConnection::Development } else { SourceConnection::Elsewhere }
 }
 
 fn file_address(given: &str) -> Option<PathBuf> {
@@ -351,7 +359,7 @@ fn file_address(given: &str) -> Option<PathBuf> {
 fn allowed(folder: &Path, allowed: &[PathBuf]) -> Result<PathBuf, ApiError> {
     // Whether a folder exists is said only about folders that may be read.
     let refused = || {
-        ApiError::not_here(
+        ApiError::not_supported(
             "The folder of this data source may not be read. The operator allows folders when starting the service, with the option --indexer-folder; 'UseDevelopmentStorage=true' needs no such option.",
         )
     };

@@ -19,7 +19,7 @@ pub struct BlobState {
 /// What is remembered about an indexer as a whole.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct IndexerRecord {
     /// Newest first.
     pub history: Vec<ExecutionResult>,
     /// Document keys, and addresses of blobs, that the next run must take again.

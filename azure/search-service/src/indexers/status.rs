@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::state::Record;
+use super::state::IndexerRecord;
 
 /// How a run ended, or how far it is. Written as the wire spells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,14 +58,14 @@ pub struct ItemWarning {
 
 /// How much one run, one blob and one text may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct IndexerLimits {
     pub run_time: Duration,
     /// For files that are read as a whole; files of lines may be larger.
     pub document_bytes: u64,
     pub content_characters: usize,
 }
 
-impl Default for Limits {
+impl Default for IndexerLimits {
     fn default() -> Self {
         Self {
             run_time: Duration::from_secs(24 * 60 * 60),
@@ -89,8 +89,8 @@ impl ExecutionResult {
             status_detail: detail.map(str::to_owned),
             mode: if detail.is_some() { INDEXING_RESET } else { INDEXING_ALL }.to_owned(),
             error_message: None,
-            start_time: time(now),
-            end_time: Some(time(now)),
+            start_time: format_time(now),
+            end_time: Some(format_time(now)),
             errors: Vec::new(),
             warnings: Vec::new(),
             items_processed: 0,
@@ -101,7 +101,7 @@ impl ExecutionResult {
     }
 }
 
-impl Record {
+impl IndexerRecord {
     /// Puts a result in front of the others.
     pub fn remember(&mut self, result: ExecutionResult) {
         if let Some(older) = self.history.first_mut() {
@@ -114,7 +114,12 @@ impl Record {
 }
 
 /// The answer to `search.status`.
-pub fn status(name: &str, record: &Record, live: Option<ExecutionResult>, limits: &Limits) -> Value {
+pub fn status(
+    name: &str,
+    record: &IndexerRecord,
+    live: Option<ExecutionResult>,
+    limits: &IndexerLimits,
+) -> Value {
     let last = live.as_ref().or(record.history.first());
     // A failed run is tried again by the schedule, so the indexer as a whole is still "running" in Azure's words.
     let overall = if record.broken && live.is_none() { "error" } else { "running" };
@@ -129,7 +134,7 @@ pub fn status(name: &str, record: &Record, live: Option<ExecutionResult>, limits
         "lastResult": last,
         "executionHistory": record.history,
         "limits": {
-            "maxRunTime": duration(limits.run_time),
+            "maxRunTime": format_duration(limits.run_time),
             "maxDocumentExtractionSize": limits.document_bytes,
             "maxDocumentContentCharactersToExtract": limits.content_characters,
         },
@@ -147,13 +152,13 @@ pub fn status(name: &str, record: &Record, live: Option<ExecutionResult>, limits
     })
 }
 
-fn duration(span: Duration) -> String {
+fn format_duration(span: Duration) -> String {
     match span.as_secs() {
         seconds if seconds > 0 && seconds % 3600 == 0 => format!("PT{}H", seconds / 3600),
         seconds => format!("PT{seconds}S"),
     }
 }
 
-pub fn time(at: DateTime<Utc>) -> String {
+pub fn format_time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

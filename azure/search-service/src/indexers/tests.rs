@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::ApiError;
-use crate::definition::field::{Field, FieldType, Primitive, Schema};
+use crate::definition::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 /// A folder that is removed when the test ends.
 struct Folder(PathBuf);
@@ -41,8 +41,8 @@ impl Folder {
         fs::remove_file(self.0.join("blobs/docs").join(name)).unwrap();
     }
 
-    fn places(&self) -> Places {
-        Places { blobs: self.0.join("blobs"), allowed: Vec::new() }
+    fn places(&self) -> AllowedFolders {
+        AllowedFolders { blobs: self.0.join("blobs"), allowed: Vec::new() }
     }
 }
 
@@ -73,25 +73,25 @@ impl Index {
     }
 }
 
-impl Target for Index {
-    fn schema(&self) -> Result<Arc<Schema>, ApiError> {
-        let mut id = Field::new("id", FieldType::One(Primitive::String));
+impl DocumentSink for Index {
+    fn schema(&self) -> Result<Arc<IndexSchema>, ApiError> {
+        let mut id = IndexField::new("id", FieldType::One(PrimitiveType::String));
         id.key = true;
-        let one = |name, primitive| Field::new(name, FieldType::One(primitive));
+        let one = |name, primitive| IndexField::new(name, FieldType::One(primitive));
         let fields = vec![
             id,
-            one("title", Primitive::String),
-            one("content", Primitive::String),
-            one("count", Primitive::Int32),
-            one("day", Primitive::DateTimeOffset),
-            Field::new("tags", FieldType::Many(Primitive::String)),
-            one("metadata_storage_name", Primitive::String),
-            one("metadata_storage_size", Primitive::Int64),
+            one("title", PrimitiveType::String),
+            one("content", PrimitiveType::String),
+            one("count", PrimitiveType::Int32),
+            one("day", PrimitiveType::DateTimeOffset),
+            IndexField::new("tags", FieldType::Many(PrimitiveType::String)),
+            one("metadata_storage_name", PrimitiveType::String),
+            one("metadata_storage_size", PrimitiveType::Int64),
         ];
-        Ok(Arc::new(Schema::new(fields).unwrap()))
+        Ok(Arc::new(IndexSchema::new(fields).unwrap()))
     }
 
-    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<Outcome>, ApiError> {
+    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<IndexerActionOutcome>, ApiError> {
         if let Some(hook) = &self.hook {
             hook();
         }
@@ -107,7 +107,7 @@ impl Target for Index {
                 documents.entry(key.clone()).or_default().extend(action);
             }
             let message = (!ok).then(|| "refused".to_owned());
-            Outcome { key, ok, status: if ok { 200 } else { 400 }, message }
+            IndexerActionOutcome { key, ok, status: if ok { 200 } else { 400 }, message }
         });
         Ok(outcomes.collect())
     }
@@ -117,7 +117,7 @@ impl Target for Index {
 struct Bench {
     folder: Folder,
     index: Arc<Index>,
-    indexers: Arc<Indexers>,
+    indexers: Arc<IndexerScheduler>,
     indexer: Value,
     source: Value,
     skillset: Option<Value>,
@@ -125,12 +125,12 @@ struct Bench {
 
 impl Bench {
     fn new(configuration: Value) -> Self {
-        Self::with(configuration, Index::default(), Limits::default())
+        Self::with(configuration, Index::default(), IndexerLimits::default())
     }
 
-    fn with(configuration: Value, index: Index, limits: Limits) -> Self {
+    fn with(configuration: Value, index: Index, limits: IndexerLimits) -> Self {
         let folder = Folder::new();
-        let indexers = Indexers::new(
+        let indexers = IndexerScheduler::new(
             Arc::new(RedbState::open(&folder.0.join("state.redb")).unwrap()),
             folder.places(),
             limits,
@@ -148,17 +148,17 @@ impl Bench {
         self
     }
 
-    fn job(&self) -> Job {
-        Job {
+    fn job(&self) -> IndexerJob {
+        IndexerJob {
             indexer: IndexerDefinition::parse(&self.indexer).unwrap(),
             source: DataSourceDefinition::parse(&self.source).unwrap(),
             skillset: self.skillset.as_ref().map(|json| Skillset::parse(json).unwrap()),
-            target: Arc::clone(&self.index) as Arc<dyn Target>,
+            target: Arc::clone(&self.index) as Arc<dyn DocumentSink>,
         }
     }
 
     fn run(&self) -> status::ExecutionResult {
-        self.indexers.begin(self.job()).unwrap().run()
+        self.indexers.reserve_run(self.job()).unwrap().run()
     }
 
     /// Runs, and expects that everything went well.

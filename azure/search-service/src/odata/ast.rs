@@ -2,49 +2,49 @@
 
 /// A condition on documents. Two-valued: a comparison with a missing value is false, except `ne`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Filter {
+pub enum OdataFilter {
     Constant(bool),
-    And(Vec<Filter>),
-    Or(Vec<Filter>),
-    Not(Box<Filter>),
+    And(Vec<OdataFilter>),
+    Or(Vec<OdataFilter>),
+    Not(Box<OdataFilter>),
     Compare {
-        path: Path,
-        operator: Operator,
-        value: Literal,
+        path: FieldPath,
+        operator: ComparisonOperator,
+        value: FilterLiteral,
     },
     /// `search.in(path, 'a,b')`; the values are sorted, none twice, and none at all matches nothing.
     In {
-        path: Path,
+        path: FieldPath,
         values: Vec<String>,
     },
     /// `path/any(x: …)`; without a condition it asks whether there is an element.
     Any {
-        path: Path,
-        condition: Option<Box<Filter>>,
+        path: FieldPath,
+        condition: Option<Box<OdataFilter>>,
     },
     /// `path/all(x: …)`; true when there are no elements.
     All {
-        path: Path,
-        condition: Box<Filter>,
+        path: FieldPath,
+        condition: Box<OdataFilter>,
     },
     /// `geo.distance(path, point) lt 10`; kilometres.
     Distance {
-        path: Path,
-        point: Point,
-        operator: Operator,
+        path: FieldPath,
+        point: GeoPoint,
+        operator: ComparisonOperator,
         kilometres: f64,
     },
     /// `geo.intersects(path, polygon)`; the ring is closed, its points counterclockwise. Longitudes go on beyond 180
     /// when it crosses that meridian: `geo::within` knows.
     Within {
-        path: Path,
-        ring: Vec<Point>,
+        path: FieldPath,
+        ring: Vec<GeoPoint>,
     },
     /// `search.ismatch` and `search.ismatchscoring`.
     Match(TextMatch),
 }
 
-impl Filter {
+impl OdataFilter {
     /// Whether what it lets through is scored by it: it has a `search.ismatchscoring`.
     pub fn scores(&self) -> bool {
         match self {
@@ -58,7 +58,7 @@ impl Filter {
 
 /// Where a condition looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
+pub struct FieldPath {
     /// From the root of the document, through all lambdas: `rooms/tags`.
     pub field: String,
     /// What to read from the element that the innermost lambda is at, member by member; from the root when the path
@@ -69,7 +69,7 @@ pub struct Path {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum ComparisonOperator {
     Equal,
     NotEqual,
     Less,
@@ -79,7 +79,7 @@ pub enum Operator {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Literal {
+pub enum FilterLiteral {
     Null,
     Boolean(bool),
     /// For `Int32` and `Int64` fields.
@@ -92,7 +92,7 @@ pub enum Literal {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct GeoPoint {
     pub longitude: f64,
     pub latitude: f64,
 }
@@ -112,14 +112,14 @@ pub struct TextMatch {
 
 /// One clause of `$orderby`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
-    pub by: OrderBy,
+pub struct OrderByClause {
+    pub by: OrderCriterion,
     pub descending: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum OrderBy {
+pub enum OrderCriterion {
     Field(String),
     Score,
-    Distance { field: String, from: Point },
+    Distance { field: String, from: GeoPoint },
 }

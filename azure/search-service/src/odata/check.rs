@@ -1,89 +1,104 @@
 //! The tree of a filter against the fields of an index: names become paths, constants get their field's type.
 
-use super::ast::{Filter, Literal, Operator};
+use super::ast::{ComparisonOperator, FilterLiteral, OdataFilter};
 use super::functions;
-use super::names::{Found, Scope, resolve, type_name};
-use super::parser::{Constant, Expression, Kind, Lambda, Name};
-use super::problem::{Problem, quoted};
-use crate::definition::{FieldType, Primitive, Schema};
+use super::names::{LambdaScope, ResolvedField, resolve, type_name};
+use super::parser::{LambdaExpression, OdataConstant, OdataExpression, OdataExpressionKind, OdataIdentifier};
+use super::problem::{OdataError, quoted};
+use crate::definition::{FieldType, IndexSchema, PrimitiveType};
 
-pub(super) fn filter(tree: &Expression<'_>, schema: &Schema) -> Result<Filter, Problem> {
-    Checker { schema, scopes: Vec::new() }.condition(tree)
+pub(super) fn check_filter(
+    tree: &OdataExpression<'_>,
+    schema: &IndexSchema,
+) -> Result<OdataFilter, OdataError> {
+    FilterChecker { schema, scopes: Vec::new() }.condition(tree)
 }
 
-pub(super) struct Checker<'a> {
-    pub(super) schema: &'a Schema,
+pub(super) struct FilterChecker<'a> {
+    pub(super) schema: &'a IndexSchema,
     /// The lambdas around the current place, the innermost last.
-    pub(super) scopes: Vec<Scope<'a>>,
+    pub(super) scopes: Vec<LambdaScope<'a>>,
 }
 
-impl<'a> Checker<'a> {
-    fn condition(&mut self, expression: &Expression<'a>) -> Result<Filter, Problem> {
+impl<'a> FilterChecker<'a> {
+    fn condition(&mut self, expression: &OdataExpression<'a>) -> Result<OdataFilter, OdataError> {
         let at = expression.at;
         match &expression.kind {
-            Kind::And(parts) => self.joined(parts, true),
-            Kind::Or(parts) => self.joined(parts, false),
-            Kind::Not(inner) => Ok(Filter::Not(Box::new(self.condition(inner)?))),
-            Kind::Compare { left, operator, right } => match (&left.kind, &right.kind) {
-                (Kind::Constant(_), Kind::Constant(_)) => {
-                    Err(Problem::new(at, "Both sides are constants. One side of a comparison is a field."))
+            OdataExpressionKind::And(parts) => self.joined(parts, true),
+            OdataExpressionKind::Or(parts) => self.joined(parts, false),
+            OdataExpressionKind::Not(inner) => Ok(OdataFilter::Not(Box::new(self.condition(inner)?))),
+            OdataExpressionKind::Compare { left, operator, right } => match (&left.kind, &right.kind) {
+                (OdataExpressionKind::Constant(_), OdataExpressionKind::Constant(_)) => {
+                    Err(OdataError::new(at, "Both sides are constants. One side of a comparison is a field."))
                 }
-                (_, Kind::Constant(constant)) => self.compare(left, *operator, constant, right.at),
-                (Kind::Constant(constant), _) => self.compare(right, flipped(*operator), constant, left.at),
-                _ => Err(Problem::new(
+                (_, OdataExpressionKind::Constant(constant)) => {
+                    self.compare(left, *operator, constant, right.at)
+                }
+                (OdataExpressionKind::Constant(constant), _) => {
+                    self.compare(right, flipped(*operator), constant, left.at)
+                }
+                _ => Err(OdataError::new(
                     right.at,
                     "Fields can be compared with constants only, not with each other or with other conditions.",
                 )),
             },
-            Kind::Constant(Constant::Boolean(value)) => Ok(Filter::Constant(*value)),
-            Kind::Constant(constant) => {
+            OdataExpressionKind::Constant(OdataConstant::Boolean(value)) => Ok(OdataFilter::Constant(*value)),
+            OdataExpressionKind::Constant(constant) => {
                 let constant = describe(constant);
-                Err(Problem::new(at, format!("{constant} is not a condition; compare a field with it.")))
+                Err(OdataError::new(at, format!("{constant} is not a condition; compare a field with it.")))
             }
-            Kind::Path(names) => self.flag(names),
-            Kind::Collection { path, all, lambda } => self.elements(at, path, *all, lambda.as_ref()),
-            Kind::Call { function, arguments } => functions::condition(self, at, function, arguments),
+            OdataExpressionKind::Path(names) => self.flag(names),
+            OdataExpressionKind::Collection { path, all, lambda } => {
+                self.elements(at, path, *all, lambda.as_ref())
+            }
+            OdataExpressionKind::Call { function, arguments } => {
+                functions::condition(self, at, function, arguments)
+            }
         }
     }
 
     /// Parts of the same kind are taken up, so that parentheses around them make no difference.
-    fn joined(&mut self, parts: &[Expression<'a>], all: bool) -> Result<Filter, Problem> {
+    fn joined(&mut self, parts: &[OdataExpression<'a>], all: bool) -> Result<OdataFilter, OdataError> {
         let mut joined = Vec::with_capacity(parts.len());
         for part in parts {
             match (self.condition(part)?, all) {
-                (Filter::And(inner), true) | (Filter::Or(inner), false) => joined.extend(inner),
+                (OdataFilter::And(inner), true) | (OdataFilter::Or(inner), false) => joined.extend(inner),
                 (other, _) => joined.push(other),
             }
         }
-        Ok(if all { Filter::And(joined) } else { Filter::Or(joined) })
+        Ok(if all { OdataFilter::And(joined) } else { OdataFilter::Or(joined) })
     }
 
     /// A field that stands for itself is a flag.
-    fn flag(&self, names: &[Name<'_>]) -> Result<Filter, Problem> {
+    fn flag(&self, names: &[OdataIdentifier<'_>]) -> Result<OdataFilter, OdataError> {
         let found = self.find(names)?;
-        if found.kind != FieldType::One(Primitive::Boolean) {
-            let (name, kind) = (found.written(), type_name(found.kind));
-            return Err(Problem::new(
+        if found.kind != FieldType::One(PrimitiveType::Boolean) {
+            let (name, kind) = (found.path_text(), type_name(found.kind));
+            return Err(OdataError::new(
                 found.at,
                 format!(
                     "'{name}' is of type {kind}, so it is not a condition by itself; compare it with a constant."
                 ),
             ));
         }
-        Ok(Filter::Compare { path: found.path, operator: Operator::Equal, value: Literal::Boolean(true) })
+        Ok(OdataFilter::Compare {
+            path: found.path,
+            operator: ComparisonOperator::Equal,
+            value: FilterLiteral::Boolean(true),
+        })
     }
 
     fn elements(
         &mut self,
         at: usize,
-        path: &[Name<'_>],
+        path: &[OdataIdentifier<'_>],
         all: bool,
-        lambda: Option<&Lambda<'a>>,
-    ) -> Result<Filter, Problem> {
+        lambda: Option<&LambdaExpression<'a>>,
+    ) -> Result<OdataFilter, OdataError> {
         let found = self.find(path)?;
         if !found.kind.is_collection() {
-            let (name, kind) = (found.written(), type_name(found.kind));
-            return Err(Problem::new(
+            let (name, kind) = (found.path_text(), type_name(found.kind));
+            return Err(OdataError::new(
                 at,
                 format!("'any' and 'all' are for collections; '{name}' is of type {kind}."),
             ));
@@ -91,8 +106,8 @@ impl<'a> Checker<'a> {
         let (field, path) = (found.field, found.path);
         let Some(lambda) = lambda else {
             return match all {
-                false => Ok(Filter::Any { path, condition: None }),
-                true => Err(Problem::new(at, "'all' needs a condition, as in all(x: x ne 'value').")),
+                false => Ok(OdataFilter::Any { path, condition: None }),
+                true => Err(OdataError::new(at, "'all' needs a condition, as in all(x: x ne 'value').")),
             };
         };
         let variable = lambda.variable.text;
@@ -101,94 +116,96 @@ impl<'a> Checker<'a> {
                 "The range variable '{}' is already in use by a lambda around this one.",
                 quoted(variable)
             );
-            return Err(Problem::new(lambda.variable.at, message));
+            return Err(OdataError::new(lambda.variable.at, message));
         }
-        self.scopes.push(Scope { variable, field });
+        self.scopes.push(LambdaScope { variable, field });
         let condition = Box::new(self.condition(&lambda.body)?);
         self.scopes.pop();
         Ok(match all {
-            true => Filter::All { path, condition },
-            false => Filter::Any { path, condition: Some(condition) },
+            true => OdataFilter::All { path, condition },
+            false => OdataFilter::Any { path, condition: Some(condition) },
         })
     }
 
     fn compare(
         &mut self,
-        subject: &Expression<'a>,
-        operator: Operator,
-        constant: &Constant<'_>,
+        subject: &OdataExpression<'a>,
+        operator: ComparisonOperator,
+        constant: &OdataConstant<'_>,
         at: usize,
-    ) -> Result<Filter, Problem> {
+    ) -> Result<OdataFilter, OdataError> {
         match &subject.kind {
-            Kind::Path(names) => field_with_constant(self.find(names)?, operator, constant, at),
-            Kind::Call { function: "geo.distance", arguments } => {
+            OdataExpressionKind::Path(names) => {
+                field_with_constant(self.find(names)?, operator, constant, at)
+            }
+            OdataExpressionKind::Call { function: "geo.distance", arguments } => {
                 functions::distance(self, subject.at, arguments, operator, constant, at)
             }
-            _ => self.truth(subject, operator, constant, at),
+            _ => self.compare_with_boolean(subject, operator, constant, at),
         }
     }
 
     /// `search.ismatch('a') eq true`.
-    fn truth(
+    fn compare_with_boolean(
         &mut self,
-        subject: &Expression<'a>,
-        operator: Operator,
-        constant: &Constant<'_>,
+        subject: &OdataExpression<'a>,
+        operator: ComparisonOperator,
+        constant: &OdataConstant<'_>,
         at: usize,
-    ) -> Result<Filter, Problem> {
+    ) -> Result<OdataFilter, OdataError> {
         let wanted = match (constant, operator) {
-            (Constant::Boolean(value), Operator::Equal) => *value,
-            (Constant::Boolean(value), Operator::NotEqual) => !*value,
-            _ if matches!(subject.kind, Kind::Not(_)) => {
-                return Err(Problem::new(
+            (OdataConstant::Boolean(value), ComparisonOperator::Equal) => *value,
+            (OdataConstant::Boolean(value), ComparisonOperator::NotEqual) => !*value,
+            _ if matches!(subject.kind, OdataExpressionKind::Not(_)) => {
+                return Err(OdataError::new(
                     subject.at,
                     "'not' belongs to the word after it, before any comparison. Put the comparison in parentheses, \
                      as in not (rating gt 5).",
                 ));
             }
             _ => {
-                return Err(Problem::new(
+                return Err(OdataError::new(
                     at,
                     "A condition can be compared with true and false only, by eq and ne.",
                 ));
             }
         };
         let condition = self.condition(subject)?;
-        Ok(if wanted { condition } else { Filter::Not(Box::new(condition)) })
+        Ok(if wanted { condition } else { OdataFilter::Not(Box::new(condition)) })
     }
 
-    pub(super) fn find(&self, names: &[Name<'_>]) -> Result<Found<'a>, Problem> {
-        resolve(names, self.schema, &self.scopes)?.filterable()
+    pub(super) fn find(&self, names: &[OdataIdentifier<'_>]) -> Result<ResolvedField<'a>, OdataError> {
+        resolve(names, self.schema, &self.scopes)?.require_filterable()
     }
 }
 
-fn flipped(operator: Operator) -> Operator {
+fn flipped(operator: ComparisonOperator) -> ComparisonOperator {
     match operator {
-        Operator::Less => Operator::Greater,
-        Operator::LessOrEqual => Operator::GreaterOrEqual,
-        Operator::Greater => Operator::Less,
-        Operator::GreaterOrEqual => Operator::LessOrEqual,
+        ComparisonOperator::Less => ComparisonOperator::Greater,
+        ComparisonOperator::LessOrEqual => ComparisonOperator::GreaterOrEqual,
+        ComparisonOperator::Greater => ComparisonOperator::Less,
+        ComparisonOperator::GreaterOrEqual => ComparisonOperator::LessOrEqual,
         same => same,
     }
 }
 
 fn field_with_constant(
-    found: Found<'_>,
-    operator: Operator,
-    constant: &Constant<'_>,
+    found: ResolvedField<'_>,
+    operator: ComparisonOperator,
+    constant: &OdataConstant<'_>,
     at: usize,
-) -> Result<Filter, Problem> {
-    let name = found.written();
-    let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
+) -> Result<OdataFilter, OdataError> {
+    let name = found.path_text();
+    let equality = matches!(operator, ComparisonOperator::Equal | ComparisonOperator::NotEqual);
     let primitive = match found.kind {
         FieldType::One(primitive) => primitive,
         FieldType::Complex => {
             let message =
                 format!("'{name}' is complex; compare its subfields, as in {name}/subfield eq 'value'.");
-            return Err(Problem::new(found.at, message));
+            return Err(OdataError::new(found.at, message));
         }
         FieldType::Many(_) | FieldType::ManyComplex => {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 found.at,
                 format!(
                     "'{name}' is a collection and cannot be compared as a whole. Compare its elements, as in \
@@ -198,12 +215,12 @@ fn field_with_constant(
         }
     };
     let value = match (primitive, constant) {
-        (_, Constant::Null) if equality => Literal::Null,
-        (_, Constant::Null) => {
-            return Err(Problem::new(at, "null has no order; it can be compared by eq and ne only."));
+        (_, OdataConstant::Null) if equality => FilterLiteral::Null,
+        (_, OdataConstant::Null) => {
+            return Err(OdataError::new(at, "null has no order; it can be compared by eq and ne only."));
         }
-        (Primitive::GeographyPoint, _) => {
-            return Err(Problem::new(
+        (PrimitiveType::GeographyPoint, _) => {
+            return Err(OdataError::new(
                 found.at,
                 format!(
                     "'{name}' is a point and can be compared with null only. Use geo.distance({name}, \
@@ -211,76 +228,84 @@ fn field_with_constant(
                 ),
             ));
         }
-        (Primitive::String, Constant::String(text)) => Literal::String(text.clone().into_owned()),
-        (Primitive::Boolean, Constant::Boolean(value)) if equality => Literal::Boolean(*value),
-        (Primitive::Boolean, Constant::Boolean(_)) => {
-            return Err(Problem::new(at, "true and false have no order; compare them by eq and ne."));
+        (PrimitiveType::String, OdataConstant::String(text)) => {
+            FilterLiteral::String(text.clone().into_owned())
         }
-        (Primitive::DateTimeOffset, Constant::Date(date)) => Literal::Date(*date),
-        (Primitive::Double, Constant::Double(number)) => Literal::Double(*number),
+        (PrimitiveType::Boolean, OdataConstant::Boolean(value)) if equality => FilterLiteral::Boolean(*value),
+        (PrimitiveType::Boolean, OdataConstant::Boolean(_)) => {
+            return Err(OdataError::new(at, "true and false have no order; compare them by eq and ne."));
+        }
+        (PrimitiveType::DateTimeOffset, OdataConstant::Date(date)) => FilterLiteral::Date(*date),
+        (PrimitiveType::Double, OdataConstant::Double(number)) => FilterLiteral::Double(*number),
         // Azure converts so too, and says that digits may get lost.
-        (Primitive::Double, Constant::Integer(number)) => Literal::Double(*number as f64),
-        (Primitive::Int32 | Primitive::Int64, Constant::Integer(number)) => Literal::Integer(*number),
-        (Primitive::Int32 | Primitive::Int64, Constant::Double(number)) if number.is_finite() => {
+        (PrimitiveType::Double, OdataConstant::Integer(number)) => FilterLiteral::Double(*number as f64),
+        (PrimitiveType::Int32 | PrimitiveType::Int64, OdataConstant::Integer(number)) => {
+            FilterLiteral::Integer(*number)
+        }
+        (PrimitiveType::Int32 | PrimitiveType::Int64, OdataConstant::Double(number))
+            if number.is_finite() =>
+        {
             return Ok(integer_with_double(found, operator, *number));
         }
-        _ => return Err(Problem::new(at, mismatch(name, found.kind, constant))),
+        _ => return Err(OdataError::new(at, mismatch(name, found.kind, constant))),
     };
-    Ok(Filter::Compare { path: found.path, operator, value })
+    Ok(OdataFilter::Compare { path: found.path, operator, value })
 }
 
 /// `rating gt 4.5` means `rating gt 4` for whole numbers; so columns of integers are compared with integers only.
-fn integer_with_double(found: Found<'_>, operator: Operator, number: f64) -> Filter {
+fn integer_with_double(found: ResolvedField<'_>, operator: ComparisonOperator, number: f64) -> OdataFilter {
     const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
     let floor = number.floor();
     let (operator, value) = match operator {
-        Operator::Equal if floor != number => return Filter::Constant(false),
-        Operator::NotEqual if floor != number => return Filter::Constant(true),
-        Operator::Less if floor != number => (Operator::LessOrEqual, floor),
-        Operator::GreaterOrEqual if floor != number => (Operator::Greater, floor),
+        ComparisonOperator::Equal if floor != number => return OdataFilter::Constant(false),
+        ComparisonOperator::NotEqual if floor != number => return OdataFilter::Constant(true),
+        ComparisonOperator::Less if floor != number => (ComparisonOperator::LessOrEqual, floor),
+        ComparisonOperator::GreaterOrEqual if floor != number => (ComparisonOperator::Greater, floor),
         other => (other, floor),
     };
     let path = found.path;
     if (-TOO_LARGE..TOO_LARGE).contains(&value) {
-        let value = Literal::Integer(value as i64);
-        return Filter::Compare { path, operator, value };
+        let value = FilterLiteral::Integer(value as i64);
+        return OdataFilter::Compare { path, operator, value };
     }
     let always = match operator {
-        Operator::Equal => return Filter::Constant(false),
-        Operator::NotEqual => return Filter::Constant(true),
-        Operator::Less | Operator::LessOrEqual => value > 0.0,
-        Operator::Greater | Operator::GreaterOrEqual => value < 0.0,
+        ComparisonOperator::Equal => return OdataFilter::Constant(false),
+        ComparisonOperator::NotEqual => return OdataFilter::Constant(true),
+        ComparisonOperator::Less | ComparisonOperator::LessOrEqual => value > 0.0,
+        ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => value < 0.0,
     };
     match always {
         // Every value but a missing one.
-        true => Filter::Compare { path, operator: Operator::NotEqual, value: Literal::Null },
-        false => Filter::Constant(false),
+        true => {
+            OdataFilter::Compare { path, operator: ComparisonOperator::NotEqual, value: FilterLiteral::Null }
+        }
+        false => OdataFilter::Constant(false),
     }
 }
 
-fn mismatch(name: &str, kind: FieldType, constant: &Constant<'_>) -> String {
+fn mismatch(name: &str, kind: FieldType, constant: &OdataConstant<'_>) -> String {
     let (expected, hint) = match kind.primitive() {
-        Some(Primitive::String) => ("a text in single quotes", ""),
-        Some(Primitive::Boolean) => ("true or false", ""),
-        Some(Primitive::DateTimeOffset) => {
+        Some(PrimitiveType::String) => ("a text in single quotes", ""),
+        Some(PrimitiveType::Boolean) => ("true or false", ""),
+        Some(PrimitiveType::DateTimeOffset) => {
             ("a date such as 2024-01-31T00:00:00Z", " Dates are written without quotes.")
         }
-        Some(Primitive::Double) => ("a number", " Numbers are written without quotes."),
+        Some(PrimitiveType::Double) => ("a number", " Numbers are written without quotes."),
         _ => ("a finite number", " Numbers are written without quotes."),
     };
-    let hint = if matches!(constant, Constant::String(_)) { hint } else { "" };
+    let hint = if matches!(constant, OdataConstant::String(_)) { hint } else { "" };
     let (kind, constant) = (type_name(kind), describe(constant));
     format!("'{name}' is of type {kind} and cannot be compared with {constant}; expected {expected}.{hint}")
 }
 
-pub(super) fn describe(constant: &Constant<'_>) -> String {
+pub(super) fn describe(constant: &OdataConstant<'_>) -> String {
     match constant {
-        Constant::Null => "null".to_owned(),
-        Constant::Boolean(value) => value.to_string(),
-        Constant::Integer(number) => format!("the number {number}"),
-        Constant::Double(number) => format!("the number {number}"),
-        Constant::String(text) => format!("the text '{}'", quoted(text)),
-        Constant::Date(_) => "a date".to_owned(),
-        Constant::Geography(_) => "a geography constant".to_owned(),
+        OdataConstant::Null => "null".to_owned(),
+        OdataConstant::Boolean(value) => value.to_string(),
+        OdataConstant::Integer(number) => format!("the number {number}"),
+        OdataConstant::Double(number) => format!("the number {number}"),
+        OdataConstant::String(text) => format!("the text '{}'", quoted(text)),
+        OdataConstant::Date(_) => "a date".to_owned(),
+        OdataConstant::Geography(_) => "a geography constant".to_owned(),
     }
 }

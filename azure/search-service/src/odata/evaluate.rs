@@ -3,31 +3,31 @@
 
 use serde_json::Value;
 
-use super::ast::{Filter, Literal, Operator, Path, Point, TextMatch};
+use super::ast::{ComparisonOperator, FieldPath, FilterLiteral, GeoPoint, OdataFilter, TextMatch};
 use super::{date, geo};
 
 /// `text` answers for `search.ismatch` and `search.ismatchscoring`.
-pub fn matches(filter: &Filter, document: &Value, text: &mut dyn FnMut(&TextMatch) -> bool) -> bool {
+pub fn matches(filter: &OdataFilter, document: &Value, text: &mut dyn FnMut(&TextMatch) -> bool) -> bool {
     matches_watched(filter, document, text, &|| ())
 }
 
 /// The same; `look` is called for every element of a collection.
 pub(crate) fn matches_watched(
-    filter: &Filter,
+    filter: &OdataFilter,
     document: &Value,
     text: &mut dyn FnMut(&TextMatch) -> bool,
     look: &dyn Fn(),
 ) -> bool {
-    Evaluation { document, elements: Vec::new(), text, look }.holds(filter)
+    FilterEvaluation { document, elements: Vec::new(), text, look }.is_match(filter)
 }
 
 /// A point as documents have it: GeoJSON.
-pub fn point(value: &Value) -> Option<Point> {
+pub fn geojson_point(value: &Value) -> Option<GeoPoint> {
     let mut coordinates = value.get("coordinates")?.as_array()?.iter().map(Value::as_f64);
-    Some(Point { longitude: coordinates.next()??, latitude: coordinates.next()?? })
+    Some(GeoPoint { longitude: coordinates.next()??, latitude: coordinates.next()?? })
 }
 
-struct Evaluation<'a, 't> {
+struct FilterEvaluation<'a, 't> {
     document: &'a Value,
     /// Where the lambdas are, the innermost last.
     elements: Vec<&'a Value>,
@@ -35,46 +35,51 @@ struct Evaluation<'a, 't> {
     look: &'t dyn Fn(),
 }
 
-impl<'a> Evaluation<'a, '_> {
-    fn holds(&mut self, filter: &Filter) -> bool {
+impl<'a> FilterEvaluation<'a, '_> {
+    fn is_match(&mut self, filter: &OdataFilter) -> bool {
         match filter {
-            Filter::Constant(value) => *value,
-            Filter::And(parts) => parts.iter().all(|part| self.holds(part)),
-            Filter::Or(parts) => parts.iter().any(|part| self.holds(part)),
-            Filter::Not(inner) => !self.holds(inner),
-            Filter::Compare { path, operator, value } => compare(self.value(path), *operator, value),
-            Filter::In { path, values } => self
+            OdataFilter::Constant(value) => *value,
+            OdataFilter::And(parts) => parts.iter().all(|part| self.is_match(part)),
+            OdataFilter::Or(parts) => parts.iter().any(|part| self.is_match(part)),
+            OdataFilter::Not(inner) => !self.is_match(inner),
+            OdataFilter::Compare { path, operator, value } => compare(self.value(path), *operator, value),
+            OdataFilter::In { path, values } => self
                 .value(path)
                 .as_str()
                 .is_some_and(|text| values.binary_search_by(|value| value.as_str().cmp(text)).is_ok()),
-            Filter::Any { path, condition } => {
+            OdataFilter::Any { path, condition } => {
                 let elements = self.collection(path);
                 match condition {
                     None => !elements.is_empty(),
-                    Some(condition) => elements.iter().any(|element| self.holds_for(element, condition)),
+                    Some(condition) => {
+                        elements.iter().any(|element| self.is_element_match(element, condition))
+                    }
                 }
             }
-            Filter::All { path, condition } => {
-                self.collection(path).iter().all(|element| self.holds_for(element, condition))
+            OdataFilter::All { path, condition } => {
+                self.collection(path).iter().all(|element| self.is_element_match(element, condition))
             }
-            Filter::Distance { path, point: from, operator, kilometres } => point(self.value(path))
-                .is_some_and(|point| ordered(&geo::kilometres(*from, point), *operator, kilometres)),
-            Filter::Within { path, ring } => {
-                point(self.value(path)).is_some_and(|point| geo::within(ring, point))
+            OdataFilter::Distance { path, point: from, operator, kilometres } => {
+                geojson_point(self.value(path)).is_some_and(|point| {
+                    satisfies_operator(&geo::kilometres(*from, point), *operator, kilometres)
+                })
             }
-            Filter::Match(wanted) => (self.text)(wanted),
+            OdataFilter::Within { path, ring } => {
+                geojson_point(self.value(path)).is_some_and(|point| geo::ring_contains(ring, point))
+            }
+            OdataFilter::Match(wanted) => (self.text)(wanted),
         }
     }
 
-    fn holds_for(&mut self, element: &'a Value, condition: &Filter) -> bool {
+    fn is_element_match(&mut self, element: &'a Value, condition: &OdataFilter) -> bool {
         (self.look)();
         self.elements.push(element);
-        let holds = self.holds(condition);
+        let holds = self.is_match(condition);
         self.elements.pop();
         holds
     }
 
-    fn value(&self, path: &Path) -> &'a Value {
+    fn value(&self, path: &FieldPath) -> &'a Value {
         let start = match path.lambda {
             None => Some(self.document),
             Some(up) => self.elements.iter().rev().nth(up).copied(),
@@ -85,24 +90,32 @@ impl<'a> Evaluation<'a, '_> {
             .unwrap_or(&Value::Null)
     }
 
-    fn collection(&self, path: &Path) -> &'a [Value] {
+    fn collection(&self, path: &FieldPath) -> &'a [Value] {
         self.value(path).as_array().map_or(&[], Vec::as_slice)
     }
 }
 
-fn compare(value: &Value, operator: Operator, literal: &Literal) -> bool {
+fn compare(value: &Value, operator: ComparisonOperator, literal: &FilterLiteral) -> bool {
     let answer = match literal {
-        Literal::Null => return (operator == Operator::Equal) == value.is_null(),
-        Literal::Boolean(literal) => value.as_bool().map(|value| ordered(&value, operator, literal)),
-        Literal::Integer(literal) => value.as_i64().map(|value| ordered(&value, operator, literal)),
-        Literal::Double(literal) => double(value).map(|value| ordered(&value, operator, literal)),
-        Literal::String(literal) => value.as_str().map(|value| ordered(value, operator, literal.as_str())),
-        Literal::Date(literal) => {
-            value.as_str().and_then(date::parse).map(|value| ordered(&value, operator, literal))
+        FilterLiteral::Null => return (operator == ComparisonOperator::Equal) == value.is_null(),
+        FilterLiteral::Boolean(literal) => {
+            value.as_bool().map(|value| satisfies_operator(&value, operator, literal))
+        }
+        FilterLiteral::Integer(literal) => {
+            value.as_i64().map(|value| satisfies_operator(&value, operator, literal))
+        }
+        FilterLiteral::Double(literal) => {
+            double(value).map(|value| satisfies_operator(&value, operator, literal))
+        }
+        FilterLiteral::String(literal) => {
+            value.as_str().map(|value| satisfies_operator(value, operator, literal.as_str()))
+        }
+        FilterLiteral::Date(literal) => {
+            value.as_str().and_then(date::parse).map(|value| satisfies_operator(&value, operator, literal))
         }
     };
     // A missing value differs from every other and has no order.
-    answer.unwrap_or(operator == Operator::NotEqual)
+    answer.unwrap_or(operator == ComparisonOperator::NotEqual)
 }
 
 /// JSON has no infinite numbers; documents name them.
@@ -116,13 +129,17 @@ fn double(value: &Value) -> Option<f64> {
     }
 }
 
-pub(crate) fn ordered<T: PartialOrd + ?Sized>(left: &T, operator: Operator, right: &T) -> bool {
+pub(crate) fn satisfies_operator<T: PartialOrd + ?Sized>(
+    left: &T,
+    operator: ComparisonOperator,
+    right: &T,
+) -> bool {
     match operator {
-        Operator::Equal => left == right,
-        Operator::NotEqual => left != right,
-        Operator::Less => left < right,
-        Operator::LessOrEqual => left <= right,
-        Operator::Greater => left > right,
-        Operator::GreaterOrEqual => left >= right,
+        ComparisonOperator::Equal => left == right,
+        ComparisonOperator::NotEqual => left != right,
+        ComparisonOperator::Less => left < right,
+        ComparisonOperator::LessOrEqual => left <= right,
+        ComparisonOperator::Greater => left > right,
+        ComparisonOperator::GreaterOrEqual => left >= right,
     }
 }

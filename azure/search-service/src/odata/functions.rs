@@ -1,112 +1,132 @@
 //! The functions of filters.
 
-use super::ast::{Filter, Operator, Path, Point, TextMatch};
-use super::check::{Checker, describe};
+use super::ast::{ComparisonOperator, FieldPath, GeoPoint, OdataFilter, TextMatch};
+use super::check::{FilterChecker, describe};
 use super::geo;
 use super::names::type_name;
-use super::parser::{Constant, Expression, Kind};
-use super::problem::{Problem, quoted};
-use crate::definition::{FieldType, Primitive};
+use super::parser::{OdataConstant, OdataExpression, OdataExpressionKind};
+use super::problem::{OdataError, quoted};
+use crate::definition::{FieldType, PrimitiveType};
 
 /// The functions that are conditions by themselves.
 pub(super) fn condition<'a>(
-    checker: &Checker<'a>,
+    checker: &FilterChecker<'a>,
     at: usize,
     function: &str,
-    arguments: &[Expression<'a>],
-) -> Result<Filter, Problem> {
+    arguments: &[OdataExpression<'a>],
+) -> Result<OdataFilter, OdataError> {
     match function {
-        "search.in" => one_of(checker, at, arguments),
+        "search.in" => search_in(checker, at, arguments),
         "search.ismatch" => text_match(checker, at, function, arguments, false),
         "search.ismatchscoring" => text_match(checker, at, function, arguments, true),
         "geo.intersects" => intersects(checker, at, arguments),
-        "geo.distance" => Err(Problem::new(
+        "geo.distance" => Err(OdataError::new(
             at,
             "geo.distance is a number of kilometres; compare it, as in geo.distance(field, \
              geography'POINT(0 0)') lt 10.",
         )),
-        "search.score" => Err(Problem::new(at, "search.score() is for $orderby, not for filters.")),
-        other => Err(Problem::new(at, unknown(other))),
+        "search.score" => Err(OdataError::new(at, "search.score() is for $orderby, not for filters.")),
+        other => Err(OdataError::new(at, unknown(other))),
     }
 }
 
 /// `geo.distance(field, point) operator constant`.
 pub(super) fn distance<'a>(
-    checker: &Checker<'a>,
+    checker: &FilterChecker<'a>,
     at: usize,
-    arguments: &[Expression<'a>],
-    operator: Operator,
-    constant: &Constant<'_>,
+    arguments: &[OdataExpression<'a>],
+    operator: ComparisonOperator,
+    constant: &OdataConstant<'_>,
     constant_at: usize,
-) -> Result<Filter, Problem> {
-    if matches!(operator, Operator::Equal | Operator::NotEqual) {
-        return Err(Problem::new(
+) -> Result<OdataFilter, OdataError> {
+    if matches!(operator, ComparisonOperator::Equal | ComparisonOperator::NotEqual) {
+        return Err(OdataError::new(
             at,
             "Distances can be compared by lt, le, gt and ge; no two are ever exactly equal.",
         ));
     }
     let kilometres = match constant {
-        Constant::Integer(number) => *number as f64,
-        Constant::Double(number) if !number.is_nan() => *number,
+        OdataConstant::Integer(number) => *number as f64,
+        OdataConstant::Double(number) if !number.is_nan() => *number,
         other => {
             let other = describe(other);
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 constant_at,
                 format!("A distance is compared with a number of kilometres, not with {other}."),
             ));
         }
     };
     let (field, point) = field_and_point(at, arguments)?;
-    Ok(Filter::Distance { path: point_field(checker, field)?, point, operator, kilometres })
+    Ok(OdataFilter::Distance { path: point_field(checker, field)?, point, operator, kilometres })
 }
 
 /// The arguments of `geo.distance`, in either order.
 pub(super) fn field_and_point<'e, 'a>(
     at: usize,
-    arguments: &'e [Expression<'a>],
-) -> Result<(&'e Expression<'a>, Point), Problem> {
+    arguments: &'e [OdataExpression<'a>],
+) -> Result<(&'e OdataExpression<'a>, GeoPoint), OdataError> {
     let (field, text, text_at) = match arguments {
-        [field, Expression { kind: Kind::Constant(Constant::Geography(text)), at }]
-        | [Expression { kind: Kind::Constant(Constant::Geography(text)), at }, field] => (field, text, *at),
+        [
+            field,
+            OdataExpression { kind: OdataExpressionKind::Constant(OdataConstant::Geography(text)), at },
+        ]
+        | [
+            OdataExpression { kind: OdataExpressionKind::Constant(OdataConstant::Geography(text)), at },
+            field,
+        ] => (field, text, *at),
         _ => {
             let message = "geo.distance takes a field and a point: geo.distance(field, \
                  geography'POINT(longitude latitude)').";
-            return Err(Problem::new(at, message));
+            return Err(OdataError::new(at, message));
         }
     };
-    let point = geo::parse_point(text).map_err(|message| Problem::new(text_at, message))?;
+    let point = geo::parse_point(text).map_err(|message| OdataError::new(text_at, message))?;
     Ok((field, point))
 }
 
-fn intersects<'a>(checker: &Checker<'a>, at: usize, arguments: &[Expression<'a>]) -> Result<Filter, Problem> {
-    let [field, Expression { kind: Kind::Constant(Constant::Geography(text)), at: text_at }] = arguments
+fn intersects<'a>(
+    checker: &FilterChecker<'a>,
+    at: usize,
+    arguments: &[OdataExpression<'a>],
+) -> Result<OdataFilter, OdataError> {
+    let [
+        field,
+        OdataExpression { kind: OdataExpressionKind::Constant(OdataConstant::Geography(text)), at: text_at },
+    ] = arguments
     else {
-        return Err(Problem::new(
+        return Err(OdataError::new(
             at,
             "geo.intersects takes a field and a polygon: geo.intersects(field, \
              geography'POLYGON((longitude latitude, …))').",
         ));
     };
-    let ring = geo::parse_polygon(text).map_err(|message| Problem::new(*text_at, message))?;
-    Ok(Filter::Within { path: point_field(checker, field)?, ring })
+    let ring = geo::parse_polygon(text).map_err(|message| OdataError::new(*text_at, message))?;
+    Ok(OdataFilter::Within { path: point_field(checker, field)?, ring })
 }
 
-fn point_field<'a>(checker: &Checker<'a>, field: &Expression<'a>) -> Result<Path, Problem> {
-    variable(checker, field, Primitive::GeographyPoint, "geo functions look at points")
+fn point_field<'a>(
+    checker: &FilterChecker<'a>,
+    field: &OdataExpression<'a>,
+) -> Result<FieldPath, OdataError> {
+    variable(checker, field, PrimitiveType::GeographyPoint, "geo functions look at points")
 }
 
-fn one_of<'a>(checker: &Checker<'a>, at: usize, arguments: &[Expression<'a>]) -> Result<Filter, Problem> {
+fn search_in<'a>(
+    checker: &FilterChecker<'a>,
+    at: usize,
+    arguments: &[OdataExpression<'a>],
+) -> Result<OdataFilter, OdataError> {
     let (field, list, delimiters) = match arguments {
         [field, list] => (field, text(list)?, " ,"),
         [field, list, delimiters] => (field, text(list)?, text(delimiters)?),
         _ => {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 at,
                 "search.in takes a field, a list and optionally its delimiters: search.in(field, 'a|b', '|').",
             ));
         }
     };
-    let path = variable(checker, field, Primitive::String, "search.in looks at strings")?;
+    let path = variable(checker, field, PrimitiveType::String, "search.in looks at strings")?;
     let mut values: Vec<String> = list
         .split(|character| delimiters.contains(character))
         .filter(|value| !value.is_empty())
@@ -114,41 +134,41 @@ fn one_of<'a>(checker: &Checker<'a>, at: usize, arguments: &[Expression<'a>]) ->
         .collect();
     values.sort_unstable();
     values.dedup();
-    Ok(Filter::In { path, values })
+    Ok(OdataFilter::In { path, values })
 }
 
 /// The field or range variable of a call, which must be of one type.
 fn variable<'a>(
-    checker: &Checker<'a>,
-    expression: &Expression<'a>,
-    wanted: Primitive,
+    checker: &FilterChecker<'a>,
+    expression: &OdataExpression<'a>,
+    wanted: PrimitiveType,
     rule: &str,
-) -> Result<Path, Problem> {
-    let Kind::Path(names) = &expression.kind else {
-        return Err(Problem::new(expression.at, "Expected a field or a range variable."));
+) -> Result<FieldPath, OdataError> {
+    let OdataExpressionKind::Path(names) = &expression.kind else {
+        return Err(OdataError::new(expression.at, "Expected a field or a range variable."));
     };
     let found = checker.find(names)?;
-    let (name, kind) = (found.written(), type_name(found.kind));
+    let (name, kind) = (found.path_text(), type_name(found.kind));
     match found.kind {
         FieldType::One(primitive) if primitive == wanted => Ok(found.path),
-        FieldType::Many(primitive) if primitive == wanted => Err(Problem::new(
+        FieldType::Many(primitive) if primitive == wanted => Err(OdataError::new(
             found.at,
             format!("'{name}' is a collection. Look at its elements: {name}/any(x: …(x, …))."),
         )),
-        _ => Err(Problem::new(found.at, format!("'{name}' is of type {kind}, and {rule}."))),
+        _ => Err(OdataError::new(found.at, format!("'{name}' is of type {kind}, and {rule}."))),
     }
 }
 
 fn text_match<'a>(
-    checker: &Checker<'a>,
+    checker: &FilterChecker<'a>,
     at: usize,
     function: &str,
-    arguments: &[Expression<'a>],
+    arguments: &[OdataExpression<'a>],
     scoring: bool,
-) -> Result<Filter, Problem> {
+) -> Result<OdataFilter, OdataError> {
     if let Some(scope) = checker.scopes.last() {
         let variable = scope.variable;
-        return Err(Problem::new(
+        return Err(OdataError::new(
             at,
             format!(
                 "{function} looks at whole documents, not at the range variable '{variable}', so it cannot stand in \
@@ -159,7 +179,7 @@ fn text_match<'a>(
     let (search, options) = match arguments {
         [search, options @ ..] if options.len() <= 3 => (text(search)?.to_owned(), options),
         _ => {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 at,
                 format!(
                     "{function} takes one to four texts: {function}('words', 'field,field', 'simple', 'any')."
@@ -173,18 +193,21 @@ fn text_match<'a>(
     };
     let full = choice(options.get(1), "simple", "full")?;
     let all = choice(options.get(2), "any", "all")?;
-    Ok(Filter::Match(TextMatch { search, fields, full, all, scoring }))
+    Ok(OdataFilter::Match(TextMatch { search, fields, full, all, scoring }))
 }
 
-fn searched_fields<'a>(checker: &Checker<'a>, argument: &Expression<'a>) -> Result<Vec<String>, Problem> {
-    if argument.kind == Kind::Constant(Constant::Null) {
+fn searched_fields<'a>(
+    checker: &FilterChecker<'a>,
+    argument: &OdataExpression<'a>,
+) -> Result<Vec<String>, OdataError> {
+    if argument.kind == OdataExpressionKind::Constant(OdataConstant::Null) {
         return Ok(Vec::new());
     }
     let at = argument.at;
     let mut fields: Vec<String> = Vec::new();
     for path in text(argument)?.split(',').map(str::trim).filter(|path| !path.is_empty()) {
         let Some(field) = checker.schema.find(path) else {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 at,
                 format!("There is no field '{}'. Names differ by case.", quoted(path)),
             ));
@@ -194,7 +217,7 @@ fn searched_fields<'a>(checker: &Checker<'a>, argument: &Expression<'a>) -> Resu
                 "'{path}' is not a searchable text field. Only those can be named in search.ismatch and \
                  search.ismatchscoring."
             );
-            return Err(Problem::new(at, message));
+            return Err(OdataError::new(at, message));
         }
         if !fields.contains(&field.path) {
             fields.push(field.path.clone());
@@ -204,9 +227,9 @@ fn searched_fields<'a>(checker: &Checker<'a>, argument: &Expression<'a>) -> Resu
 }
 
 /// True for the second word; the first one is the default.
-fn choice(argument: Option<&Expression<'_>>, default: &str, other: &str) -> Result<bool, Problem> {
+fn choice(argument: Option<&OdataExpression<'_>>, default: &str, other: &str) -> Result<bool, OdataError> {
     let Some(argument) = argument else { return Ok(false) };
-    if argument.kind == Kind::Constant(Constant::Null) {
+    if argument.kind == OdataExpressionKind::Constant(OdataConstant::Null) {
         return Ok(false);
     }
     match text(argument)? {
@@ -214,15 +237,15 @@ fn choice(argument: Option<&Expression<'_>>, default: &str, other: &str) -> Resu
         given if given == other => Ok(true),
         given => {
             let given = quoted(given);
-            Err(Problem::new(argument.at, format!("Expected '{default}' or '{other}', found '{given}'.")))
+            Err(OdataError::new(argument.at, format!("Expected '{default}' or '{other}', found '{given}'.")))
         }
     }
 }
 
-fn text<'e>(argument: &'e Expression<'_>) -> Result<&'e str, Problem> {
+fn text<'e>(argument: &'e OdataExpression<'_>) -> Result<&'e str, OdataError> {
     match &argument.kind {
-        Kind::Constant(Constant::String(text)) => Ok(text),
-        _ => Err(Problem::new(argument.at, "Expected a text in single quotes.")),
+        OdataExpressionKind::Constant(OdataConstant::String(text)) => Ok(text),
+        _ => Err(OdataError::new(argument.at, "Expected a text in single quotes.")),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Points and polygons: constants in filters, distances, and what lies within a ring.
 
-use super::ast::Point;
+use super::ast::GeoPoint;
 
 /// The mean radius of the earth.
 const RADIUS: f64 = 6_371.008_771_4;
 
 /// The distance on a sphere (haversine).
-pub fn kilometres(from: Point, to: Point) -> f64 {
+pub fn kilometres(from: GeoPoint, to: GeoPoint) -> f64 {
     let (start, end) = (from.latitude.to_radians(), to.latitude.to_radians());
     let north = ((end - start) / 2.0).sin().powi(2);
     let east = ((to.longitude - from.longitude).to_radians() / 2.0).sin().powi(2);
@@ -15,15 +15,15 @@ pub fn kilometres(from: Point, to: Point) -> f64 {
 }
 
 /// Whether a point lies in a closed ring or on its line; longitude and latitude are taken as plain coordinates.
-pub fn within(ring: &[Point], point: Point) -> bool {
+pub fn ring_contains(ring: &[GeoPoint], point: GeoPoint) -> bool {
     // Rings across the 180th meridian go on beyond 180 degrees, so the point may be one turn away from them.
     [0.0, 360.0, -360.0].iter().any(|turn| {
         let longitude = point.longitude + turn;
-        within_plain(ring, Point { longitude, ..point })
+        ring_contains_plain(ring, GeoPoint { longitude, ..point })
     })
 }
 
-fn within_plain(ring: &[Point], point: Point) -> bool {
+fn ring_contains_plain(ring: &[GeoPoint], point: GeoPoint) -> bool {
     // A point on the line belongs to the polygon although rounding may put it a hair aside.
     const HAIR: f64 = 1e-12;
     let mut inside = false;
@@ -48,13 +48,13 @@ fn within_plain(ring: &[Point], point: Point) -> bool {
 }
 
 /// Reads `POINT(longitude latitude)`.
-pub(super) fn parse_point(text: &str) -> Result<Point, String> {
+pub(super) fn parse_point(text: &str) -> Result<GeoPoint, String> {
     let body = shape(text, "POINT").ok_or("Expected geography'POINT(longitude latitude)'.")?;
     point(body)
 }
 
 /// Reads `POLYGON((longitude latitude, …))`, turned counterclockwise.
-pub(super) fn parse_polygon(text: &str) -> Result<Vec<Point>, String> {
+pub(super) fn parse_polygon(text: &str) -> Result<Vec<GeoPoint>, String> {
     let body = shape(text, "POLYGON")
         .and_then(parenthesised)
         .ok_or("Expected geography'POLYGON((longitude latitude, longitude latitude, …))'.")?;
@@ -74,25 +74,25 @@ pub(super) fn parse_polygon(text: &str) -> Result<Vec<Point>, String> {
 
 /// The shorter way round the earth is meant when a line is longer than half of it; a full turn is a line round the
 /// world. Longitudes then go on beyond 180 degrees.
-fn across_the_meridian(ring: Vec<Point>) -> Vec<Point> {
+fn across_the_meridian(ring: Vec<GeoPoint>) -> Vec<GeoPoint> {
     let steps = || ring.iter().zip(ring.iter().skip(1)).map(|(from, to)| to.longitude - from.longitude);
     if !steps().any(|step| step.abs() > 180.0) || steps().any(|step| step.abs() >= 360.0) {
         return ring;
     }
     let mut turn = 0.0;
-    let mut unrolled: Vec<Point> = ring.first().copied().into_iter().collect();
+    let mut unrolled: Vec<GeoPoint> = ring.first().copied().into_iter().collect();
     for (step, &to) in steps().zip(ring.iter().skip(1)) {
         if step.abs() > 180.0 {
             turn -= 360.0 * step.signum();
         }
-        unrolled.push(Point { longitude: to.longitude + turn, ..to });
+        unrolled.push(GeoPoint { longitude: to.longitude + turn, ..to });
     }
     // A ring that does not close runs round a pole; as plain coordinates it is at least what was written.
     if turn == 0.0 { unrolled } else { ring }
 }
 
 /// Twice the area, positive when counterclockwise.
-fn area(ring: &[Point]) -> f64 {
+fn area(ring: &[GeoPoint]) -> f64 {
     ring.iter()
         .zip(ring.iter().skip(1))
         .map(|(from, to)| from.longitude * to.latitude - to.longitude * from.latitude)
@@ -111,7 +111,7 @@ fn parenthesised(text: &str) -> Option<&str> {
     text.trim().strip_prefix('(')?.strip_suffix(')')
 }
 
-fn point(text: &str) -> Result<Point, String> {
+fn point(text: &str) -> Result<GeoPoint, String> {
     let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().ok());
     let (Some(Some(longitude)), Some(Some(latitude)), None) =
         (numbers.next(), numbers.next(), numbers.next())
@@ -128,15 +128,15 @@ fn point(text: &str) -> Result<Point, String> {
              latitude, from -90 to 90."
         ));
     }
-    Ok(Point { longitude, latitude })
+    Ok(GeoPoint { longitude, latitude })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(longitude: f64, latitude: f64) -> Point {
-        Point { longitude, latitude }
+    fn at(longitude: f64, latitude: f64) -> GeoPoint {
+        GeoPoint { longitude, latitude }
     }
 
     #[test]
@@ -152,19 +152,19 @@ mod tests {
     fn a_point_is_inside_or_on_the_line() {
         let ring = parse_polygon("POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))").unwrap();
         for point in [at(5.0, 5.0), at(0.0, 0.0), at(10.0, 5.0), at(5.0, 10.0), at(0.0, 3.3)] {
-            assert!(within(&ring, point), "{point:?}");
+            assert!(ring_contains(&ring, point), "{point:?}");
         }
         for point in [at(-0.1, 0.0), at(11.0, 10.0), at(5.0, 10.1), at(-5.0, 10.0)] {
-            assert!(!within(&ring, point), "{point:?}");
+            assert!(!ring_contains(&ring, point), "{point:?}");
         }
     }
 
     #[test]
     fn a_hollow_is_outside() {
         let ring = parse_polygon("POLYGON((0 0, 10 0, 10 10, 5 2, 0 10, 0 0))").unwrap();
-        assert!(within(&ring, at(5.0, 1.0)));
-        assert!(!within(&ring, at(5.0, 5.0)));
-        assert!(within(&ring, at(1.0, 5.0)));
+        assert!(ring_contains(&ring, at(5.0, 1.0)));
+        assert!(!ring_contains(&ring, at(5.0, 5.0)));
+        assert!(ring_contains(&ring, at(1.0, 5.0)));
     }
 
     #[test]
@@ -176,16 +176,16 @@ mod tests {
     #[test]
     fn a_ring_may_cross_the_180th_meridian() {
         let ring = parse_polygon("POLYGON((179 65, 179 66, -179 66, -179 65, 179 65))").unwrap();
-        assert!(within(&ring, at(179.5, 65.5)));
-        assert!(within(&ring, at(-179.5, 65.5)));
-        assert!(within(&ring, at(180.0, 65.5)));
-        assert!(!within(&ring, at(0.0, 65.5)));
+        assert!(ring_contains(&ring, at(179.5, 65.5)));
+        assert!(ring_contains(&ring, at(-179.5, 65.5)));
+        assert!(ring_contains(&ring, at(180.0, 65.5)));
+        assert!(!ring_contains(&ring, at(0.0, 65.5)));
     }
 
     #[test]
     fn the_whole_world_is_a_polygon() {
         let ring = parse_polygon("POLYGON((-180 -90, 180 -90, 180 90, -180 90, -180 -90))").unwrap();
-        assert!(within(&ring, at(0.0, 0.0)));
+        assert!(ring_contains(&ring, at(0.0, 0.0)));
     }
 
     #[test]

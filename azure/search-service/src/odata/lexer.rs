@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::date;
-use super::problem::{Problem, quoted};
+use super::problem::{OdataError, quoted};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token<'a> {
+pub(super) enum OdataToken<'a> {
     /// Names, operators and functions; functions have a dot in them.
     Word(&'a str),
     String(Cow<'a, str>),
@@ -24,7 +24,7 @@ pub(super) enum Token<'a> {
     End,
 }
 
-impl Token<'_> {
+impl OdataToken<'_> {
     /// The token as a message names it.
     pub(super) fn describe(&self) -> String {
         match self {
@@ -45,40 +45,40 @@ impl Token<'_> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lexeme<'a> {
+pub(super) struct OdataLexeme<'a> {
     /// Bytes from the start of the text.
     pub(super) at: usize,
-    pub(super) token: Token<'a>,
+    pub(super) token: OdataToken<'a>,
 }
 
-pub(super) struct Lexer<'a> {
+pub(super) struct OdataLexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> OdataLexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
     /// The next token; `End` again and again after the last one.
-    pub(super) fn next(&mut self) -> Result<Lexeme<'a>, Problem> {
+    pub(super) fn next(&mut self) -> Result<OdataLexeme<'a>, OdataError> {
         self.skip(self.rest().len() - self.rest().trim_start().len());
         let at = self.at;
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok(Lexeme { at, token: Token::End }) };
+        let Some(first) = rest.chars().next() else { return Ok(OdataLexeme { at, token: OdataToken::End }) };
         let token = match first {
-            '(' => self.sign(Token::Open),
-            ')' => self.sign(Token::Close),
-            ',' => self.sign(Token::Comma),
-            ':' => self.sign(Token::Colon),
-            '/' => self.sign(Token::Slash),
-            '\'' => Token::String(self.string()?),
+            '(' => self.sign(OdataToken::Open),
+            ')' => self.sign(OdataToken::Close),
+            ',' => self.sign(OdataToken::Comma),
+            ':' => self.sign(OdataToken::Colon),
+            '/' => self.sign(OdataToken::Slash),
+            '\'' => OdataToken::String(self.string()?),
             '0'..='9' | '+' | '-' => self.number()?,
             'a'..='z' | 'A'..='Z' | '_' => self.word()?,
-            other => return Err(Problem::new(at, unexpected(other))),
+            other => return Err(OdataError::new(at, unexpected(other))),
         };
-        Ok(Lexeme { at, token })
+        Ok(OdataLexeme { at, token })
     }
 
     fn rest(&self) -> &'a str {
@@ -89,7 +89,7 @@ impl<'a> Lexer<'a> {
         self.at += bytes;
     }
 
-    fn sign(&mut self, token: Token<'a>) -> Token<'a> {
+    fn sign(&mut self, token: OdataToken<'a>) -> OdataToken<'a> {
         self.skip(1);
         token
     }
@@ -102,17 +102,17 @@ impl<'a> Lexer<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    fn word(&mut self) -> Result<Token<'a>, Problem> {
+    fn word(&mut self) -> Result<OdataToken<'a>, OdataError> {
         let at = self.at;
         let word = self.run(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '.'));
         if !self.rest().starts_with('\'') {
-            return Ok(Token::Word(word));
+            return Ok(OdataToken::Word(word));
         }
         if word == "geography" {
-            return Ok(Token::Geography(self.string()?));
+            return Ok(OdataToken::Geography(self.string()?));
         }
         let word = quoted(word);
-        Err(Problem::new(
+        Err(OdataError::new(
             at,
             format!(
                 "'{word}' cannot stand before a quote. Only geography'…' has a prefix; texts are written 'like this' \
@@ -121,7 +121,7 @@ impl<'a> Lexer<'a> {
         ))
     }
 
-    fn string(&mut self) -> Result<Cow<'a, str>, Problem> {
+    fn string(&mut self) -> Result<Cow<'a, str>, OdataError> {
         let at = self.at;
         self.skip(1);
         let body = self.rest();
@@ -137,33 +137,35 @@ impl<'a> Lexer<'a> {
             let body = body.get(..end).unwrap_or_default();
             return Ok(if escaped { body.replace("''", "'").into() } else { body.into() });
         }
-        Err(Problem::new(
+        Err(OdataError::new(
             at,
             "The text that starts here has no closing quote. A quote inside a text is doubled: 'it''s'.",
         ))
     }
 
-    fn number(&mut self) -> Result<Token<'a>, Problem> {
+    fn number(&mut self) -> Result<OdataToken<'a>, OdataError> {
         let at = self.at;
         let run = self.run(|character| {
             character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | ':' | '+' | '-')
         });
         if is_dated(run) {
-            return date::parse_explained(run).map(Token::Date).map_err(|message| Problem::new(at, message));
+            return date::parse_explained(run)
+                .map(OdataToken::Date)
+                .map_err(|message| OdataError::new(at, message));
         }
         if run == "-INF" {
-            return Ok(Token::Double(f64::NEG_INFINITY));
+            return Ok(OdataToken::Double(f64::NEG_INFINITY));
         }
         if let Ok(integer) = run.parse() {
-            return Ok(Token::Integer(integer));
+            return Ok(OdataToken::Integer(integer));
         }
         let numeric = run.chars().all(|character| character.is_ascii_digit() || ".eE+-".contains(character));
         match run.parse::<f64>() {
-            Ok(double) if numeric && double.is_finite() => Ok(Token::Double(double)),
-            Ok(_) if numeric => Err(Problem::new(at, format!("The number {} is too large.", quoted(run)))),
+            Ok(double) if numeric && double.is_finite() => Ok(OdataToken::Double(double)),
+            Ok(_) if numeric => Err(OdataError::new(at, format!("The number {} is too large.", quoted(run)))),
             _ => {
                 let run = quoted(run);
-                Err(Problem::new(
+                Err(OdataError::new(
                     at,
                     format!("'{run}' is not a number. Texts are put in single quotes: '{run}'."),
                 ))

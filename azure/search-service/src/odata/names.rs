@@ -1,45 +1,45 @@
 //! From the names in an expression to the fields of an index.
 
-use super::ast::Path;
-use super::parser::Name;
-use super::problem::{Problem, quoted};
-use crate::definition::{Field, FieldType, Primitive, Schema};
+use super::ast::FieldPath;
+use super::parser::OdataIdentifier;
+use super::problem::{OdataError, quoted};
+use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 /// A lambda around the place that is being checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scope<'a> {
+pub(super) struct LambdaScope<'a> {
     pub(super) variable: &'a str,
     /// The collection whose elements the variable stands for.
-    pub(super) field: &'a Field,
+    pub(super) field: &'a IndexField,
 }
 
 /// What a path leads to.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct ResolvedField<'a> {
     pub(super) at: usize,
-    pub(super) field: &'a Field,
+    pub(super) field: &'a IndexField,
     /// The type of the value; for a range variable that of an element, not of the collection.
     pub(super) kind: FieldType,
-    pub(super) path: Path,
+    pub(super) path: FieldPath,
 }
 
-impl Found<'_> {
+impl ResolvedField<'_> {
     /// The path as the client would write it.
-    pub(super) fn written(&self) -> &str {
+    pub(super) fn path_text(&self) -> &str {
         &self.path.field
     }
 
-    pub(super) fn filterable(self) -> Result<Self, Problem> {
-        let name = self.written();
+    pub(super) fn require_filterable(self) -> Result<Self, OdataError> {
+        let name = self.path_text();
         if self.field.vector.is_some() {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 self.at,
                 format!("'{name}' is a vector field. Vectors are searched with vectorQueries, not filtered."),
             ));
         }
         let complex = matches!(self.field.kind, FieldType::Complex | FieldType::ManyComplex);
         if !complex && !self.field.filterable {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 self.at,
                 format!(
                     "'{name}' is not a filterable field. Only filterable fields can be used in filter expressions."
@@ -53,11 +53,11 @@ impl Found<'_> {
 /// Follows a path from a range variable or from the root. Collections of complex values end it: only lambdas enter
 /// them.
 pub(super) fn resolve<'a>(
-    names: &[Name<'_>],
-    schema: &'a Schema,
-    scopes: &[Scope<'a>],
-) -> Result<Found<'a>, Problem> {
-    let Some(first) = names.first() else { return Err(Problem::new(0, "Expected a field.")) };
+    names: &[OdataIdentifier<'_>],
+    schema: &'a IndexSchema,
+    scopes: &[LambdaScope<'a>],
+) -> Result<ResolvedField<'a>, OdataError> {
+    let Some(first) = names.first() else { return Err(OdataError::new(0, "Expected a field.")) };
     let bound =
         scopes.iter().rev().enumerate().find(|(_, scope)| scope.variable == first.text).map(|(up, scope)| {
             let kind = element(scope.field.kind);
@@ -71,17 +71,24 @@ pub(super) fn resolve<'a>(
         let fields = match found {
             None => schema.fields(),
             Some((field, FieldType::Complex)) => &field.fields,
-            Some((field, kind)) => return Err(Problem::new(name.at, no_subfields(field, kind, name.text))),
+            Some((field, kind)) => {
+                return Err(OdataError::new(name.at, no_subfields(field, kind, name.text)));
+            }
         };
         let Some(field) = fields.iter().find(|field| field.name == name.text) else {
             let above = found.map(|(field, _)| field);
-            return Err(Problem::new(name.at, unknown(name.text, above, fields, scopes)));
+            return Err(OdataError::new(name.at, unknown(name.text, above, fields, scopes)));
         };
         found = Some((field, field.kind));
     }
-    let Some((field, kind)) = found else { return Err(Problem::new(first.at, "Expected a field.")) };
+    let Some((field, kind)) = found else { return Err(OdataError::new(first.at, "Expected a field.")) };
     let members = members.iter().map(|name| name.text.to_owned()).collect();
-    Ok(Found { at: first.at, field, kind, path: Path { field: field.path.clone(), members, lambda } })
+    Ok(ResolvedField {
+        at: first.at,
+        field,
+        kind,
+        path: FieldPath { field: field.path.clone(), members, lambda },
+    })
 }
 
 fn element(kind: FieldType) -> FieldType {
@@ -92,7 +99,7 @@ fn element(kind: FieldType) -> FieldType {
     }
 }
 
-fn no_subfields(field: &Field, kind: FieldType, name: &str) -> String {
+fn no_subfields(field: &IndexField, kind: FieldType, name: &str) -> String {
     let path = &field.path;
     let name = quoted(name);
     if kind == FieldType::ManyComplex {
@@ -104,14 +111,19 @@ fn no_subfields(field: &Field, kind: FieldType, name: &str) -> String {
     format!("'{path}' is of type {} and has no subfield '{name}'.", type_name(kind))
 }
 
-fn unknown(name: &str, above: Option<&Field>, fields: &[Field], scopes: &[Scope<'_>]) -> String {
+fn unknown(
+    name: &str,
+    above: Option<&IndexField>,
+    fields: &[IndexField],
+    scopes: &[LambdaScope<'_>],
+) -> String {
     let shown = quoted(name);
     let place = match above {
         Some(field) => format!("'{}' has no subfield", field.path),
         None => "There is no field".to_owned(),
     };
     if let (None, Some(scope)) = (above, scopes.last())
-        && scope.field.field(name).is_some()
+        && scope.field.subfield(name).is_some()
     {
         let variable = scope.variable;
         return format!("{place} '{shown}'. Within the lambda write {variable}/{shown}.");
@@ -129,7 +141,7 @@ fn unknown(name: &str, above: Option<&Field>, fields: &[Field], scopes: &[Scope<
 }
 
 /// The name that a misspelt one probably stands for.
-fn nearest<'a>(name: &str, fields: &'a [Field]) -> Option<&'a str> {
+fn nearest<'a>(name: &str, fields: &'a [IndexField]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if name.len() > LONGEST {
         return None;
@@ -162,18 +174,18 @@ fn distance(from: &str, to: &str) -> usize {
 pub(super) fn type_name(kind: FieldType) -> String {
     let name = match kind.primitive() {
         None => "Edm.ComplexType",
-        Some(Primitive::String) => "Edm.String",
-        Some(Primitive::Boolean) => "Edm.Boolean",
-        Some(Primitive::Int32) => "Edm.Int32",
-        Some(Primitive::Int64) => "Edm.Int64",
-        Some(Primitive::Double) => "Edm.Double",
-        Some(Primitive::DateTimeOffset) => "Edm.DateTimeOffset",
-        Some(Primitive::GeographyPoint) => "Edm.GeographyPoint",
-        Some(Primitive::Single) => "Edm.Single",
-        Some(Primitive::Half) => "Edm.Half",
-        Some(Primitive::Int16) => "Edm.Int16",
-        Some(Primitive::SByte) => "Edm.SByte",
-        Some(Primitive::Byte) => "Edm.Byte",
+        Some(PrimitiveType::String) => "Edm.String",
+        Some(PrimitiveType::Boolean) => "Edm.Boolean",
+        Some(PrimitiveType::Int32) => "Edm.Int32",
+        Some(PrimitiveType::Int64) => "Edm.Int64",
+        Some(PrimitiveType::Double) => "Edm.Double",
+        Some(PrimitiveType::DateTimeOffset) => "Edm.DateTimeOffset",
+        Some(PrimitiveType::GeographyPoint) => "Edm.GeographyPoint",
+        Some(PrimitiveType::Single) => "Edm.Single",
+        Some(PrimitiveType::Half) => "Edm.Half",
+        Some(PrimitiveType::Int16) => "Edm.Int16",
+        Some(PrimitiveType::SByte) => "Edm.SByte",
+        Some(PrimitiveType::Byte) => "Edm.Byte",
     };
     if kind.is_collection() { format!("Collection({name})") } else { name.to_owned() }
 }

@@ -1,34 +1,34 @@
 //! `$orderby`: by fields, by distance, by score.
 
-use super::ast::{Order, OrderBy};
+use super::ast::{OrderByClause, OrderCriterion};
 use super::functions::field_and_point;
-use super::lexer::{Lexeme, Token};
+use super::lexer::{OdataLexeme, OdataToken};
 use super::names::{resolve, type_name};
-use super::parser::{Expression, Kind, Name, Parser};
-use super::problem::Problem;
-use crate::definition::{Field, FieldType, Primitive, Schema};
+use super::parser::{OdataExpression, OdataExpressionKind, OdataIdentifier, OdataParser};
+use super::problem::OdataError;
+use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 use crate::error::ApiError;
 
 const MOST_CLAUSES: usize = 32;
 
 /// Reads clauses with commas between them. A blank text is no order.
-pub fn parse_orderby(text: &str, schema: &Schema) -> Result<Vec<Order>, ApiError> {
+pub fn parse_orderby(text: &str, schema: &IndexSchema) -> Result<Vec<OrderByClause>, ApiError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    clauses(text, schema).map_err(|problem| problem.into_error("$orderby", text)).and_then(limited)
+    clauses(text, schema).map_err(|problem| problem.into_error("$orderby", text)).and_then(check_clause_count)
 }
 
 /// The same for a parameter that is given several times: each is one clause or several.
-pub fn parse_orderby_parts(texts: &[String], schema: &Schema) -> Result<Vec<Order>, ApiError> {
+pub fn parse_orderby_parts(texts: &[String], schema: &IndexSchema) -> Result<Vec<OrderByClause>, ApiError> {
     let mut orders = Vec::new();
     for text in texts {
         orders.extend(parse_orderby(text, schema)?);
     }
-    limited(orders)
+    check_clause_count(orders)
 }
 
-fn limited(orders: Vec<Order>) -> Result<Vec<Order>, ApiError> {
+fn check_clause_count(orders: Vec<OrderByClause>) -> Result<Vec<OrderByClause>, ApiError> {
     if orders.len() > MOST_CLAUSES {
         let message = format!("Invalid expression: There can be at most {MOST_CLAUSES} clauses in $orderby.");
         return Err(ApiError::parameter("$orderby", message));
@@ -36,77 +36,84 @@ fn limited(orders: Vec<Order>) -> Result<Vec<Order>, ApiError> {
     Ok(orders)
 }
 
-fn clauses(text: &str, schema: &Schema) -> Result<Vec<Order>, Problem> {
-    let mut parser = Parser::new(text)?;
+fn clauses(text: &str, schema: &IndexSchema) -> Result<Vec<OrderByClause>, OdataError> {
+    let mut parser = OdataParser::new(text)?;
     let mut orders = Vec::new();
     loop {
-        let by = criterion(&parser.simple()?, schema)?;
+        let by = criterion(&parser.parse_primary()?, schema)?;
         let descending = direction(&mut parser)?;
-        orders.push(Order { by, descending });
-        let Lexeme { at, token } = parser.advance()?;
+        orders.push(OrderByClause { by, descending });
+        let OdataLexeme { at, token } = parser.advance()?;
         match token {
-            Token::End => return Ok(orders),
+            OdataToken::End => return Ok(orders),
             // The refusal comes with the count; a text of megabytes should not be read for it.
-            Token::Comma if orders.len() > MOST_CLAUSES => return Ok(orders),
-            Token::Comma => {}
+            OdataToken::Comma if orders.len() > MOST_CLAUSES => return Ok(orders),
+            OdataToken::Comma => {}
             other => {
                 let found = other.describe();
-                return Err(Problem::new(at, format!("Expected 'asc', 'desc' or ',', found {found}.")));
+                return Err(OdataError::new(at, format!("Expected 'asc', 'desc' or ',', found {found}.")));
             }
         }
     }
 }
 
-fn direction(parser: &mut Parser<'_>) -> Result<bool, Problem> {
-    let descending = parser.ahead.token == Token::Word("desc");
-    if descending || parser.ahead.token == Token::Word("asc") {
+fn direction(parser: &mut OdataParser<'_>) -> Result<bool, OdataError> {
+    let descending = parser.ahead.token == OdataToken::Word("desc");
+    if descending || parser.ahead.token == OdataToken::Word("asc") {
         parser.advance()?;
     }
     Ok(descending)
 }
 
-fn criterion(expression: &Expression<'_>, schema: &Schema) -> Result<OrderBy, Problem> {
+fn criterion(expression: &OdataExpression<'_>, schema: &IndexSchema) -> Result<OrderCriterion, OdataError> {
     let at = expression.at;
     match &expression.kind {
-        Kind::Path(names) => {
+        OdataExpressionKind::Path(names) => {
             let field = sortable(at, names, schema)?;
-            if field.kind == FieldType::One(Primitive::GeographyPoint) {
+            if field.kind == FieldType::One(PrimitiveType::GeographyPoint) {
                 let message = format!(
                     "'{0}' is a point and has no order of its own. Use geo.distance({0}, geography'POINT(longitude \
                      latitude)').",
                     field.path
                 );
-                return Err(Problem::new(at, message));
+                return Err(OdataError::new(at, message));
             }
-            Ok(OrderBy::Field(field.path.clone()))
+            Ok(OrderCriterion::Field(field.path.clone()))
         }
-        Kind::Call { function: "search.score", arguments } if arguments.is_empty() => Ok(OrderBy::Score),
-        Kind::Call { function: "search.score", .. } => {
-            Err(Problem::new(at, "search.score() takes no arguments."))
+        OdataExpressionKind::Call { function: "search.score", arguments } if arguments.is_empty() => {
+            Ok(OrderCriterion::Score)
         }
-        Kind::Call { function: "geo.distance", arguments } => {
+        OdataExpressionKind::Call { function: "search.score", .. } => {
+            Err(OdataError::new(at, "search.score() takes no arguments."))
+        }
+        OdataExpressionKind::Call { function: "geo.distance", arguments } => {
             let (field, from) = field_and_point(at, arguments)?;
-            let Kind::Path(names) = &field.kind else {
-                return Err(Problem::new(field.at, "Expected a field."));
+            let OdataExpressionKind::Path(names) = &field.kind else {
+                return Err(OdataError::new(field.at, "Expected a field."));
             };
             let field = sortable(field.at, names, schema)?;
-            if field.kind != FieldType::One(Primitive::GeographyPoint) {
+            if field.kind != FieldType::One(PrimitiveType::GeographyPoint) {
                 let (path, kind) = (&field.path, type_name(field.kind));
-                return Err(Problem::new(
+                return Err(OdataError::new(
                     at,
                     format!("'{path}' is of type {kind}; distances are between points."),
                 ));
             }
-            Ok(OrderBy::Distance { field: field.path.clone(), from })
+            Ok(OrderCriterion::Distance { field: field.path.clone(), from })
         }
-        Kind::Call { .. } => {
-            Err(Problem::new(at, "Only the functions search.score() and geo.distance(…) can be ordered by."))
-        }
-        _ => Err(Problem::new(at, "Expected a sortable field, search.score() or geo.distance(…).")),
+        OdataExpressionKind::Call { .. } => Err(OdataError::new(
+            at,
+            "Only the functions search.score() and geo.distance(…) can be ordered by.",
+        )),
+        _ => Err(OdataError::new(at, "Expected a sortable field, search.score() or geo.distance(…).")),
     }
 }
 
-fn sortable<'a>(at: usize, names: &[Name<'_>], schema: &'a Schema) -> Result<&'a Field, Problem> {
+fn sortable<'a>(
+    at: usize,
+    names: &[OdataIdentifier<'_>],
+    schema: &'a IndexSchema,
+) -> Result<&'a IndexField, OdataError> {
     let field = match resolve(names, schema, &[]) {
         Ok(found) => found.field,
         // A path through a collection exists; the advice on lambdas would mislead here.
@@ -117,16 +124,16 @@ fn sortable<'a>(at: usize, names: &[Name<'_>], schema: &'a Schema) -> Result<&'a
     };
     let path = &field.path;
     if field.multiple {
-        return Err(Problem::new(
+        return Err(OdataError::new(
             at,
             format!("'{path}' may have many values in one document, so it cannot be ordered by."),
         ));
     }
     if field.kind == FieldType::Complex {
-        return Err(Problem::new(at, format!("'{path}' is complex; order by one of its subfields.")));
+        return Err(OdataError::new(at, format!("'{path}' is complex; order by one of its subfields.")));
     }
     if !field.sortable || field.vector.is_some() {
-        return Err(Problem::new(
+        return Err(OdataError::new(
             at,
             format!(
                 "'{path}' is not a sortable field. Only sortable fields can be used in orderby expressions."

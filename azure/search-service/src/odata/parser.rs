@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::mem;
 
-use super::ast::Operator;
-use super::lexer::{Lexeme, Lexer, Token};
-use super::problem::{Problem, quoted};
+use super::ast::ComparisonOperator;
+use super::lexer::{OdataLexeme, OdataLexer, OdataToken};
+use super::problem::{OdataError, quoted};
 
 /// Parentheses, lambdas and `not` within each other.
 pub(super) const DEEPEST: usize = 100;
@@ -18,38 +18,38 @@ pub(super) const MOST_CLAUSES: usize = 3000;
 const LONGEST_LIST: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Expression<'a> {
+pub(super) struct OdataExpression<'a> {
     /// Bytes from the start of the text.
     pub(super) at: usize,
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: OdataExpressionKind<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind<'a> {
-    Or(Vec<Expression<'a>>),
-    And(Vec<Expression<'a>>),
-    Not(Box<Expression<'a>>),
+pub(super) enum OdataExpressionKind<'a> {
+    Or(Vec<OdataExpression<'a>>),
+    And(Vec<OdataExpression<'a>>),
+    Not(Box<OdataExpression<'a>>),
     Compare {
-        left: Box<Expression<'a>>,
-        operator: Operator,
-        right: Box<Expression<'a>>,
+        left: Box<OdataExpression<'a>>,
+        operator: ComparisonOperator,
+        right: Box<OdataExpression<'a>>,
     },
-    Constant(Constant<'a>),
-    Path(Vec<Name<'a>>),
+    Constant(OdataConstant<'a>),
+    Path(Vec<OdataIdentifier<'a>>),
     /// `path/any(…)`, `path/all(…)`.
     Collection {
-        path: Vec<Name<'a>>,
+        path: Vec<OdataIdentifier<'a>>,
         all: bool,
-        lambda: Option<Lambda<'a>>,
+        lambda: Option<LambdaExpression<'a>>,
     },
     Call {
         function: &'a str,
-        arguments: Vec<Expression<'a>>,
+        arguments: Vec<OdataExpression<'a>>,
     },
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Constant<'a> {
+pub(super) enum OdataConstant<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -61,49 +61,49 @@ pub(super) enum Constant<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name<'a> {
+pub(super) struct OdataIdentifier<'a> {
     pub(super) at: usize,
     pub(super) text: &'a str,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lambda<'a> {
-    pub(super) variable: Name<'a>,
-    pub(super) body: Box<Expression<'a>>,
+pub(super) struct LambdaExpression<'a> {
+    pub(super) variable: OdataIdentifier<'a>,
+    pub(super) body: Box<OdataExpression<'a>>,
 }
 
-pub(super) fn filter(text: &str) -> Result<Expression<'_>, Problem> {
-    let mut parser = Parser::new(text)?;
-    let expression = parser.either()?;
+pub(super) fn parse_expression(text: &str) -> Result<OdataExpression<'_>, OdataError> {
+    let mut parser = OdataParser::new(text)?;
+    let expression = parser.parse_or()?;
     match &parser.ahead.token {
-        Token::End => Ok(expression),
-        Token::Close => Err(Problem::new(parser.ahead.at, "This ')' closes nothing.")),
-        other => Err(Problem::new(parser.ahead.at, no_operator(other))),
+        OdataToken::End => Ok(expression),
+        OdataToken::Close => Err(OdataError::new(parser.ahead.at, "This ')' closes nothing.")),
+        other => Err(OdataError::new(parser.ahead.at, no_operator(other))),
     }
 }
 
 /// Also reads the clauses of `$orderby`, which share its paths and calls.
-pub(super) struct Parser<'a> {
-    lexer: Lexer<'a>,
-    pub(super) ahead: Lexeme<'a>,
+pub(super) struct OdataParser<'a> {
+    lexer: OdataLexer<'a>,
+    pub(super) ahead: OdataLexeme<'a>,
     depth: usize,
     clauses: usize,
 }
 
-impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str) -> Result<Self, Problem> {
-        let mut lexer = Lexer::new(text);
+impl<'a> OdataParser<'a> {
+    pub(super) fn new(text: &'a str) -> Result<Self, OdataError> {
+        let mut lexer = OdataLexer::new(text);
         let ahead = lexer.next()?;
         Ok(Self { lexer, ahead, depth: 0, clauses: 0 })
     }
 
-    pub(super) fn advance(&mut self) -> Result<Lexeme<'a>, Problem> {
+    pub(super) fn advance(&mut self) -> Result<OdataLexeme<'a>, OdataError> {
         let next = self.lexer.next()?;
         Ok(mem::replace(&mut self.ahead, next))
     }
 
     /// Takes the token when it is the next one.
-    pub(super) fn take(&mut self, token: &Token<'_>) -> Result<bool, Problem> {
+    pub(super) fn advance_if(&mut self, token: &OdataToken<'_>) -> Result<bool, OdataError> {
         let is_next = self.ahead.token == *token;
         if is_next {
             self.advance()?;
@@ -111,33 +111,33 @@ impl<'a> Parser<'a> {
         Ok(is_next)
     }
 
-    fn either(&mut self) -> Result<Expression<'a>, Problem> {
+    fn parse_or(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
-        let first = self.both()?;
-        if self.ahead.token != Token::Word("or") {
+        let first = self.parse_and()?;
+        if self.ahead.token != OdataToken::Word("or") {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.take(&Token::Word("or"))? {
-            parts.push(self.both()?);
+        while self.advance_if(&OdataToken::Word("or"))? {
+            parts.push(self.parse_and()?);
         }
-        Ok(Expression { at, kind: Kind::Or(parts) })
+        Ok(OdataExpression { at, kind: OdataExpressionKind::Or(parts) })
     }
 
-    fn both(&mut self) -> Result<Expression<'a>, Problem> {
+    fn parse_and(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
         let first = self.comparison()?;
-        if self.ahead.token != Token::Word("and") {
+        if self.ahead.token != OdataToken::Word("and") {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.take(&Token::Word("and"))? {
+        while self.advance_if(&OdataToken::Word("and"))? {
             parts.push(self.comparison()?);
         }
-        Ok(Expression { at, kind: Kind::And(parts) })
+        Ok(OdataExpression { at, kind: OdataExpressionKind::And(parts) })
     }
 
-    fn comparison(&mut self) -> Result<Expression<'a>, Problem> {
+    fn comparison(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
         let left = self.operand()?;
         let Some(operator) = operator(&self.ahead.token) else { return Ok(left) };
@@ -145,31 +145,34 @@ impl<'a> Parser<'a> {
         // Both sides are counted, but a comparison is one clause.
         self.clauses = self.clauses.saturating_sub(1);
         let right = self.operand()?;
-        Ok(Expression { at, kind: Kind::Compare { left: Box::new(left), operator, right: Box::new(right) } })
+        Ok(OdataExpression {
+            at,
+            kind: OdataExpressionKind::Compare { left: Box::new(left), operator, right: Box::new(right) },
+        })
     }
 
-    fn operand(&mut self) -> Result<Expression<'a>, Problem> {
+    fn operand(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
         match &self.ahead.token {
-            Token::Open => {
+            OdataToken::Open => {
                 self.descend(at)?;
                 self.advance()?;
-                let inner = self.either()?;
+                let inner = self.parse_or()?;
                 self.close(at)?;
                 self.depth -= 1;
                 Ok(inner)
             }
-            Token::Word("not") => {
+            OdataToken::Word("not") => {
                 self.descend(at)?;
                 self.advance()?;
                 let inner = self.operand()?;
                 self.depth -= 1;
-                Ok(Expression { at, kind: Kind::Not(Box::new(inner)) })
+                Ok(OdataExpression { at, kind: OdataExpressionKind::Not(Box::new(inner)) })
             }
             _ => {
                 self.clauses += 1;
                 if self.clauses > MOST_CLAUSES {
-                    return Err(Problem::new(
+                    return Err(OdataError::new(
                         at,
                         format!(
                             "The filter has too many clauses; {MOST_CLAUSES} are possible. A list of values is one \
@@ -177,150 +180,157 @@ impl<'a> Parser<'a> {
                         ),
                     ));
                 }
-                self.simple()
+                self.parse_primary()
             }
         }
     }
 
     /// A constant, a path, a call, or `any` and `all`.
-    pub(super) fn simple(&mut self) -> Result<Expression<'a>, Problem> {
-        let Token::Word(word) = self.ahead.token else { return self.constant() };
+    pub(super) fn parse_primary(&mut self) -> Result<OdataExpression<'a>, OdataError> {
+        let OdataToken::Word(word) = self.ahead.token else { return self.constant() };
         let at = self.ahead.at;
         if let Some(constant) = named_constant(word) {
             self.advance()?;
-            return Ok(Expression { at, kind: Kind::Constant(constant) });
+            return Ok(OdataExpression { at, kind: OdataExpressionKind::Constant(constant) });
         }
         self.advance()?;
-        let mut path = vec![Name { at, text: word }];
-        if self.ahead.token == Token::Open {
+        let mut path = vec![OdataIdentifier { at, text: word }];
+        if self.ahead.token == OdataToken::Open {
             let arguments = self.arguments()?;
-            return Ok(Expression { at, kind: Kind::Call { function: word, arguments } });
+            return Ok(OdataExpression { at, kind: OdataExpressionKind::Call { function: word, arguments } });
         }
-        while self.take(&Token::Slash)? {
-            let Lexeme { at: place, token } = self.advance()?;
-            let Token::Word(text) = token else {
-                return Err(Problem::new(
+        while self.advance_if(&OdataToken::Slash)? {
+            let OdataLexeme { at: place, token } = self.advance()?;
+            let OdataToken::Word(text) = token else {
+                return Err(OdataError::new(
                     place,
                     format!("Expected a field after '/', found {}.", token.describe()),
                 ));
             };
-            if matches!(text, "any" | "all") && self.ahead.token == Token::Open {
+            if matches!(text, "any" | "all") && self.ahead.token == OdataToken::Open {
                 let lambda = self.lambda(text)?;
-                return Ok(Expression { at, kind: Kind::Collection { path, all: text == "all", lambda } });
+                return Ok(OdataExpression {
+                    at,
+                    kind: OdataExpressionKind::Collection { path, all: text == "all", lambda },
+                });
             }
             if path.len() == LONGEST_LIST {
-                return Err(Problem::new(place, "The path is too long: no field lies so deep."));
+                return Err(OdataError::new(place, "The path is too long: no field lies so deep."));
             }
-            path.push(Name { at: place, text });
+            path.push(OdataIdentifier { at: place, text });
         }
-        if self.ahead.token == Token::Open {
+        if self.ahead.token == OdataToken::Open {
             let last = path.last().map_or("", |name| name.text);
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 self.ahead.at,
                 format!("'{}' cannot be called on a field; only 'any' and 'all' can.", quoted(last)),
             ));
         }
-        Ok(Expression { at, kind: Kind::Path(path) })
+        Ok(OdataExpression { at, kind: OdataExpressionKind::Path(path) })
     }
 
-    fn constant(&mut self) -> Result<Expression<'a>, Problem> {
-        let Lexeme { at, token } = self.advance()?;
+    fn constant(&mut self) -> Result<OdataExpression<'a>, OdataError> {
+        let OdataLexeme { at, token } = self.advance()?;
         let constant = match token {
-            Token::String(text) => Constant::String(text),
-            Token::Geography(text) => Constant::Geography(text),
-            Token::Integer(number) => Constant::Integer(number),
-            Token::Double(number) => Constant::Double(number),
-            Token::Date(date) => Constant::Date(date),
+            OdataToken::String(text) => OdataConstant::String(text),
+            OdataToken::Geography(text) => OdataConstant::Geography(text),
+            OdataToken::Integer(number) => OdataConstant::Integer(number),
+            OdataToken::Double(number) => OdataConstant::Double(number),
+            OdataToken::Date(date) => OdataConstant::Date(date),
             other => {
                 let found = other.describe();
                 let message = format!("Expected a field, a constant or a function, found {found}.");
-                return Err(Problem::new(at, message));
+                return Err(OdataError::new(at, message));
             }
         };
-        Ok(Expression { at, kind: Kind::Constant(constant) })
+        Ok(OdataExpression { at, kind: OdataExpressionKind::Constant(constant) })
     }
 
     /// The arguments of a call are fields and constants, never calls.
-    fn arguments(&mut self) -> Result<Vec<Expression<'a>>, Problem> {
+    fn arguments(&mut self) -> Result<Vec<OdataExpression<'a>>, OdataError> {
         let open = self.advance()?.at;
         let mut arguments = Vec::new();
-        if self.take(&Token::Close)? {
+        if self.advance_if(&OdataToken::Close)? {
             return Ok(arguments);
         }
         loop {
             let argument = self.simple_argument()?;
             if arguments.len() == LONGEST_LIST {
-                return Err(Problem::new(argument.at, "The call has too many arguments."));
+                return Err(OdataError::new(argument.at, "The call has too many arguments."));
             }
             arguments.push(argument);
-            if !self.take(&Token::Comma)? {
+            if !self.advance_if(&OdataToken::Comma)? {
                 self.close(open)?;
                 return Ok(arguments);
             }
         }
     }
 
-    fn simple_argument(&mut self) -> Result<Expression<'a>, Problem> {
+    fn simple_argument(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
         // A call within a call would descend without being counted.
         self.descend(at)?;
-        let argument = self.simple()?;
+        let argument = self.parse_primary()?;
         self.depth -= 1;
         match argument.kind {
-            Kind::Path(_) | Kind::Constant(_) => Ok(argument),
-            _ => Err(Problem::new(at, "The arguments of a function are fields and constants.")),
+            OdataExpressionKind::Path(_) | OdataExpressionKind::Constant(_) => Ok(argument),
+            _ => Err(OdataError::new(at, "The arguments of a function are fields and constants.")),
         }
     }
 
-    fn lambda(&mut self, word: &str) -> Result<Option<Lambda<'a>>, Problem> {
+    fn lambda(&mut self, word: &str) -> Result<Option<LambdaExpression<'a>>, OdataError> {
         let open = self.advance()?.at;
         self.descend(open)?;
-        if self.take(&Token::Close)? {
+        if self.advance_if(&OdataToken::Close)? {
             self.depth -= 1;
             return Ok(None);
         }
-        let Lexeme { at, token } = self.advance()?;
+        let OdataLexeme { at, token } = self.advance()?;
         let variable = match token {
-            Token::Word(text) if !text.contains('.') && named_constant(text).is_none() && text != "not" => {
-                Name { at, text }
+            OdataToken::Word(text)
+                if !text.contains('.') && named_constant(text).is_none() && text != "not" =>
+            {
+                OdataIdentifier { at, text }
             }
             other => {
                 let found = other.describe();
                 let message =
                     format!("Expected a range variable, as in {word}(x: x eq 'value'), found {found}.");
-                return Err(Problem::new(at, message));
+                return Err(OdataError::new(at, message));
             }
         };
-        if !self.take(&Token::Colon)? {
+        if !self.advance_if(&OdataToken::Colon)? {
             let name = quoted(variable.text);
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 self.ahead.at,
                 format!(
                     "Expected ':' after the range variable '{name}', as in {word}({name}: {name} eq 'value')."
                 ),
             ));
         }
-        let body = Box::new(self.either()?);
+        let body = Box::new(self.parse_or()?);
         self.close(open)?;
         self.depth -= 1;
-        Ok(Some(Lambda { variable, body }))
+        Ok(Some(LambdaExpression { variable, body }))
     }
 
-    fn close(&mut self, open: usize) -> Result<(), Problem> {
-        if self.take(&Token::Close)? {
+    fn close(&mut self, open: usize) -> Result<(), OdataError> {
+        if self.advance_if(&OdataToken::Close)? {
             return Ok(());
         }
         match &self.ahead.token {
-            Token::End => Err(Problem::new(open, "This '(' is never closed.")),
-            Token::Comma => Err(Problem::new(self.ahead.at, "A ',' separates arguments of functions only.")),
-            other => Err(Problem::new(self.ahead.at, no_operator(other))),
+            OdataToken::End => Err(OdataError::new(open, "This '(' is never closed.")),
+            OdataToken::Comma => {
+                Err(OdataError::new(self.ahead.at, "A ',' separates arguments of functions only."))
+            }
+            other => Err(OdataError::new(self.ahead.at, no_operator(other))),
         }
     }
 
-    fn descend(&mut self, at: usize) -> Result<(), Problem> {
+    fn descend(&mut self, at: usize) -> Result<(), OdataError> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Problem::new(
+            return Err(OdataError::new(
                 at,
                 format!("The expression is nested too deep; {DEEPEST} levels are possible."),
             ));
@@ -329,33 +339,33 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn operator(token: &Token<'_>) -> Option<Operator> {
-    let Token::Word(word) = token else { return None };
+fn operator(token: &OdataToken<'_>) -> Option<ComparisonOperator> {
+    let OdataToken::Word(word) = token else { return None };
     Some(match *word {
-        "eq" => Operator::Equal,
-        "ne" => Operator::NotEqual,
-        "lt" => Operator::Less,
-        "le" => Operator::LessOrEqual,
-        "gt" => Operator::Greater,
-        "ge" => Operator::GreaterOrEqual,
+        "eq" => ComparisonOperator::Equal,
+        "ne" => ComparisonOperator::NotEqual,
+        "lt" => ComparisonOperator::Less,
+        "le" => ComparisonOperator::LessOrEqual,
+        "gt" => ComparisonOperator::Greater,
+        "ge" => ComparisonOperator::GreaterOrEqual,
         _ => return None,
     })
 }
 
-fn named_constant(word: &str) -> Option<Constant<'static>> {
+fn named_constant(word: &str) -> Option<OdataConstant<'static>> {
     Some(match word {
-        "null" => Constant::Null,
-        "true" => Constant::Boolean(true),
-        "false" => Constant::Boolean(false),
-        "NaN" => Constant::Double(f64::NAN),
-        "INF" => Constant::Double(f64::INFINITY),
+        "null" => OdataConstant::Null,
+        "true" => OdataConstant::Boolean(true),
+        "false" => OdataConstant::Boolean(false),
+        "NaN" => OdataConstant::Double(f64::NAN),
+        "INF" => OdataConstant::Double(f64::INFINITY),
         _ => return None,
     })
 }
 
-fn no_operator(found: &Token<'_>) -> String {
+fn no_operator(found: &OdataToken<'_>) -> String {
     const ALL: &str = "'and', 'or', 'eq', 'ne', 'gt', 'lt', 'ge', 'le'";
-    if let Token::Word(word) = found {
+    if let OdataToken::Word(word) = found {
         let lower = word.to_ascii_lowercase();
         if matches!(lower.as_str(), "and" | "or" | "eq" | "ne" | "gt" | "lt" | "ge" | "le") && lower != **word
         {

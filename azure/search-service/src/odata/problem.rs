@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use crate::error::ApiError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct OdataError {
     /// Bytes from the start of the text; characters are counted only when the client is told.
     at: usize,
     message: String,
 }
 
-impl Problem {
+impl OdataError {
     pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }

@@ -5,44 +5,46 @@ mod properties;
 
 use serde_json::{Value, json};
 
-use super::ast::{Filter, Literal, Operator, Order, OrderBy, Path, Point};
+use super::ast::{
+    ComparisonOperator, FieldPath, FilterLiteral, GeoPoint, OdataFilter, OrderByClause, OrderCriterion,
+};
 use super::{matches, parse_filter, parse_orderby, parse_orderby_parts};
-use crate::definition::{Field, FieldType, Primitive, Schema, VectorField};
+use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType, VectorAttributes};
 
-fn field(name: &str, kind: FieldType) -> Field {
+fn field(name: &str, kind: FieldType) -> IndexField {
     let sortable = !kind.is_collection();
-    let searchable = kind.primitive() == Some(Primitive::String);
-    Field { filterable: true, sortable, searchable, ..Field::new(name, kind) }
+    let searchable = kind.primitive() == Some(PrimitiveType::String);
+    IndexField { filterable: true, sortable, searchable, ..IndexField::new(name, kind) }
 }
 
-fn hotels() -> Schema {
+fn hotels() -> IndexSchema {
     let one = |name, primitive| field(name, FieldType::One(primitive));
     let many = |name, primitive| field(name, FieldType::Many(primitive));
-    let complex = |name, kind, fields| Field { fields, ..Field::new(name, kind) };
-    let vector = VectorField { dimensions: 3, profile: "p".to_owned(), packed_bits: false };
-    Schema::new(vec![
-        Field { key: true, ..one("id", Primitive::String) },
-        one("category", Primitive::String),
-        Field { filterable: false, sortable: false, ..one("note", Primitive::String) },
-        one("rating", Primitive::Int32),
-        one("visits", Primitive::Int64),
-        one("price", Primitive::Double),
-        one("isOpen", Primitive::Boolean),
-        one("opened", Primitive::DateTimeOffset),
-        one("location", Primitive::GeographyPoint),
-        many("tags", Primitive::String),
-        many("scores", Primitive::Int32),
-        many("places", Primitive::GeographyPoint),
-        Field { vector: Some(vector), ..many("embedding", Primitive::Single) },
-        complex("address", FieldType::Complex, vec![one("city", Primitive::String)]),
+    let complex = |name, kind, fields| IndexField { fields, ..IndexField::new(name, kind) };
+    let vector = VectorAttributes { dimensions: 3, profile: "p".to_owned(), packed_bits: false };
+    IndexSchema::new(vec![
+        IndexField { key: true, ..one("id", PrimitiveType::String) },
+        one("category", PrimitiveType::String),
+        IndexField { filterable: false, sortable: false, ..one("note", PrimitiveType::String) },
+        one("rating", PrimitiveType::Int32),
+        one("visits", PrimitiveType::Int64),
+        one("price", PrimitiveType::Double),
+        one("isOpen", PrimitiveType::Boolean),
+        one("opened", PrimitiveType::DateTimeOffset),
+        one("location", PrimitiveType::GeographyPoint),
+        many("tags", PrimitiveType::String),
+        many("scores", PrimitiveType::Int32),
+        many("places", PrimitiveType::GeographyPoint),
+        IndexField { vector: Some(vector), ..many("embedding", PrimitiveType::Single) },
+        complex("address", FieldType::Complex, vec![one("city", PrimitiveType::String)]),
         complex(
             "rooms",
             FieldType::ManyComplex,
             vec![
-                one("kind", Primitive::String),
-                one("baseRate", Primitive::Double),
-                one("smoking", Primitive::Boolean),
-                many("tags", Primitive::String),
+                one("kind", PrimitiveType::String),
+                one("baseRate", PrimitiveType::Double),
+                one("smoking", PrimitiveType::Boolean),
+                many("tags", PrimitiveType::String),
             ],
         ),
     ])
@@ -237,7 +239,7 @@ fn text_is_searched_by_whoever_asks() {
         ("search.ismatch('yes') eq false", false, false),
         ("search.ismatch('yes', null, 'full')", true, true),
     ]);
-    let Filter::Match(wanted) =
+    let OdataFilter::Match(wanted) =
         parse_filter("search.ismatchscoring('a', 'category,rooms/kind', 'full', 'all')", &hotels()).unwrap()
     else {
         panic!("no match")
@@ -249,25 +251,25 @@ fn text_is_searched_by_whoever_asks() {
 #[test]
 fn paths_say_where_they_start() {
     let filter = parse_filter("rooms/any(r: r/tags/any(t: t eq 'a' and r/kind eq 'b'))", &hotels()).unwrap();
-    let path = |field: &str, members: &[&str], lambda| Path {
+    let path = |field: &str, members: &[&str], lambda| FieldPath {
         field: field.to_owned(),
         members: members.iter().map(ToString::to_string).collect(),
         lambda,
     };
-    let equal = |path, text: &str| Filter::Compare {
+    let equal = |path, text: &str| OdataFilter::Compare {
         path,
-        operator: Operator::Equal,
-        value: Literal::String(text.to_owned()),
+        operator: ComparisonOperator::Equal,
+        value: FilterLiteral::String(text.to_owned()),
     };
-    let inner = Filter::And(vec![
+    let inner = OdataFilter::And(vec![
         equal(path("rooms/tags", &[], Some(0)), "a"),
         equal(path("rooms/kind", &["kind"], Some(1)), "b"),
     ]);
     let outer =
-        Filter::Any { path: path("rooms/tags", &["tags"], Some(0)), condition: Some(Box::new(inner)) };
+        OdataFilter::Any { path: path("rooms/tags", &["tags"], Some(0)), condition: Some(Box::new(inner)) };
     assert_eq!(
         filter,
-        Filter::Any { path: path("rooms", &["rooms"], None), condition: Some(Box::new(outer)) }
+        OdataFilter::Any { path: path("rooms", &["rooms"], None), condition: Some(Box::new(outer)) }
     );
 }
 
@@ -279,7 +281,7 @@ fn parentheses_around_the_same_operator_make_no_difference() {
 
 #[test]
 fn a_blank_filter_is_no_condition() {
-    assert_eq!(parse_filter(" \n", &hotels()), Ok(Filter::Constant(true)));
+    assert_eq!(parse_filter(" \n", &hotels()), Ok(OdataFilter::Constant(true)));
 }
 
 #[test]
@@ -403,7 +405,7 @@ fn depth_and_length_are_bounded() {
 #[test]
 fn a_list_may_have_any_number_of_values() {
     let values: Vec<_> = (0..50_000).map(|number| number.to_string()).collect();
-    let Ok(Filter::In { values: read, .. }) =
+    let Ok(OdataFilter::In { values: read, .. }) =
         parse_filter(&format!("search.in(category, '{}')", values.join(",")), &hotels())
     else {
         panic!("no list")
@@ -417,15 +419,15 @@ fn orders_are_read() {
         "rating desc,address/city, search.score() desc ,geo.distance(location, geography'POINT(1 2)') asc",
         &hotels(),
     );
-    let order = |by, descending| Order { by, descending };
-    let from = Point { longitude: 1.0, latitude: 2.0 };
+    let order = |by, descending| OrderByClause { by, descending };
+    let from = GeoPoint { longitude: 1.0, latitude: 2.0 };
     assert_eq!(
         orders.unwrap(),
         [
-            order(OrderBy::Field("rating".to_owned()), true),
-            order(OrderBy::Field("address/city".to_owned()), false),
-            order(OrderBy::Score, true),
-            order(OrderBy::Distance { field: "location".to_owned(), from }, false),
+            order(OrderCriterion::Field("rating".to_owned()), true),
+            order(OrderCriterion::Field("address/city".to_owned()), false),
+            order(OrderCriterion::Score, true),
+            order(OrderCriterion::Distance { field: "location".to_owned(), from }, false),
         ]
     );
     assert_eq!(parse_orderby("", &hotels()), Ok(vec![]));

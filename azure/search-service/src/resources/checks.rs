@@ -12,44 +12,55 @@ use serde_json::Value;
 
 use crate::ApiError;
 use crate::indexers::{DataSourceDefinition, IndexerDefinition, Skillset};
-use crate::syntax::synonyms::Synonyms;
+use crate::syntax::synonyms::SynonymRules;
 
-use self::place::Place;
-use super::{Kind, Resources};
+use self::place::ResourceProperty;
+use super::{ResourceKind, ResourceRegistry};
 
 /// Refuses a definition before anything is made of it. The index hook checks indexes further.
-pub(super) fn check(kind: Kind, name: &str, value: &Value, all: &Resources) -> Result<(), ApiError> {
-    let top = Place::top(kind, name, value);
+pub(super) fn check(
+    kind: ResourceKind,
+    name: &str,
+    value: &Value,
+    all: &ResourceRegistry,
+) -> Result<(), ApiError> {
+    let top = ResourceProperty::top(kind, name, value);
     if let Some(description) = top.optional("description") {
         description.text()?;
     }
     match kind {
-        Kind::Index => name_is_free(kind, name, Kind::Alias, all),
-        Kind::Alias => alias(&top, name, all),
-        Kind::SynonymMap => synonym_map(&top),
-        Kind::DataSource => {
+        ResourceKind::Index => check_name_is_free(kind, name, ResourceKind::Alias, all),
+        ResourceKind::Alias => alias(&top, name, all),
+        ResourceKind::SynonymMap => synonym_map(&top),
+        ResourceKind::DataSource => {
             DataSourceDefinition::parse(value)?;
             indexer::data_source(&top)
         }
-        Kind::Indexer => {
+        ResourceKind::Indexer => {
             indexer::indexer(&top, all)?;
             IndexerDefinition::parse(value).map(|_| ())
         }
-        Kind::Skillset => {
+        ResourceKind::Skillset => {
             skillset::skillset(&top)?;
             Skillset::parse(value).map(|_| ())
         }
-        Kind::KnowledgeSource => knowledge::source(&top, all),
-        Kind::KnowledgeBase => knowledge::base(&top, all),
+        ResourceKind::KnowledgeSource => knowledge::source(&top, all),
+        ResourceKind::KnowledgeBase => knowledge::base(&top, all),
     }
 }
 
 /// Refuses to delete what others cannot be without.
-pub(super) fn may_go(kind: Kind, name: &str, all: &Resources) -> Result<(), ApiError> {
+pub(super) fn check_deletable(
+    kind: ResourceKind,
+    name: &str,
+    all: &ResourceRegistry,
+) -> Result<(), ApiError> {
     let (by, pointer, how) = match kind {
-        Kind::Index => (Kind::Alias, "/indexes", "Delete it or point it to another index first"),
-        Kind::KnowledgeSource => {
-            (Kind::KnowledgeBase, "/knowledgeSources", "Delete it or take the source out of it first")
+        ResourceKind::Index => {
+            (ResourceKind::Alias, "/indexes", "Delete it or point it to another index first")
+        }
+        ResourceKind::KnowledgeSource => {
+            (ResourceKind::KnowledgeBase, "/knowledgeSources", "Delete it or take the source out of it first")
         }
         _ => return Ok(()),
     };
@@ -67,20 +78,25 @@ pub(super) fn may_go(kind: Kind, name: &str, all: &Resources) -> Result<(), ApiE
     }
 }
 
-fn alias(top: &Place<'_>, name: &str, all: &Resources) -> Result<(), ApiError> {
-    name_is_free(Kind::Alias, name, Kind::Index, all)?;
+fn alias(top: &ResourceProperty<'_>, name: &str, all: &ResourceRegistry) -> Result<(), ApiError> {
+    check_name_is_free(ResourceKind::Alias, name, ResourceKind::Index, all)?;
     let indexes = top.required("indexes")?;
     match indexes.elements()?.as_slice() {
-        [index] => index.names(Kind::Index, all),
+        [index] => index.check_reference(ResourceKind::Index, all),
         several => {
             Err(indexes
-                .wrong(format_args!("must have exactly one name of an index, and has {}", several.len())))
+                .error(format_args!("must have exactly one name of an index, and has {}", several.len())))
         }
     }
 }
 
 /// Indexes and aliases are asked for by the same addresses.
-fn name_is_free(kind: Kind, name: &str, other: Kind, all: &Resources) -> Result<(), ApiError> {
+fn check_name_is_free(
+    kind: ResourceKind,
+    name: &str,
+    other: ResourceKind,
+    all: &ResourceRegistry,
+) -> Result<(), ApiError> {
     if all.exists(other, name) {
         let message = format!(
             "Cannot create {kind} '{name}' because there is {} {other} of this name. Choose another one.",
@@ -91,10 +107,10 @@ fn name_is_free(kind: Kind, name: &str, other: Kind, all: &Resources) -> Result<
     Ok(())
 }
 
-fn synonym_map(top: &Place<'_>) -> Result<(), ApiError> {
+fn synonym_map(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
     // Clients of old versions leave it out.
     if let Some(format) = top.optional("format") {
         format.one_of(&["solr"])?;
     }
-    Synonyms::parse(top.required("synonyms")?.text()?).map(|_| ())
+    SynonymRules::parse(top.required("synonyms")?.text()?).map(|_| ())
 }

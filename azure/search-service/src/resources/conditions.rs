@@ -2,19 +2,19 @@
 
 use crate::ApiError;
 
-use super::Kind;
+use super::ResourceKind;
 
 /// What must hold for a definition to be written or deleted. Empty ones always hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Conditions {
+pub struct MatchConditions {
     /// As in the header: `*`, or ETags with commas between.
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
 }
 
-impl Conditions {
+impl MatchConditions {
     /// `etag` is that of the definition as it is now, if there is one.
-    pub(super) fn check(&self, kind: Kind, name: &str, etag: Option<&str>) -> Result<(), ApiError> {
+    pub(super) fn check(&self, kind: ResourceKind, name: &str, etag: Option<&str>) -> Result<(), ApiError> {
         if let Some(wanted) = &self.if_match {
             let Some(etag) = etag else {
                 return Err(ApiError::precondition_failed(format!(
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     fn holds(if_match: Option<&str>, if_none_match: Option<&str>, etag: Option<&str>) -> bool {
-        let conditions = Conditions {
+        let conditions = MatchConditions {
             if_match: if_match.map(str::to_owned),
             if_none_match: if_none_match.map(str::to_owned),
         };
-        conditions.check(Kind::Index, "hotels", etag).is_ok()
+        conditions.check(ResourceKind::Index, "hotels", etag).is_ok()
     }
 
     #[test]

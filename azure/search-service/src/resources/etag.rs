@@ -3,12 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Ticks of 100 ns since the year 1, as Azure's ETags have them.
-pub(super) struct Clock(u64);
+pub(super) struct EtagClock(u64);
 
 /// Ticks at the start of 1970.
 const EPOCH: u64 = 621_355_968_000_000_000;
 
-impl Clock {
+impl EtagClock {
     /// A clock whose ETags are none of these, even if the system's clock was set back.
     pub(super) fn after<'a>(etags: impl Iterator<Item = &'a str>) -> Self {
         let ticks = |etag: &str| u64::from_str_radix(etag.trim_matches('"').strip_prefix("0x")?, 16).ok();
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn every_etag_is_new() {
-        let mut clock = Clock::after(std::iter::empty());
+        let mut clock = EtagClock::after(std::iter::empty());
         let first = clock.next();
         assert!(first.starts_with("\"0x8D") || first.starts_with("\"0x8E"), "{first}");
         let etags: std::collections::HashSet<_> = (0..1000).map(|_| clock.next()).collect();
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn goes_on_after_the_last_one_when_the_system_clock_was_set_back() {
-        let mut clock = Clock::after(["\"0xFFFFFFFFFFFFF00\"", "nonsense"].into_iter());
+        let mut clock = EtagClock::after(["\"0xFFFFFFFFFFFFF00\"", "nonsense"].into_iter());
         assert_eq!(clock.next(), "\"0xFFFFFFFFFFFFF01\"");
     }
 }

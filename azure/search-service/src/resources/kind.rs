@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// Its order is the order in which kinds are kept; the names of the wire are given by [`Kind::collection`].
+/// Its order is the order in which kinds are kept; the names of the wire are given by [`ResourceKind::write_collection`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ResourceKind {
     Index,
     DataSource,
     Indexer,
@@ -16,7 +16,7 @@ pub enum Kind {
     KnowledgeBase,
 }
 
-impl Kind {
+impl ResourceKind {
     pub const ALL: [Self; 8] = [
         Self::Index,
         Self::DataSource,
@@ -64,7 +64,7 @@ impl Kind {
 }
 
 /// In messages.
-impl fmt::Display for Kind {
+impl fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Index => "index",

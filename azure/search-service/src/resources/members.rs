@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Kind;
+use super::ResourceKind;
 
 /// Adds what is missing, as Azure answers it: null, an empty list, or the only value there is.
-pub(super) fn complete(kind: Kind, shown: &mut Value) {
+pub(super) fn complete(kind: ResourceKind, shown: &mut Value) {
     let Value::Object(members) = shown else { return };
     let nulls: &[&str] = match kind {
-        Kind::DataSource => {
+        ResourceKind::DataSource => {
             if let Some(Value::Object(container)) = members.get_mut("container") {
                 add(container, "query", Value::Null);
             }
@@ -23,25 +23,25 @@ pub(super) fn complete(kind: Kind, shown: &mut Value) {
                 "encryptionKey",
             ]
         }
-        Kind::Indexer => {
+        ResourceKind::Indexer => {
             add(members, "fieldMappings", json!([]));
             add(members, "outputFieldMappings", json!([]));
             &["description", "skillsetName", "schedule", "parameters", "disabled", "cache", "encryptionKey"]
         }
-        Kind::Skillset => {
+        ResourceKind::Skillset => {
             &["description", "cognitiveServices", "knowledgeStore", "indexProjections", "encryptionKey"]
         }
-        Kind::SynonymMap => {
+        ResourceKind::SynonymMap => {
             // Clients of old versions leave it out, newer ones count on it.
             add(members, "format", json!("solr"));
             &["encryptionKey"]
         }
-        Kind::KnowledgeSource => &["description", "encryptionKey"],
-        Kind::KnowledgeBase => {
+        ResourceKind::KnowledgeSource => &["description", "encryptionKey"],
+        ResourceKind::KnowledgeBase => {
             add(members, "models", json!([]));
             &["description", "encryptionKey"]
         }
-        Kind::Index | Kind::Alias => &[],
+        ResourceKind::Index | ResourceKind::Alias => &[],
     };
     for member in nulls {
         add(members, member, Value::Null);
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn what_is_said_stays_and_what_is_missing_is_added() {
         let mut indexer = json!({"name": "i", "disabled": true, "fieldMappings": null});
-        complete(Kind::Indexer, &mut indexer);
+        complete(ResourceKind::Indexer, &mut indexer);
         assert_eq!((&indexer["disabled"], &indexer["fieldMappings"]), (&json!(true), &json!([])));
         assert!(indexer.as_object().unwrap().contains_key("schedule"));
         let mut synonyms = json!({"name": "s", "synonyms": "a,b"});
-        complete(Kind::SynonymMap, &mut synonyms);
+        complete(ResourceKind::SynonymMap, &mut synonyms);
         assert_eq!(
             synonyms,
             json!({"name": "s", "format": "solr", "synonyms": "a,b", "encryptionKey": null})

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::ApiError;
 
-use super::Kind;
+use super::ResourceKind;
 
 /// Bytes, since only ASCII letters are allowed.
 const LONGEST: usize = 128;
 
 /// The name that a definition gives itself.
-pub(super) fn in_body(kind: Kind, body: &Value) -> Result<Option<String>, ApiError> {
+pub(super) fn in_body(kind: ResourceKind, body: &Value) -> Result<Option<String>, ApiError> {
     match body {
         Value::Object(members) => match members.get("name") {
             None | Some(Value::Null) => Ok(None),
@@ -22,8 +22,8 @@ pub(super) fn in_body(kind: Kind, body: &Value) -> Result<Option<String>, ApiErr
 }
 
 /// Indexes and aliases share their names' rule because they share their addresses.
-pub(super) fn check(kind: Kind, name: &str) -> Result<(), ApiError> {
-    let is_index = matches!(kind, Kind::Index | Kind::Alias);
+pub(super) fn check(kind: ResourceKind, name: &str) -> Result<(), ApiError> {
+    let is_index = matches!(kind, ResourceKind::Index | ResourceKind::Alias);
     let shortest = if is_index { 2 } else { 1 };
     let allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || (is_index && byte == b'_')
@@ -57,23 +57,23 @@ mod tests {
     fn names_of_indexes() {
         let long = "a".repeat(128);
         for name in ["hotels", "a1", "1a", "idx-hotels_2024", "ends_", long.as_str()] {
-            assert!(check(Kind::Index, name).is_ok(), "{name}");
+            assert!(check(ResourceKind::Index, name).is_ok(), "{name}");
         }
         let too_long = "a".repeat(129);
         for name in
             ["", "a", "Hotels", "-a", "a-", "_ab", "a--b", "a__b", "a b", "ä1", "a/b", too_long.as_str()]
         {
-            assert!(check(Kind::Index, name).is_err(), "{name}");
+            assert!(check(ResourceKind::Index, name).is_err(), "{name}");
         }
     }
 
     #[test]
     fn names_of_other_kinds() {
         for name in ["a", "docdb-2024", "a--b"] {
-            assert!(check(Kind::Indexer, name).is_ok(), "{name}");
+            assert!(check(ResourceKind::Indexer, name).is_ok(), "{name}");
         }
         for name in ["", "a_b", "A", "-a", "a-"] {
-            let error = check(Kind::SynonymMap, name).unwrap_err();
+            let error = check(ResourceKind::SynonymMap, name).unwrap_err();
             assert!(error.message.contains("lowercase letters, digits or dashes"), "{error}");
         }
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct TestFolder(PathBuf);
 
-impl Scratch {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("bindpost-search-{:016x}", getrandom::u64().unwrap()));
         std::fs::create_dir(&path).unwrap();
@@ -16,7 +16,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

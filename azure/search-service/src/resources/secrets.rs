@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::Kind;
+use super::ResourceKind;
 
 /// What a client sees, and sends back to leave a secret as it is.
 const REDACTED: &str = "<redacted>";
 const UNCHANGED: &str = "<unchanged>";
 
 /// A copy without secrets. The connection string of a data source becomes null, as Azure answers it.
-pub(super) fn hide(kind: Kind, value: &Value) -> Value {
+pub(super) fn hide(kind: ResourceKind, value: &Value) -> Value {
     let mut shown = value.clone();
-    if kind == Kind::DataSource {
+    if kind == ResourceKind::DataSource {
         if let Some(secret) = shown.pointer_mut("/credentials/connectionString") {
             *secret = Value::Null;
         }
@@ -22,16 +22,16 @@ pub(super) fn hide(kind: Kind, value: &Value) -> Value {
 }
 
 /// Puts secrets into a new definition that leaves them as they were in the `old` one.
-pub(super) fn settle(kind: Kind, new: &mut Value, old: Option<&Value>) {
-    if kind == Kind::DataSource {
-        settle_data_source(new, old);
+pub(super) fn restore_secrets(kind: ResourceKind, new: &mut Value, old: Option<&Value>) {
+    if kind == ResourceKind::DataSource {
+        restore_connection_string(new, old);
     } else if let Some(old) = old {
         restore(new, old);
     }
 }
 
 /// Here `<redacted>` takes the connection string away, and leaving it out keeps it.
-fn settle_data_source(new: &mut Value, old: Option<&Value>) {
+fn restore_connection_string(new: &mut Value, old: Option<&Value>) {
     let Value::Object(members) = new else { return };
     let kept = old.and_then(|old| old.pointer("/credentials/connectionString")).cloned();
     let credentials = members.entry("credentials").or_insert(Value::Null);
@@ -116,7 +116,7 @@ mod tests {
         let old = json!({"credentials": {"connectionString": "secret"}});
         let settled = |new: Value| {
             let mut new = new;
-            settle(Kind::DataSource, &mut new, Some(&old));
+            restore_secrets(ResourceKind::DataSource, &mut new, Some(&old));
             new.pointer("/credentials/connectionString").cloned().unwrap()
         };
         assert_eq!(settled(json!({"credentials": {"connectionString": null}})), "secret");
@@ -133,10 +133,10 @@ mod tests {
             {"name": "a", "azureOpenAIParameters": {"apiKey": "one"}},
             {"name": "b", "azureOpenAIParameters": {"apiKey": "two"}},
         ]});
-        let mut new = hide(Kind::KnowledgeBase, &old);
+        let mut new = hide(ResourceKind::KnowledgeBase, &old);
         assert!(!new.to_string().contains("one"), "{new}");
         new["models"].as_array_mut().unwrap().reverse();
-        settle(Kind::KnowledgeBase, &mut new, Some(&old));
+        restore_secrets(ResourceKind::KnowledgeBase, &mut new, Some(&old));
         assert_eq!(new["models"][0]["azureOpenAIParameters"]["apiKey"], "two");
         assert_eq!(new["models"][1]["azureOpenAIParameters"]["apiKey"], "one");
     }
@@ -147,7 +147,7 @@ mod tests {
             "cognitiveServices": {"@odata.type": "#Microsoft.Azure.Search.CognitiveServicesByKey", "key": "k"},
             "knowledgeStore": {"key": "path"},
         });
-        let shown = hide(Kind::Skillset, &skillset);
+        let shown = hide(ResourceKind::Skillset, &skillset);
         assert_eq!(shown["cognitiveServices"]["key"], "<redacted>");
         assert_eq!(shown["knowledgeStore"]["key"], "path");
     }

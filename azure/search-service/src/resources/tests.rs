@@ -6,53 +6,53 @@ use serde_json::{Value, json};
 
 use crate::ApiError;
 
-use super::scratch::Scratch;
-use super::{Change, Conditions, IndexHook, Kind, Resources};
+use super::scratch::TestFolder;
+use super::{IndexHook, MatchConditions, ResourceChange, ResourceKind, ResourceRegistry};
 
 fn index(name: &str) -> Value {
     json!({"name": name, "fields": [{"name": "id", "type": "Edm.String", "key": true}]})
 }
 
 /// A service with the index `hotels`, the data source `files` and the knowledge source `source`.
-fn filled() -> (Scratch, Resources) {
-    let folder = Scratch::new();
-    let resources = Resources::open(folder.path()).unwrap();
-    resources.create(Kind::Index, index("hotels")).unwrap();
+fn filled() -> (TestFolder, ResourceRegistry) {
+    let folder = TestFolder::new();
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
+    resources.create(ResourceKind::Index, index("hotels")).unwrap();
     let files = json!({
         "name": "files", "type": "azureblob", "container": {"name": "c"},
         "credentials": {"connectionString": "secret"},
     });
-    resources.create(Kind::DataSource, files).unwrap();
+    resources.create(ResourceKind::DataSource, files).unwrap();
     let source = json!({
         "name": "source", "kind": "searchIndex", "searchIndexParameters": {"searchIndexName": "hotels"},
     });
-    resources.create(Kind::KnowledgeSource, source).unwrap();
+    resources.create(ResourceKind::KnowledgeSource, source).unwrap();
     (folder, resources)
 }
 
 /// Puts without conditions.
-fn put(resources: &Resources, kind: Kind, name: &str, body: Value) -> Result<(), ApiError> {
-    resources.put(kind, name, body, &Conditions::default(), false).map(|_| ())
+fn put(resources: &ResourceRegistry, kind: ResourceKind, name: &str, body: Value) -> Result<(), ApiError> {
+    resources.put(kind, name, body, &MatchConditions::default(), false).map(|_| ())
 }
 
 #[test]
 fn definitions_survive_a_restart() {
     let (folder, resources) = filled();
-    let before = resources.get(Kind::Index, "hotels").unwrap();
+    let before = resources.get(ResourceKind::Index, "hotels").unwrap();
     drop(resources);
-    let resources = Resources::open(folder.path()).unwrap();
-    assert_eq!(resources.get(Kind::Index, "hotels").unwrap(), before);
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
+    assert_eq!(resources.get(ResourceKind::Index, "hotels").unwrap(), before);
     assert_eq!(
-        resources.get(Kind::DataSource, "files").unwrap().value["credentials"]["connectionString"],
+        resources.get(ResourceKind::DataSource, "files").unwrap().value["credentials"]["connectionString"],
         "secret"
     );
-    assert_eq!((resources.count(Kind::Index), resources.count(Kind::Alias)), (1, 0));
+    assert_eq!((resources.count(ResourceKind::Index), resources.count(ResourceKind::Alias)), (1, 0));
 }
 
 #[test]
 fn a_second_process_is_told_why_it_cannot_start() {
     let (folder, _resources) = filled();
-    let error = Resources::open(folder.path()).err().unwrap().to_string();
+    let error = ResourceRegistry::open(folder.path()).err().unwrap().to_string();
     assert!(error.contains("service.redb") && error.contains("fix:"), "{error}");
 }
 
@@ -63,27 +63,33 @@ fn unknown_members_are_kept_and_etags_are_not() {
     body["fromTheFuture"] = json!({"x": 1});
     body["@odata.etag"] = json!("\"0x1\"");
     body["@odata.context"] = json!("x");
-    put(&resources, Kind::Index, "hotels", body).unwrap();
-    let kept = resources.get(Kind::Index, "hotels").unwrap();
+    put(&resources, ResourceKind::Index, "hotels", body).unwrap();
+    let kept = resources.get(ResourceKind::Index, "hotels").unwrap();
     assert_eq!(kept.value["fromTheFuture"]["x"], 1);
     assert!(kept.value.get("@odata.etag").is_none() && kept.value.get("@odata.context").is_none());
-    assert_eq!(kept.shown()["@odata.etag"], kept.etag.as_str());
+    assert_eq!(kept.public_json()["@odata.etag"], kept.etag.as_str());
 }
 
 #[test]
 fn an_alias_stands_for_its_index() {
     let (_folder, resources) = filled();
-    resources.create(Kind::Alias, json!({"name": "live", "indexes": ["hotels"]})).unwrap();
+    resources.create(ResourceKind::Alias, json!({"name": "live", "indexes": ["hotels"]})).unwrap();
     assert_eq!(resources.find_index("live").unwrap().name, "hotels");
     let mut changed = index("hotels");
     changed["description"] = json!("through the alias");
-    put(&resources, Kind::Index, "live", changed).unwrap();
-    assert_eq!(resources.get(Kind::Index, "hotels").unwrap().value["description"], "through the alias");
-    assert!(!resources.exists(Kind::Index, "live"));
-    let error = resources.delete(Kind::Index, "hotels", &Conditions::default()).unwrap_err();
+    put(&resources, ResourceKind::Index, "live", changed).unwrap();
+    assert_eq!(
+        resources.get(ResourceKind::Index, "hotels").unwrap().value["description"],
+        "through the alias"
+    );
+    assert!(!resources.exists(ResourceKind::Index, "live"));
+    let error = resources.delete(ResourceKind::Index, "hotels", &MatchConditions::default()).unwrap_err();
     assert!(error.status == 400 && error.message.contains("alias 'live'"), "{error}");
-    assert_eq!(resources.delete(Kind::Index, "live", &Conditions::default()).unwrap_err().status, 404);
-    assert_eq!(resources.create(Kind::Index, index("live")).unwrap_err().status, 400);
+    assert_eq!(
+        resources.delete(ResourceKind::Index, "live", &MatchConditions::default()).unwrap_err().status,
+        404
+    );
+    assert_eq!(resources.create(ResourceKind::Index, index("live")).unwrap_err().status, 400);
 }
 
 #[test]
@@ -97,38 +103,66 @@ fn every_kind_says_what_is_wrong_with_a_definition() {
     let skill = |more: Value| json!({"name": "x", "skills": [more]});
     let split = "#Microsoft.Skills.Text.SplitSkill";
     for (kind, body, hint) in [
-        (Kind::Index, json!({"name": "x1", "description": 5}), "'description'"),
-        (Kind::Alias, json!({"name": "x1", "indexes": []}), "exactly one"),
-        (Kind::Alias, json!({"name": "x1", "indexes": ["hotels", "hotels"]}), "has 2"),
-        (Kind::Alias, json!({"name": "x1", "indexes": ["nope"]}), "index 'nope' that doesn't exist"),
-        (Kind::Alias, json!({"name": "hotels", "indexes": ["hotels"]}), "there is an index of this name"),
-        (Kind::SynonymMap, json!({"name": "x", "synonyms": "a,b", "format": "wordnet"}), "one of: solr"),
-        (Kind::SynonymMap, json!({"name": "x", "format": "solr"}), "'synonyms'"),
-        (Kind::SynonymMap, json!({"name": "x", "format": "solr", "synonyms": ["a"]}), "must be a string"),
-        (Kind::DataSource, json!({"name": "x", "type": "ftp", "container": {"name": "c"}}), "azureblob"),
+        (ResourceKind::Index, json!({"name": "x1", "description": 5}), "'description'"),
+        (ResourceKind::Alias, json!({"name": "x1", "indexes": []}), "exactly one"),
+        (ResourceKind::Alias, json!({"name": "x1", "indexes": ["hotels", "hotels"]}), "has 2"),
+        (ResourceKind::Alias, json!({"name": "x1", "indexes": ["nope"]}), "index 'nope' that doesn't exist"),
         (
-            Kind::DataSource,
+            ResourceKind::Alias,
+            json!({"name": "hotels", "indexes": ["hotels"]}),
+            "there is an index of this name",
+        ),
+        (
+            ResourceKind::SynonymMap,
+            json!({"name": "x", "synonyms": "a,b", "format": "wordnet"}),
+            "one of: solr",
+        ),
+        (ResourceKind::SynonymMap, json!({"name": "x", "format": "solr"}), "'synonyms'"),
+        (
+            ResourceKind::SynonymMap,
+            json!({"name": "x", "format": "solr", "synonyms": ["a"]}),
+            "must be a string",
+        ),
+        (
+            ResourceKind::DataSource,
+            json!({"name": "x", "type": "ftp", "container": {"name": "c"}}),
+            "azureblob",
+        ),
+        (
+            ResourceKind::DataSource,
             json!({"name": "x", "type": "azureblob", "container": {}}),
             "'name' is missing in 'container'",
         ),
-        (Kind::Indexer, json!({"name": "x", "dataSourceName": "files"}), "'targetIndexName'"),
-        (Kind::Indexer, indexer(json!({"dataSourceName": "no"})), "data source 'no' that doesn't exist"),
-        (Kind::Indexer, indexer(json!({"targetIndexName": "no"})), "index 'no' that doesn't exist"),
-        (Kind::Indexer, indexer(json!({"skillsetName": "no"})), "skillset 'no' that doesn't exist"),
-        (Kind::Indexer, indexer(json!({"schedule": {"interval": "PT4M"}})), "at least 'PT5M'"),
-        (Kind::Indexer, indexer(json!({"schedule": {"interval": "P2D"}})), "at most 'P1D'"),
-        (Kind::Indexer, indexer(json!({"schedule": {"interval": "PT1H", "startTime": "soon"}})), "startTime"),
-        (Kind::Indexer, indexer(json!({"parameters": {"batchSize": 0}})), "'batchSize'"),
-        (Kind::Indexer, indexer(json!({"parameters": {"maxFailedItems": -2}})), "maxFailedItems"),
-        (Kind::Indexer, indexer(json!({"fieldMappings": [{}]})), "sourceFieldName"),
-        (Kind::Skillset, json!({"name": "x"}), "'skills'"),
-        (Kind::Skillset, skill(json!({"@odata.type": "#Microsoft.Skills.Nope"})), "Text.SplitSkill"),
-        (Kind::Skillset, skill(json!({"@odata.type": split, "inputs": []})), "'skills/0/outputs'"),
-        (Kind::KnowledgeSource, json!({"name": "x", "kind": "dream"}), "searchIndex"),
-        (Kind::KnowledgeSource, json!({"name": "x", "kind": "searchIndex"}), "'searchIndexParameters'"),
-        (Kind::KnowledgeBase, json!({"name": "x", "knowledgeSources": []}), "at least one"),
+        (ResourceKind::Indexer, json!({"name": "x", "dataSourceName": "files"}), "'targetIndexName'"),
         (
-            Kind::KnowledgeBase,
+            ResourceKind::Indexer,
+            indexer(json!({"dataSourceName": "no"})),
+            "data source 'no' that doesn't exist",
+        ),
+        (ResourceKind::Indexer, indexer(json!({"targetIndexName": "no"})), "index 'no' that doesn't exist"),
+        (ResourceKind::Indexer, indexer(json!({"skillsetName": "no"})), "skillset 'no' that doesn't exist"),
+        (ResourceKind::Indexer, indexer(json!({"schedule": {"interval": "PT4M"}})), "at least 'PT5M'"),
+        (ResourceKind::Indexer, indexer(json!({"schedule": {"interval": "P2D"}})), "at most 'P1D'"),
+        (
+            ResourceKind::Indexer,
+            indexer(json!({"schedule": {"interval": "PT1H", "startTime": "soon"}})),
+            "startTime",
+        ),
+        (ResourceKind::Indexer, indexer(json!({"parameters": {"batchSize": 0}})), "'batchSize'"),
+        (ResourceKind::Indexer, indexer(json!({"parameters": {"maxFailedItems": -2}})), "maxFailedItems"),
+        (ResourceKind::Indexer, indexer(json!({"fieldMappings": [{}]})), "sourceFieldName"),
+        (ResourceKind::Skillset, json!({"name": "x"}), "'skills'"),
+        (ResourceKind::Skillset, skill(json!({"@odata.type": "#Microsoft.Skills.Nope"})), "Text.SplitSkill"),
+        (ResourceKind::Skillset, skill(json!({"@odata.type": split, "inputs": []})), "'skills/0/outputs'"),
+        (ResourceKind::KnowledgeSource, json!({"name": "x", "kind": "dream"}), "searchIndex"),
+        (
+            ResourceKind::KnowledgeSource,
+            json!({"name": "x", "kind": "searchIndex"}),
+            "'searchIndexParameters'",
+        ),
+        (ResourceKind::KnowledgeBase, json!({"name": "x", "knowledgeSources": []}), "at least one"),
+        (
+            ResourceKind::KnowledgeBase,
             json!({"name": "x", "knowledgeSources": [{"name": "no"}]}),
             "'no' that doesn't exist",
         ),
@@ -152,15 +186,16 @@ fn good_definitions_of_every_kind_are_taken() {
         "fieldMappings": [{"sourceFieldName": "a", "mappingFunction": {"name": "base64Encode"}}],
     });
     for (kind, body) in [
-        (Kind::Skillset, json!({"name": "skills", "skills": [skill]})),
-        (Kind::Indexer, indexer),
-        (Kind::SynonymMap, json!({"name": "words", "format": "solr", "synonyms": "a,b\nc=>d"})),
-        (Kind::KnowledgeBase, json!({"name": "base", "knowledgeSources": [{"name": "source"}]})),
+        (ResourceKind::Skillset, json!({"name": "skills", "skills": [skill]})),
+        (ResourceKind::Indexer, indexer),
+        (ResourceKind::SynonymMap, json!({"name": "words", "format": "solr", "synonyms": "a,b\nc=>d"})),
+        (ResourceKind::KnowledgeBase, json!({"name": "base", "knowledgeSources": [{"name": "source"}]})),
     ] {
         let made = resources.create(kind, body.clone()).unwrap();
         assert_eq!(made.value, body);
     }
-    let error = resources.delete(Kind::KnowledgeSource, "source", &Conditions::default()).unwrap_err();
+    let error =
+        resources.delete(ResourceKind::KnowledgeSource, "source", &MatchConditions::default()).unwrap_err();
     assert!(error.message.contains("knowledge base 'base'"), "{error}");
 }
 
@@ -201,64 +236,65 @@ impl IndexHook for Noting {
 
 #[test]
 fn the_hook_makes_changes_and_removes_indexes() {
-    let folder = Scratch::new();
-    let resources = Resources::open(folder.path()).unwrap();
+    let folder = TestFolder::new();
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
     let hook = Arc::new(Noting::default());
     resources.set_index_hook(hook.clone());
-    let made = resources.create(Kind::Index, index("good")).unwrap();
+    let made = resources.create(ResourceKind::Index, index("good")).unwrap();
     assert_eq!(made.value["similarity"]["k1"], 1.2);
-    assert!(resources.create(Kind::Index, index("bad")).is_err());
-    assert!(!resources.exists(Kind::Index, "bad"));
-    resources.put(Kind::Index, "good", index("good"), &Conditions::default(), true).unwrap();
-    resources.delete(Kind::Index, "good", &Conditions::default()).unwrap();
+    assert!(resources.create(ResourceKind::Index, index("bad")).is_err());
+    assert!(!resources.exists(ResourceKind::Index, "bad"));
+    resources.put(ResourceKind::Index, "good", index("good"), &MatchConditions::default(), true).unwrap();
+    resources.delete(ResourceKind::Index, "good", &MatchConditions::default()).unwrap();
     let calls = hook.0.lock().unwrap().clone();
     assert_eq!(calls, ["create good", "create bad", "check good true", "update good", "delete good"]);
 }
 
 #[test]
 fn an_update_that_the_index_does_not_take_is_not_kept() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let kept = {
-        let resources = Resources::open(folder.path()).unwrap();
+        let resources = ResourceRegistry::open(folder.path()).unwrap();
         resources.set_index_hook(Arc::new(Noting::default()));
-        let kept = resources.create(Kind::Index, index("good")).unwrap();
+        let kept = resources.create(ResourceKind::Index, index("good")).unwrap();
         let mut described = index("good");
         described["description"] = json!("refused");
-        put(&resources, Kind::Index, "good", described).unwrap_err();
-        assert_eq!(resources.get(Kind::Index, "good").unwrap(), kept);
+        put(&resources, ResourceKind::Index, "good", described).unwrap_err();
+        assert_eq!(resources.get(ResourceKind::Index, "good").unwrap(), kept);
         kept
     };
-    let resources = Resources::open(folder.path()).unwrap();
-    assert_eq!(resources.get(Kind::Index, "good").unwrap(), kept);
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
+    assert_eq!(resources.get(ResourceKind::Index, "good").unwrap(), kept);
 }
 
 #[test]
 fn watchers_hear_of_every_change() {
-    let folder = Scratch::new();
-    let resources = Resources::open(folder.path()).unwrap();
+    let folder = TestFolder::new();
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let notes = heard.clone();
     resources.watch(move |change| {
         notes.lock().unwrap().push(match change {
-            Change::Created(new) => format!("created {}", new.name),
-            Change::Updated { new, .. } => format!("updated {}", new.name),
-            Change::Deleted(old) => format!("deleted {}", old.name),
+            ResourceChange::Created(new) => format!("created {}", new.name),
+            ResourceChange::Updated { new, .. } => format!("updated {}", new.name),
+            ResourceChange::Deleted(old) => format!("deleted {}", old.name),
         });
     });
-    put(&resources, Kind::Index, "a1", index("a1")).unwrap();
-    put(&resources, Kind::Index, "a1", index("a1")).unwrap();
-    put(&resources, Kind::Index, "A", index("A")).unwrap_err();
-    resources.delete(Kind::Index, "a1", &Conditions::default()).unwrap();
+    put(&resources, ResourceKind::Index, "a1", index("a1")).unwrap();
+    put(&resources, ResourceKind::Index, "a1", index("a1")).unwrap();
+    put(&resources, ResourceKind::Index, "A", index("A")).unwrap_err();
+    resources.delete(ResourceKind::Index, "a1", &MatchConditions::default()).unwrap();
     assert_eq!(*heard.lock().unwrap(), ["created a1", "updated a1", "deleted a1"]);
 }
 
 #[test]
 fn only_one_of_many_creators_wins() {
-    let folder = Scratch::new();
-    let resources = Resources::open(folder.path()).unwrap();
+    let folder = TestFolder::new();
+    let resources = ResourceRegistry::open(folder.path()).unwrap();
     let wins = std::thread::scope(|scope| {
-        let creators: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| resources.create(Kind::Index, index("same")).is_ok())).collect();
+        let creators: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| resources.create(ResourceKind::Index, index("same")).is_ok()))
+            .collect();
         creators.into_iter().map(|creator| creator.join().unwrap()).filter(|won| *won).count()
     });
     assert_eq!(wins, 1);

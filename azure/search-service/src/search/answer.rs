@@ -6,36 +6,36 @@ use std::io::Write as _;
 use serde_json::{Map, Value, json};
 use tantivy::tokenizer::TextAnalyzer;
 
-use super::request::{SearchRequest, Syntax};
-use super::run::{Found, FoundDocument};
+use super::request::{QuerySyntax, SearchRequest};
+use super::run::{FoundDocument, SearchResults};
 use crate::ApiError;
-use crate::budget::{Budget, Text, parsed_bytes};
-use crate::documents::Selection;
-use crate::engine::highlight::{self, HighlightField, Tags};
-use crate::engine::snapshot::Snapshot;
-use crate::engine::text::{Highlight, HighlightTerm};
+use crate::budget::{Budget, JsonBuffer, parsed_bytes};
+use crate::documents::FieldSelection;
+use crate::engine::highlight::{self, HighlightField, HighlightTags};
+use crate::engine::snapshot::IndexSnapshot;
+use crate::engine::text::{HighlightKind, HighlightTerm};
 
 /// An answer's body, and whether it is all that was asked for (200) or a part of it (206).
-pub struct Answer {
-    pub body: Text,
+pub struct SearchAnswer {
+    pub body: JsonBuffer,
     pub partial: bool,
 }
 
 /// `next_link`: the address that the next page is asked at.
 pub fn write(
     request: &SearchRequest,
-    found: &Found,
-    snapshot: &Snapshot,
+    found: &SearchResults,
+    snapshot: &IndexSnapshot,
     context: Option<&str>,
     next_link: &dyn Fn(&Map<String, Value>) -> String,
     budget: &Budget,
-) -> Result<Answer, ApiError> {
+) -> Result<SearchAnswer, ApiError> {
     let schema = &snapshot.plan.definition.schema;
     let selection = match request.select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
-        Some(select) => Selection::parse(select, schema)?,
-        None => Selection::all(schema),
+        Some(select) => FieldSelection::parse(select, schema)?,
+        None => FieldSelection::all(schema),
     };
-    let marker = Marker::new(request, found, snapshot, budget)?;
+    let marker = HighlightWriter::new(request, found, snapshot, budget)?;
     let mut head = Map::new();
     if let Some(context) = context {
         head.insert("@odata.context".to_owned(), context.into());
@@ -46,7 +46,7 @@ pub fn write(
     if request.minimum_coverage {
         head.insert("@search.coverage".to_owned(), json!(100.0));
     }
-    let partial = request.syntax == Syntax::Semantic;
+    let partial = request.syntax == QuerySyntax::Semantic;
     if partial {
         // The ranker would come after keywords and vectors; what these found is the whole answer here.
         head.insert("@search.semanticPartialResponseReason".to_owned(), "capacityOverloaded".into());
@@ -56,7 +56,7 @@ pub fn write(
     if let Some(next) = &next {
         head.insert("@search.nextPageParameters".to_owned(), next.clone());
     }
-    let mut text = Text::new(budget);
+    let mut text = JsonBuffer::new(budget);
     serde_json::to_writer(&mut text.bytes, &head)
         .map_err(|error| ApiError::internal("writing an answer", error))?;
     // The object is open again for what follows.
@@ -81,7 +81,7 @@ pub fn write(
             true => first = false,
             false => text.bytes.truncate(start),
         }
-        text.settle();
+        text.account_growth();
     }
     text.bytes.push(b']');
     if let Some(next) = next.as_ref().and_then(Value::as_object) {
@@ -89,20 +89,20 @@ pub fn write(
         text.bytes.extend_from_slice(Value::from(next_link(next)).to_string().as_bytes());
     }
     text.bytes.push(b'}');
-    text.settle();
-    Ok(Answer { body: text, partial })
+    text.account_growth();
+    Ok(SearchAnswer { body: text, partial })
 }
 
 fn write_document(
     document: &FoundDocument,
-    selection: &Selection,
-    marker: &Marker<'_>,
-    snapshot: &Snapshot,
+    selection: &FieldSelection,
+    marker: &HighlightWriter<'_>,
+    snapshot: &IndexSnapshot,
     body: &mut Vec<u8>,
 ) -> Result<bool, ApiError> {
     let written = snapshot.documents.read(document.number, |json| {
         // Writing to memory does not fail.
-        let _ = write!(body, "{{\"@search.score\":{}", Score(document.score));
+        let _ = write!(body, "{{\"@search.score\":{}", JsonScore(document.score));
         marker.write(json, body);
         let start = body.len();
         body.push(b',');
@@ -116,9 +116,9 @@ fn write_document(
 }
 
 /// A score as JSON: always with a fraction, as doubles are written.
-struct Score(f32);
+struct JsonScore(f32);
 
-impl std::fmt::Display for Score {
+impl std::fmt::Display for JsonScore {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let finite = if self.0.is_finite() { self.0 } else { f32::MAX };
         write!(formatter, "{finite:?}")
@@ -126,14 +126,14 @@ impl std::fmt::Display for Score {
 }
 
 /// Writes `@search.highlights`.
-struct Marker<'a> {
-    fields: Vec<MarkedField<'a>>,
-    tags: Tags,
+struct HighlightWriter<'a> {
+    fields: Vec<HighlightedField<'a>>,
+    tags: HighlightTags,
     budget: &'a Budget,
 }
 
 /// One field with what was found in it.
-struct MarkedField<'a> {
+struct HighlightedField<'a> {
     field: HighlightField,
     words: HashSet<&'a str>,
     patterns: Vec<&'a HighlightTerm>,
@@ -141,17 +141,17 @@ struct MarkedField<'a> {
     analyzer: TextAnalyzer,
 }
 
-impl<'a> Marker<'a> {
+impl<'a> HighlightWriter<'a> {
     fn new(
         request: &SearchRequest,
-        found: &'a Found,
-        snapshot: &Snapshot,
+        found: &'a SearchResults,
+        snapshot: &IndexSnapshot,
         budget: &'a Budget,
     ) -> Result<Self, ApiError> {
         let plan = &snapshot.plan;
         let schema = &plan.definition.schema;
         let (before, after) = &request.highlight_tags;
-        let tags = Tags::parse(before.as_deref(), after.as_deref())?.unwrap_or_default();
+        let tags = HighlightTags::parse(before.as_deref(), after.as_deref())?.unwrap_or_default();
         let mut fields = Vec::new();
         for field in highlight::parse_fields(request.highlight.as_deref().unwrap_or_default(), schema)? {
             let analyzer = schema.find(&field.path).and_then(|field| field.index_analyzer.as_deref());
@@ -159,13 +159,13 @@ impl<'a> Marker<'a> {
             let (mut words, mut patterns, mut phrases) = (HashSet::new(), Vec::new(), Vec::new());
             for term in found.highlight.iter().filter(|term| term.path == field.path) {
                 match &term.kind {
-                    Highlight::Term(word) => _ = words.insert(word.as_str()),
-                    Highlight::Phrase { words, .. } => phrases.push(words.clone()),
-                    Highlight::Pattern(_) => patterns.push(term),
+                    HighlightKind::Term(word) => _ = words.insert(word.as_str()),
+                    HighlightKind::Phrase { words, .. } => phrases.push(words.clone()),
+                    HighlightKind::Pattern(_) => patterns.push(term),
                 }
             }
             if !(words.is_empty() && patterns.is_empty() && phrases.is_empty()) {
-                fields.push(MarkedField { field, words, patterns, phrases, analyzer });
+                fields.push(HighlightedField { field, words, patterns, phrases, analyzer });
             }
         }
         Ok(Self { fields, tags, budget })
@@ -175,7 +175,7 @@ impl<'a> Marker<'a> {
         if self.fields.is_empty() {
             return;
         }
-        let _memory = self.budget.hold(parsed_bytes(json));
+        let _memory = self.budget.reserve_memory(parsed_bytes(json));
         let document: Value = serde_json::from_slice(json).unwrap_or_default();
         let mut marked = Map::new();
         for field in &self.fields {
@@ -184,7 +184,7 @@ impl<'a> Marker<'a> {
                 self.budget.check();
                 field.words.contains(token) || field.patterns.iter().any(|pattern| pattern.matches(token))
             };
-            let found = highlight::Found { word: &word, phrases: &field.phrases };
+            let found = highlight::HighlightMatcher { word: &word, phrases: &field.phrases };
             let (analyzer, most) = (&mut field.analyzer.clone(), field.field.fragments);
             let fragments = highlight::fragments(&texts, analyzer, found, most, &self.tags, self.budget);
             if !fragments.is_empty() {

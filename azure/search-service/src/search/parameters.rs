@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use crate::ApiError;
 
 /// The body of a request, or the query options of a GET in the same words.
-pub struct Parameters<'a> {
+pub struct RequestParameters<'a> {
     members: &'a Map<String, Value>,
 }
 
-impl<'a> Parameters<'a> {
+impl<'a> RequestParameters<'a> {
     /// Members that are not among `known` are refused, because a typo would silently change what is found.
     pub fn new(body: &'a Value, known: &[&str]) -> Result<Self, ApiError> {
         let Value::Object(members) = body else {
@@ -119,13 +119,13 @@ fn wrong(name: &str, expected: &str, found: &Value) -> ApiError {
 mod tests {
     use serde_json::json;
 
-    use super::Parameters;
+    use super::RequestParameters;
 
     #[test]
     fn names_come_with_commas_or_as_a_list() {
         let names = |select| {
             let body = json!({"select": select});
-            let given = Parameters::new(&body, &["select"]).unwrap();
+            let given = RequestParameters::new(&body, &["select"]).unwrap();
             given.names("select").map(|names| names.map(|names| names.into_owned())).map_err(|_| ())
         };
         assert_eq!(names(json!("id,name")), Ok(Some("id,name".to_owned())));

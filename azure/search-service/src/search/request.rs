@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::parameters::Parameters;
+use super::parameters::RequestParameters;
 use crate::ApiError;
 
 /// Documents on one page when `top` does not say.
@@ -51,7 +51,7 @@ const KNOWN: &[&str] = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum QuerySyntax {
     Simple,
     Full,
     /// Served as a simple query, and said so: there is no model here to rank again with.
@@ -64,7 +64,7 @@ pub struct SearchRequest {
     pub search: Option<String>,
     pub search_fields: Option<String>,
     pub all: bool,
-    pub syntax: Syntax,
+    pub syntax: QuerySyntax,
     pub filter: Option<String>,
     pub orderby: Option<String>,
     pub select: Option<String>,
@@ -84,23 +84,27 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     pub fn parse(body: Value) -> Result<Self, ApiError> {
-        let given = Parameters::new(&body, KNOWN)?;
+        let given = RequestParameters::new(&body, KNOWN)?;
         let owned = |name| Ok::<_, ApiError>(given.text(name)?.map(str::to_owned));
         let names = |name| Ok::<_, ApiError>(given.names(name)?.map(Cow::into_owned));
         let syntax = given.choice(
             "queryType",
-            &[("simple", Syntax::Simple), ("full", Syntax::Full), ("semantic", Syntax::Semantic)],
+            &[
+                ("simple", QuerySyntax::Simple),
+                ("full", QuerySyntax::Full),
+                ("semantic", QuerySyntax::Semantic),
+            ],
         )?;
-        let syntax = syntax.unwrap_or(Syntax::Simple);
+        let syntax = syntax.unwrap_or(QuerySyntax::Simple);
         let fails =
             given.choice("semanticErrorHandling", &[("partial", false), ("fail", true)])?.unwrap_or(false);
-        if syntax == Syntax::Semantic && fails {
-            return Err(ApiError::not_here(
+        if syntax == QuerySyntax::Semantic && fails {
+            return Err(ApiError::not_supported(
                 "There is no semantic ranker here. Leave semanticErrorHandling at 'partial' to get the results of keywords and vectors, or use queryType simple or full.",
             ));
         }
         if given.text("queryRewrites")?.is_some_and(|rewrites| rewrites != "none") {
-            return Err(ApiError::not_here(
+            return Err(ApiError::not_supported(
                 "Queries are not rewritten here: that needs a language model. Leave queryRewrites out.",
             ));
         }
@@ -134,7 +138,7 @@ impl SearchRequest {
     }
 
     /// How many documents this answer has at most.
-    pub fn page(&self) -> usize {
+    pub fn page_size(&self) -> usize {
         self.top.unwrap_or(PAGE).min(LARGEST_PAGE)
     }
 
@@ -143,9 +147,9 @@ impl SearchRequest {
     pub fn next_page(&self) -> Option<Value> {
         let mut next = self.body.clone();
         let members = next.as_object_mut()?;
-        members.insert("skip".to_owned(), (self.skip + self.page()).into());
+        members.insert("skip".to_owned(), (self.skip + self.page_size()).into());
         if let Some(top) = self.top {
-            let rest = top.saturating_sub(self.page());
+            let rest = top.saturating_sub(self.page_size());
             if rest == 0 {
                 return None;
             }

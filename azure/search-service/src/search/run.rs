@@ -6,24 +6,24 @@ use serde_json::Value;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, QueryClone};
 
-use super::request::{SearchRequest, Syntax};
-use super::scope::Scope;
+use super::request::{QuerySyntax, SearchRequest};
+use super::scope::SearchScope;
 use super::vectors::{self, VectorHits};
 use crate::ApiError;
 use crate::budget::Budget;
 use crate::definition::ScoringProfile;
-use crate::engine::facets::{FacetLists, Facets};
+use crate::engine::facets::{FacetLists, RequestFacets};
 use crate::engine::scoring::{ProfileScorer, ScoringParameters};
-use crate::engine::snapshot::Snapshot;
+use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::text::HighlightTerm;
-use crate::engine::top::{Hit, Top};
-use crate::engine::watch::Watch;
+use crate::engine::top::{OrderedTopDocs, SearchHit};
+use crate::engine::watch::BudgetCollector;
 use crate::odata::{parse_filter, parse_orderby};
 use crate::search::scope::SynonymMaps;
-use crate::vectors::{FilterMode, Ranking, VectorQuery, fuse};
+use crate::vectors::{VectorFilterMode, VectorQuery, WeightedRanking, reciprocal_rank_fusion};
 
 /// What a search found: one page of documents and what was counted on the way.
-pub struct Found {
+pub struct SearchResults {
     pub documents: Vec<FoundDocument>,
     /// More documents follow the page.
     pub more: bool,
@@ -49,16 +49,16 @@ const MOST_PRUNED_TERMS: usize = 64;
 
 pub fn run(
     request: &SearchRequest,
-    snapshot: &Snapshot,
+    snapshot: &IndexSnapshot,
     synonyms: &SynonymMaps,
     budget: &Budget,
-) -> Result<Found, ApiError> {
+) -> Result<SearchResults, ApiError> {
     let plan = &snapshot.plan;
     let definition = &plan.definition;
     let schema = &definition.schema;
     let profile = profile(request, snapshot)?;
     check_semantic(request, snapshot)?;
-    let scope = Scope { snapshot, synonyms, profile, budget };
+    let scope = SearchScope { snapshot, synonyms, profile, budget };
     let parameters = ScoringParameters::parse(&request.scoring_parameters)?;
     let scorer = match profile {
         Some(profile) => {
@@ -71,19 +71,19 @@ pub fn run(
     let order = parse_orderby(request.orderby.as_deref().unwrap_or_default(), schema)?;
     let facets = match request.facets.as_slice() {
         [] => None,
-        expressions => Some(Facets::parse(expressions, schema, &plan.columns, budget)?),
+        expressions => Some(RequestFacets::parse(expressions, schema, &plan.columns, budget)?),
     };
     let filter = match request.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty()) {
         Some(filter) => {
-            budget.take(filter.len().saturating_mul(FILTER_BYTES));
+            budget.take_memory(filter.len().saturating_mul(FILTER_BYTES));
             let filter = parse_filter(filter, schema)?;
-            Some(Restriction { query: scope.filter(&filter)?, scores: filter.scores() })
+            Some(CompiledFilter { query: scope.filter_query(&filter)?, scores: filter.scores() })
         }
         None => None,
     };
     let member = |name: &str| request.body.get(name).unwrap_or(&Value::Null);
     let vector_queries = VectorQuery::parse_all(member("vectorQueries"), schema, &plan.vector_search)?;
-    let mode = FilterMode::parse(member("vectorFilterMode"))?;
+    let mode = VectorFilterMode::parse(member("vectorFilterMode"))?;
 
     let search = request.search.as_deref().map(str::trim).unwrap_or_default();
     // Vectors alone find their neighbours only, not everything.
@@ -96,25 +96,26 @@ pub fn run(
         .filter(|field| !field.is_empty())
         .map(str::to_owned)
         .collect();
-    let built = scope.text(search, &fields, request.syntax == Syntax::Full, request.all)?;
+    let built = scope.text_query(search, &fields, request.syntax == QuerySyntax::Full, request.all)?;
     let prunes = built.terms <= MOST_PRUNED_TERMS;
-    let ask = Ask { snapshot, filter: filter.as_ref(), order: &order, scorer, facets, prunes, budget };
+    let ask = SearchPlan { snapshot, filter: filter.as_ref(), order: &order, scorer, facets, prunes, budget };
 
     if vector_queries.is_empty() {
-        let mut found = ask.text(Some(&*built.query), request.skip, request.page(), request.count)?;
+        let mut found =
+            ask.run_text(Some(&*built.query), request.skip, request.page_size(), request.count)?;
         found.highlight = built.highlight;
         return Ok(found);
     }
     let nearest =
         vectors::nearest(&vector_queries, mode, &scope, filter.as_ref().map(|filter| &*filter.query))?;
     let text = if only_vectors { None } else { Some(&*built.query) };
-    let mut found = ask.hybrid(text, &nearest, mode, request)?;
+    let mut found = ask.run_hybrid(text, &nearest, mode, request)?;
     found.highlight = if only_vectors { Vec::new() } else { built.highlight };
     Ok(found)
 }
 
 /// A semantic configuration has no effect here, but a name that does not exist would fail elsewhere.
-fn check_semantic(request: &SearchRequest, snapshot: &Snapshot) -> Result<(), ApiError> {
+fn check_semantic(request: &SearchRequest, snapshot: &IndexSnapshot) -> Result<(), ApiError> {
     let Some(name) = request.body.get("semanticConfiguration").and_then(Value::as_str) else { return Ok(()) };
     let semantic = snapshot.plan.definition.json.get("semantic");
     let known = semantic.and_then(|semantic| semantic.get("configurations")).and_then(Value::as_array);
@@ -131,7 +132,7 @@ fn check_semantic(request: &SearchRequest, snapshot: &Snapshot) -> Result<(), Ap
 
 fn profile<'a>(
     request: &SearchRequest,
-    snapshot: &'a Snapshot,
+    snapshot: &'a IndexSnapshot,
 ) -> Result<Option<&'a ScoringProfile>, ApiError> {
     let definition = &snapshot.plan.definition;
     let Some(name) = request.scoring_profile.as_ref().or(definition.default_scoring_profile.as_ref()) else {
@@ -148,33 +149,33 @@ fn profile<'a>(
 }
 
 /// What is the same for every kind of search.
-struct Ask<'a> {
-    snapshot: &'a Snapshot,
-    filter: Option<&'a Restriction>,
-    order: &'a [crate::odata::ast::Order],
+struct SearchPlan<'a> {
+    snapshot: &'a IndexSnapshot,
+    filter: Option<&'a CompiledFilter>,
+    order: &'a [crate::odata::ast::OrderByClause],
     scorer: Option<ProfileScorer>,
-    facets: Option<Facets>,
+    facets: Option<RequestFacets>,
     /// Whether the first by score are found without looking at every document that fits.
     prunes: bool,
     budget: &'a Budget,
 }
 
-impl Ask<'_> {
-    fn text(
+impl SearchPlan<'_> {
+    fn run_text(
         self,
         text: Option<&dyn Query>,
         skip: usize,
         page: usize,
         count: bool,
-    ) -> Result<Found, ApiError> {
-        let query = both(text, self.filter);
+    ) -> Result<SearchResults, ApiError> {
+        let query = combined_query(text, self.filter);
         let failed = |error| ApiError::internal("searching", error);
         let searcher = &self.snapshot.searcher;
         // One more than the page tells whether something follows.
         let limit = skip.saturating_add(page).saturating_add(1);
         let counting = count.then_some(Count);
         let by_score = self.order.is_empty() && self.scorer.is_none();
-        let watch = Watch(self.budget.clone());
+        let watch = BudgetCollector(self.budget.clone());
         let (hits, counted, facets) = if page == 0 {
             let (_, counted, facets) =
                 searcher.search(&query, &(watch, counting, self.facets)).map_err(failed)?;
@@ -188,11 +189,11 @@ impl Ask<'_> {
                 let all = searcher.search(&query, &(watch, top, counting, self.facets));
                 all.map(|(_, hits, counted, facets)| (hits, counted, facets)).map_err(failed)?
             };
-            let hits = hits.into_iter().map(|(score, address)| Hit { score, address });
+            let hits = hits.into_iter().map(|(score, address)| SearchHit { score, address });
             (hits.collect(), counted, facets)
         } else {
             let plan = &self.snapshot.plan;
-            let top = Top::new(
+            let top = OrderedTopDocs::new(
                 self.order,
                 limit,
                 self.scorer,
@@ -209,17 +210,17 @@ impl Ask<'_> {
         });
         let documents = documents.collect();
         let count = counted.map(|count| count as u64);
-        Ok(Found { documents, more, count, facets, highlight: Vec::new() })
+        Ok(SearchResults { documents, more, count, facets, highlight: Vec::new() })
     }
 
     /// Ranks by vectors, and by text when there is one. The documents are those that some ranking has.
-    fn hybrid(
+    fn run_hybrid(
         self,
         text: Option<&dyn Query>,
         nearest: &[VectorHits],
-        mode: FilterMode,
+        mode: VectorFilterMode,
         request: &SearchRequest,
-    ) -> Result<Found, ApiError> {
+    ) -> Result<SearchResults, ApiError> {
         let failed = |error| ApiError::internal("searching", error);
         let snapshot = self.snapshot;
         let mut scores: HashMap<u64, f32> = HashMap::new();
@@ -228,12 +229,12 @@ impl Ask<'_> {
             .map(|hits| (hits.hits.iter().map(|(number, _)| *number).collect(), hits.weight))
             .collect();
         if let Some(text) = text {
-            let query = both(Some(text), self.filter);
+            let query = combined_query(Some(text), self.filter);
             let top = TopDocs::with_limit(FUSED).order_by_score();
             let hits = match self.prunes {
                 true => snapshot.searcher.search(&query, &top).map_err(failed)?,
                 false => {
-                    let watched = (Watch(self.budget.clone()), top);
+                    let watched = (BudgetCollector(self.budget.clone()), top);
                     snapshot.searcher.search(&query, &watched).map_err(failed)?.1
                 }
             };
@@ -244,38 +245,40 @@ impl Ask<'_> {
             // One ranking keeps its own scores.
             scores.extend(only.hits.iter().copied());
         } else {
-            let rankings: Vec<Ranking<'_>> =
-                rankings.iter().map(|(numbers, weight)| Ranking { numbers, weight: *weight }).collect();
-            scores.extend(fuse(&rankings));
+            let rankings: Vec<WeightedRanking<'_>> = rankings
+                .iter()
+                .map(|(numbers, weight)| WeightedRanking { numbers, weight: *weight })
+                .collect();
+            scores.extend(reciprocal_rank_fusion(&rankings));
         }
         let mut ranked: Vec<(u64, f32)> = scores.iter().map(|(number, score)| (*number, *score)).collect();
         ranked.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
-        if (mode != FilterMode::PreFilter && self.filter.is_some())
+        if (mode != VectorFilterMode::PreFilter && self.filter.is_some())
             || !self.order.is_empty()
             || self.facets.is_some()
             || self.scorer.is_some()
         {
-            return self.among(ranked, request);
+            return self.run_ranked(ranked, request);
         }
-        let (skip, page) = (request.skip, request.page());
+        let (skip, page) = (request.skip, request.page_size());
         let more = ranked.len() > skip.saturating_add(page);
         let count = request.count.then_some(ranked.len() as u64);
         let documents = ranked.into_iter().skip(skip).take(page);
         let documents = documents.map(|(number, score)| FoundDocument { number, score }).collect();
-        Ok(Found { documents, more, count, facets: None, highlight: Vec::new() })
+        Ok(SearchResults { documents, more, count, facets: None, highlight: Vec::new() })
     }
 
     /// Filters, orders and counts documents that are already known.
-    fn among(self, ranked: Vec<(u64, f32)>, request: &SearchRequest) -> Result<Found, ApiError> {
-        let _memory = self.budget.hold(ranked.len().saturating_mul(vectors::KNOWN_BYTES));
+    fn run_ranked(self, ranked: Vec<(u64, f32)>, request: &SearchRequest) -> Result<SearchResults, ApiError> {
+        let _memory = self.budget.reserve_memory(ranked.len().saturating_mul(vectors::KNOWN_BYTES));
         let known = vectors::known_documents(&ranked, &self.snapshot.plan.columns);
-        let (skip, page) = (request.skip, request.page());
+        let (skip, page) = (request.skip, request.page_size());
         let ordered = !self.order.is_empty() || self.scorer.is_some();
         if ordered {
-            return self.text(Some(&known), skip, page, request.count);
+            return self.run_text(Some(&known), skip, page, request.count);
         }
         // All of them, so that the ranking can be kept.
-        let rest = Ask {
+        let rest = SearchPlan {
             snapshot: self.snapshot,
             filter: self.filter,
             order: &[],
@@ -284,7 +287,7 @@ impl Ask<'_> {
             prunes: false,
             budget: self.budget,
         };
-        let mut found = rest.text(Some(&known), 0, ranked.len().max(1), request.count)?;
+        let mut found = rest.run_text(Some(&known), 0, ranked.len().max(1), request.count)?;
         let ranks: HashMap<u64, usize> =
             ranked.iter().enumerate().map(|(rank, (number, _))| (*number, rank)).collect();
         found.documents.sort_by_key(|document| ranks.get(&document.number).copied().unwrap_or(usize::MAX));
@@ -298,7 +301,7 @@ impl Ask<'_> {
     }
 }
 
-fn both(text: Option<&dyn Query>, filter: Option<&Restriction>) -> Box<dyn Query> {
+fn combined_query(text: Option<&dyn Query>, filter: Option<&CompiledFilter>) -> Box<dyn Query> {
     let Some(filter) = filter else {
         return text.map_or_else(|| Box::new(AllQuery) as _, QueryClone::box_clone);
     };
@@ -317,7 +320,7 @@ fn both(text: Option<&dyn Query>, filter: Option<&Restriction>) -> Box<dyn Query
 }
 
 /// What `$filter` lets through.
-struct Restriction {
+struct CompiledFilter {
     query: Box<dyn Query>,
     scores: bool,
 }

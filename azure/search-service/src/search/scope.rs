@@ -9,26 +9,26 @@ use tantivy::tokenizer::TokenStream as _;
 
 use crate::ApiError;
 use crate::budget::Budget;
-use crate::definition::{Field, Primitive, ScoringProfile};
+use crate::definition::{IndexField, PrimitiveType, ScoringProfile};
 use crate::engine::filter::{self, FilterScope};
-use crate::engine::snapshot::Snapshot;
+use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::text::{BuiltText, MAX_TERMS, SearchField, TextSearch, too_many_terms};
-use crate::odata::ast::{Filter, TextMatch};
-use crate::syntax::synonyms::{CompiledSynonyms, Synonyms};
-use crate::syntax::tree::Node;
+use crate::odata::ast::{OdataFilter, TextMatch};
+use crate::syntax::synonyms::{CompiledSynonyms, SynonymRules};
+use crate::syntax::tree::QueryNode;
 use crate::syntax::{MAX_CLAUSES, parse_full, parse_simple};
 
 /// The synonym maps of the service by name, analyzed once for each analyzer that uses them.
 #[derive(Default)]
 pub struct SynonymMaps {
-    maps: Mutex<HashMap<String, Arc<Synonyms>>>,
+    maps: Mutex<HashMap<String, Arc<SynonymRules>>>,
     /// By index, map and analyzer: two indexes may have different analyzers of one name.
     compiled: Mutex<HashMap<[String; 3], Arc<CompiledSynonyms>>>,
 }
 
 impl SynonymMaps {
     /// Sets or removes a map. Searches from now on see it.
-    pub fn set(&self, name: &str, synonyms: Option<Synonyms>) {
+    pub fn set(&self, name: &str, synonyms: Option<SynonymRules>) {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         match synonyms {
             Some(synonyms) => maps.insert(name.to_owned(), Arc::new(synonyms)),
@@ -43,7 +43,11 @@ impl SynonymMaps {
     }
 
     /// `None` when the field has no synonyms; an error when its map is not there, as somebody may rely on it.
-    fn of(&self, field: &Field, snapshot: &Snapshot) -> Result<Option<Arc<CompiledSynonyms>>, ApiError> {
+    fn compiled_for(
+        &self,
+        field: &IndexField,
+        snapshot: &IndexSnapshot,
+    ) -> Result<Option<Arc<CompiledSynonyms>>, ApiError> {
         let (Some(name), Some(analyzer)) = (field.synonym_maps.first(), &field.search_analyzer) else {
             return Ok(None);
         };
@@ -76,22 +80,28 @@ impl SynonymMaps {
     }
 }
 
-pub struct Scope<'a> {
-    pub snapshot: &'a Snapshot,
+pub struct SearchScope<'a> {
+    pub snapshot: &'a IndexSnapshot,
     pub synonyms: &'a SynonymMaps,
     /// Weights of the scoring profile, by path.
     pub profile: Option<&'a ScoringProfile>,
     pub budget: &'a Budget,
 }
 
-impl Scope<'_> {
+impl SearchScope<'_> {
     /// A search text as a query. `fields`: empty for all searchable ones.
-    pub fn text(&self, text: &str, fields: &[String], full: bool, all: bool) -> Result<BuiltText, ApiError> {
+    pub fn text_query(
+        &self,
+        text: &str,
+        fields: &[String],
+        full: bool,
+        all: bool,
+    ) -> Result<BuiltText, ApiError> {
         let schema = &self.snapshot.plan.definition.schema;
         let is_field = |path: &str| schema.find(path).is_some_and(is_text);
         let node = if full { parse_full(text, &is_field)? } else { parse_simple(text)? };
         let leaves = schema.leaves();
-        let chosen: Vec<&Field> = match fields {
+        let chosen: Vec<&IndexField> = match fields {
             [] => leaves.into_iter().filter(|field| is_text(field)).collect(),
             paths => {
                 let field = |path: &String| schema.find(path).filter(|field| is_text(field));
@@ -105,19 +115,19 @@ impl Scope<'_> {
             }
         };
         // The full syntax may name any field.
-        let named: Vec<&Field> = if full { schema.leaves() } else { chosen.clone() };
+        let named: Vec<&IndexField> = if full { schema.leaves() } else { chosen.clone() };
         let mut compiled: HashMap<&str, Arc<CompiledSynonyms>> = HashMap::new();
-        if node != Node::All {
+        if node != QueryNode::All {
             for field in named.into_iter().filter(|field| is_text(field)) {
-                let synonyms = self.synonyms.of(field, self.snapshot)?;
+                let synonyms = self.synonyms.compiled_for(field, self.snapshot)?;
                 compiled.extend(synonyms.map(|synonyms| (field.path.as_str(), synonyms)));
             }
         }
-        let search_field = |field: &'_ Field| -> Option<SearchField<'_>> {
+        let search_field = |field: &'_ IndexField| -> Option<SearchField<'_>> {
             let field = schema.find(&field.path)?;
             Some(SearchField {
                 path: &field.path,
-                column: self.snapshot.plan.columns.of(&field.path).text?,
+                column: self.snapshot.plan.columns.for_field(&field.path).text?,
                 weight: self.weight(&field.path),
                 analyzer: self.snapshot.plan.analyzers.get(field.search_analyzer.as_deref()?)?,
                 synonyms: compiled.get(field.path.as_str()).map(|compiled| &**compiled),
@@ -129,7 +139,7 @@ impl Scope<'_> {
     }
 
     /// A filter as a query. What it lets through scores 0, or what its `search.ismatchscoring` found.
-    pub fn filter(&self, filter: &Filter) -> Result<Box<dyn Query>, ApiError> {
+    pub fn filter_query(&self, filter: &OdataFilter) -> Result<Box<dyn Query>, ApiError> {
         let plan = &self.snapshot.plan;
         let normalizer = |path: &str| {
             let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
@@ -138,7 +148,7 @@ impl Scope<'_> {
         // A filter may search for many texts; together they may become as many terms as one search text.
         let terms = Cell::new(0);
         let text = |text: &TextMatch| {
-            let built = self.text(&text.search, &text.fields, text.full, text.all)?;
+            let built = self.text_query(&text.search, &text.fields, text.full, text.all)?;
             terms.set(terms.get() + built.terms);
             if terms.get() > MAX_TERMS { Err(too_many_terms()) } else { Ok(built.query) }
         };
@@ -150,7 +160,7 @@ impl Scope<'_> {
             text: &text,
             budget: self.budget,
         };
-        filter::compile(&filter::joined(filter), &scope)
+        filter::compile(&filter::join_comparisons(filter), &scope)
     }
 
     fn weight(&self, path: &str) -> f32 {
@@ -159,6 +169,6 @@ impl Scope<'_> {
     }
 }
 
-pub fn is_text(field: &Field) -> bool {
-    field.searchable && field.vector.is_none() && field.kind.primitive() == Some(Primitive::String)
+pub fn is_text(field: &IndexField) -> bool {
+    field.searchable && field.vector.is_none() && field.kind.primitive() == Some(PrimitiveType::String)
 }

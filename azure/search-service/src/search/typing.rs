@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, Query};
 
-use super::parameters::Parameters;
+use super::parameters::RequestParameters;
 use super::run::FILTER_BYTES;
-use super::scope::{Scope, SynonymMaps};
+use super::scope::{SearchScope, SynonymMaps};
 use crate::ApiError;
-use crate::budget::{Budget, Text, parsed_bytes};
+use crate::budget::{Budget, JsonBuffer, parsed_bytes};
 use crate::definition::Suggester;
-use crate::documents::Selection;
-use crate::engine::autocomplete::{Mode, autocomplete};
+use crate::documents::FieldSelection;
+use crate::engine::autocomplete::{AutocompleteMode, autocomplete};
 use crate::engine::columns::{FieldColumns, SUGGEST_ANALYZER};
-use crate::engine::highlight::{self, Tags};
-use crate::engine::snapshot::Snapshot;
-use crate::engine::suggest::{Words, chosen_fields, chosen_top, suggest_query};
-use crate::engine::top::{Hit, Top};
-use crate::engine::watch::Watch;
+use crate::engine::highlight::{self, HighlightTags};
+use crate::engine::snapshot::IndexSnapshot;
+use crate::engine::suggest::{TypedWords, result_limit, source_fields, suggest_query};
+use crate::engine::top::{OrderedTopDocs, SearchHit};
+use crate::engine::watch::BudgetCollector;
 use crate::odata::{parse_filter, parse_orderby};
 
 const SUGGEST: &[&str] = &[
@@ -47,19 +47,19 @@ const AUTOCOMPLETE: &[&str] = &[
 ];
 
 /// What both kinds of requests have in common.
-struct Typed {
-    words: Words,
+struct TypingRequest {
+    words: TypedWords,
     fields: Vec<String>,
     filter: Option<Box<dyn Query>>,
-    tags: Option<Tags>,
+    tags: Option<HighlightTags>,
     top: usize,
     coverage: bool,
 }
 
-impl Typed {
+impl TypingRequest {
     fn parse(
-        given: &Parameters<'_>,
-        snapshot: &Snapshot,
+        given: &RequestParameters<'_>,
+        snapshot: &IndexSnapshot,
         synonyms: &SynonymMaps,
         budget: &Budget,
     ) -> Result<Self, ApiError> {
@@ -67,49 +67,49 @@ impl Typed {
         let needed =
             || ApiError::parameter("search", "'search' is needed: the text that has been typed so far.");
         let mut analyzer = suggest_analyzer(snapshot)?;
-        let words = Words::parse(
+        let words = TypedWords::parse(
             given.text("search")?.ok_or_else(needed)?,
             &mut analyzer,
             given.flag("fuzzy")?.unwrap_or(false),
         )?;
         let filter = match given.text("filter")?.map(str::trim).filter(|filter| !filter.is_empty()) {
             Some(filter) => {
-                budget.take(filter.len().saturating_mul(FILTER_BYTES));
+                budget.take_memory(filter.len().saturating_mul(FILTER_BYTES));
                 let filter = parse_filter(filter, &snapshot.plan.definition.schema)?;
-                Some(Scope { snapshot, synonyms, profile: None, budget }.filter(&filter)?)
+                Some(SearchScope { snapshot, synonyms, profile: None, budget }.filter_query(&filter)?)
             }
             None => None,
         };
         Ok(Self {
             words,
-            fields: chosen_fields(given.names("searchFields")?.as_deref(), &suggester.source_fields)?,
+            fields: source_fields(given.names("searchFields")?.as_deref(), &suggester.source_fields)?,
             filter,
-            tags: Tags::parse(given.text("highlightPreTag")?, given.text("highlightPostTag")?)?,
-            top: chosen_top("$top", given.integer("top")?)?,
+            tags: HighlightTags::parse(given.text("highlightPreTag")?, given.text("highlightPostTag")?)?,
+            top: result_limit("$top", given.integer("top")?)?,
             coverage: given.number("minimumCoverage")?.is_some(),
         })
     }
 
-    fn columns(&self, snapshot: &Snapshot) -> Vec<FieldColumns> {
-        self.fields.iter().map(|path| snapshot.plan.columns.of(path)).collect()
+    fn columns(&self, snapshot: &IndexSnapshot) -> Vec<FieldColumns> {
+        self.fields.iter().map(|path| snapshot.plan.columns.for_field(path)).collect()
     }
 }
 
 /// Answers a suggest request.
 pub fn suggest(
     body: &Value,
-    snapshot: &Snapshot,
+    snapshot: &IndexSnapshot,
     synonyms: &SynonymMaps,
     budget: &Budget,
-) -> Result<Text, ApiError> {
-    let given = Parameters::new(body, SUGGEST)?;
-    let typed = Typed::parse(&given, snapshot, synonyms, budget)?;
+) -> Result<JsonBuffer, ApiError> {
+    let given = RequestParameters::new(body, SUGGEST)?;
+    let typed = TypingRequest::parse(&given, snapshot, synonyms, budget)?;
     let plan = &snapshot.plan;
     let schema = &plan.definition.schema;
     let selection = match given.names("select")?.as_deref().map(str::trim).filter(|select| !select.is_empty())
     {
-        Some(select) => Selection::parse(select, schema)?,
-        None => Selection::parse(&schema.key().name, schema)?,
+        Some(select) => FieldSelection::parse(select, schema)?,
+        None => FieldSelection::parse(&schema.key().name, schema)?,
     };
     let order = parse_orderby(given.names("orderby")?.as_deref().unwrap_or_default(), schema)?;
     let columns: Vec<_> = typed.columns(snapshot).into_iter().filter_map(|columns| columns.suggest).collect();
@@ -118,16 +118,16 @@ pub fn suggest(
         query = Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::Must, filter.box_clone())]));
     }
     let failed = |error| ApiError::internal("looking for suggestions", error);
-    let hits: Vec<Hit> = if order.is_empty() {
+    let hits: Vec<SearchHit> = if order.is_empty() {
         let top = TopDocs::with_limit(typed.top).order_by_score();
-        let hits = snapshot.searcher.search(&query, &(Watch(budget.clone()), top));
-        hits.map_err(failed)?.1.into_iter().map(|(score, address)| Hit { score, address }).collect()
+        let hits = snapshot.searcher.search(&query, &(BudgetCollector(budget.clone()), top));
+        hits.map_err(failed)?.1.into_iter().map(|(score, address)| SearchHit { score, address }).collect()
     } else {
-        let top = Top::new(&order, typed.top, None, schema, &plan.columns, budget)?;
-        snapshot.searcher.search(&query, &(Watch(budget.clone()), top)).map_err(failed)?.1
+        let top = OrderedTopDocs::new(&order, typed.top, None, schema, &plan.columns, budget)?;
+        snapshot.searcher.search(&query, &(BudgetCollector(budget.clone()), top)).map_err(failed)?.1
     };
     let mut analyzer = suggest_analyzer(snapshot)?;
-    let mut answer = Text::new(budget);
+    let mut answer = JsonBuffer::new(budget);
     let body = &mut answer.bytes;
     head(&typed, body);
     let mut first = true;
@@ -135,11 +135,12 @@ pub fn suggest(
         let Some(number) = snapshot.number(hit.address) else { continue };
         snapshot.documents.read(number, |json| {
             budget.check();
-            let _memory = budget.hold(parsed_bytes(json));
+            let _memory = budget.reserve_memory(parsed_bytes(json));
             let document: Value = serde_json::from_slice(json).unwrap_or_default();
             let texts = typed.fields.iter().flat_map(|path| highlight::texts(&document, path));
             let texts = texts.inspect(|_| budget.check());
-            let text = typed.words.text(texts, &mut analyzer, typed.tags.as_ref()).unwrap_or_default();
+            let text =
+                typed.words.display_text(texts, &mut analyzer, typed.tags.as_ref()).unwrap_or_default();
             if !std::mem::take(&mut first) {
                 body.push(b',');
             }
@@ -155,20 +156,20 @@ pub fn suggest(
         })?;
     }
     body.extend_from_slice(b"]}");
-    answer.settle();
+    answer.account_growth();
     Ok(answer)
 }
 
 /// Answers an autocomplete request.
 pub fn complete(
     body: &Value,
-    snapshot: &Snapshot,
+    snapshot: &IndexSnapshot,
     synonyms: &SynonymMaps,
     budget: &Budget,
-) -> Result<Text, ApiError> {
-    let given = Parameters::new(body, AUTOCOMPLETE)?;
-    let typed = Typed::parse(&given, snapshot, synonyms, budget)?;
-    let mode = Mode::parse(given.text("autocompleteMode")?)?;
+) -> Result<JsonBuffer, ApiError> {
+    let given = RequestParameters::new(body, AUTOCOMPLETE)?;
+    let typed = TypingRequest::parse(&given, snapshot, synonyms, budget)?;
+    let mode = AutocompleteMode::parse(given.text("autocompleteMode")?)?;
     let columns = typed.columns(snapshot);
     let filter = typed.filter.as_deref();
     let completions = autocomplete(
@@ -184,22 +185,25 @@ pub fn complete(
     let completions = completions.map_err(|error| ApiError::internal("completing words", error))?;
     let list =
         serde_json::to_vec(&completions).map_err(|error| ApiError::internal("writing an answer", error))?;
-    let mut answer = Text::new(budget);
+    let mut answer = JsonBuffer::new(budget);
     head(&typed, &mut answer.bytes);
     answer.bytes.pop();
     answer.bytes.extend_from_slice(&list);
     answer.bytes.push(b'}');
-    answer.settle();
+    answer.account_growth();
     Ok(answer)
 }
 
 /// Writes an answer up to its list of values.
-fn head(typed: &Typed, body: &mut Vec<u8>) {
+fn head(typed: &TypingRequest, body: &mut Vec<u8>) {
     let coverage = if typed.coverage { "\"@search.coverage\":100.0," } else { "" };
     body.extend_from_slice(format!("{{{coverage}\"value\":[").as_bytes());
 }
 
-fn suggester<'a>(given: &Parameters<'_>, snapshot: &'a Snapshot) -> Result<&'a Suggester, ApiError> {
+fn suggester<'a>(
+    given: &RequestParameters<'_>,
+    snapshot: &'a IndexSnapshot,
+) -> Result<&'a Suggester, ApiError> {
     let suggesters = &snapshot.plan.definition.suggesters;
     let known = || {
         let names: Vec<&str> = suggesters.iter().map(|suggester| suggester.name.as_str()).collect();
@@ -215,7 +219,7 @@ fn suggester<'a>(given: &Parameters<'_>, snapshot: &'a Snapshot) -> Result<&'a S
     })
 }
 
-fn suggest_analyzer(snapshot: &Snapshot) -> Result<tantivy::tokenizer::TextAnalyzer, ApiError> {
+fn suggest_analyzer(snapshot: &IndexSnapshot) -> Result<tantivy::tokenizer::TextAnalyzer, ApiError> {
     let analyzer = snapshot.plan.analyzers.get(SUGGEST_ANALYZER);
     analyzer.ok_or_else(|| ApiError::internal("looking for suggestions", "the suggest analyzer is missing"))
 }

@@ -9,12 +9,12 @@ use tantivy::schema::{IndexRecordOption, Term};
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
 use super::run::FILTER_BYTES;
-use super::scope::Scope;
+use super::scope::SearchScope;
 use crate::ApiError;
-use crate::budget::{Budget, Held};
-use crate::engine::columns::Columns;
+use crate::budget::{Budget, MemoryReservation};
+use crate::engine::columns::IndexColumns;
 use crate::odata::parse_filter;
-use crate::vectors::{Allowed, FilterMode, Nearest, VectorQuery};
+use crate::vectors::{AllowedDocuments, NearestQuery, VectorFilterMode, VectorQuery};
 
 /// The neighbours that one vector query found in one field, nearest first, with their scores.
 pub(super) struct VectorHits {
@@ -25,14 +25,14 @@ pub(super) struct VectorHits {
 /// Asks every field of every vector query.
 pub(super) fn nearest(
     queries: &[VectorQuery],
-    mode: FilterMode,
-    scope: &Scope<'_>,
+    mode: VectorFilterMode,
+    scope: &SearchScope<'_>,
     filter: Option<&dyn Query>,
 ) -> Result<Vec<VectorHits>, ApiError> {
     let snapshot = scope.snapshot;
     let schema = &snapshot.plan.definition.schema;
     let before = match filter {
-        Some(filter) if mode == FilterMode::PreFilter => Some(matching(filter, scope)?),
+        Some(filter) if mode == VectorFilterMode::PreFilter => Some(matching(filter, scope)?),
         _ => None,
     };
     let budget = scope.budget;
@@ -40,8 +40,8 @@ pub(super) fn nearest(
     for query in queries {
         let own = match &query.filter_override {
             Some(text) => {
-                let _memory = budget.hold(text.len().saturating_mul(FILTER_BYTES));
-                Some(matching(&*scope.filter(&parse_filter(text, schema)?)?, scope)?)
+                let _memory = budget.reserve_memory(text.len().saturating_mul(FILTER_BYTES));
+                Some(matching(&*scope.filter_query(&parse_filter(text, schema)?)?, scope)?)
             }
             None => None,
         };
@@ -52,18 +52,19 @@ pub(super) fn nearest(
                 field.vector.as_ref().and_then(|vector| snapshot.plan.vector_search.settings(vector));
             let Some(metric) = settings.map(|settings| settings.metric) else { continue };
             let test = |number: u64| allowed.is_none_or(|allowed| allowed.numbers.contains(&number));
-            budget.take(query.k.min(view.len()).saturating_mul(HIT_BYTES));
+            budget.take_memory(query.k.min(view.len()).saturating_mul(HIT_BYTES));
             let look = || budget.check();
-            let hits = view.search(&Nearest {
+            let hits = view.search(&NearestQuery {
                 vector: &query.vector,
                 k: query.k,
                 exhaustive: query.exhaustive,
                 ef: None,
                 look: Some(&look),
-                allowed: allowed.map(|allowed| Allowed { test: &test, at_most: Some(allowed.numbers.len()) }),
+                allowed: allowed
+                    .map(|allowed| AllowedDocuments { test: &test, at_most: Some(allowed.numbers.len()) }),
             });
             let hits = hits.into_iter().filter(|(_, distance)| {
-                query.threshold.is_none_or(|threshold| threshold.keeps(metric, *distance))
+                query.threshold.is_none_or(|threshold| threshold.is_met(metric, *distance))
             });
             let hits = hits.map(|(number, distance)| (number, metric.score(distance)));
             all.push(VectorHits { hits: hits.collect(), weight: query.weight });
@@ -73,17 +74,17 @@ pub(super) fn nearest(
 }
 
 /// The numbers of all documents that a filter lets through.
-fn matching(filter: &dyn Query, scope: &Scope<'_>) -> Result<Matching, ApiError> {
+fn matching(filter: &dyn Query, scope: &SearchScope<'_>) -> Result<FilteredNumbers, ApiError> {
     let columns = &scope.snapshot.plan.columns;
     let column = columns.schema().get_field_name(columns.number).to_owned();
-    let numbers = Numbers { column, budget: scope.budget.clone() };
+    let numbers = NumberCollector { column, budget: scope.budget.clone() };
     scope.snapshot.searcher.search(filter, &numbers).map_err(|error| ApiError::internal("filtering", error))
 }
 
 /// The numbers of documents, and what they take.
-struct Matching {
+struct FilteredNumbers {
     numbers: HashSet<u64>,
-    _memory: Vec<Held>,
+    _memory: Vec<MemoryReservation>,
 }
 
 /// A number in the list of a segment, then in a set with room to spare.
@@ -94,7 +95,7 @@ const HIT_BYTES: usize = 64;
 pub(super) const KNOWN_BYTES: usize = 512;
 
 /// A query for documents that are known by number; each scores what it has.
-pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &Columns) -> impl Query {
+pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &IndexColumns) -> impl Query {
     let one = |(number, score): &(u64, f32)| -> Box<dyn Query> {
         let term = Term::from_field_u64(columns.number, *number);
         Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), *score))
@@ -102,48 +103,52 @@ pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &Columns) -> impl 
     DisjunctionMaxQuery::new(ranked.iter().map(one).collect())
 }
 
-struct Numbers {
+struct NumberCollector {
     column: String,
     budget: Budget,
 }
 
-struct SegmentNumbers {
+struct SegmentNumberCollector {
     column: Column<u64>,
     found: Vec<u64>,
     budget: Budget,
-    memory: Held,
+    memory: MemoryReservation,
 }
 
-impl Collector for Numbers {
-    type Fruit = Matching;
-    type Child = SegmentNumbers;
+impl Collector for NumberCollector {
+    type Fruit = FilteredNumbers;
+    type Child = SegmentNumberCollector;
 
-    fn for_segment(&self, _: SegmentOrdinal, reader: &SegmentReader) -> tantivy::Result<SegmentNumbers> {
+    fn for_segment(
+        &self,
+        _: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentNumberCollector> {
         let column = reader.fast_fields().u64(&self.column)?;
-        let (budget, memory) = (self.budget.clone(), self.budget.hold(0));
-        Ok(SegmentNumbers { column, found: Vec::new(), budget, memory })
+        let (budget, memory) = (self.budget.clone(), self.budget.reserve_memory(0));
+        Ok(SegmentNumberCollector { column, found: Vec::new(), budget, memory })
     }
 
     fn requires_scoring(&self) -> bool {
         false
     }
 
-    fn merge_fruits(&self, segments: Vec<(Vec<u64>, Held)>) -> tantivy::Result<Matching> {
+    fn merge_fruits(&self, segments: Vec<(Vec<u64>, MemoryReservation)>) -> tantivy::Result<FilteredNumbers> {
         let (numbers, memory): (Vec<_>, Vec<_>) = segments.into_iter().unzip();
-        Ok(Matching { numbers: numbers.into_iter().flatten().collect(), _memory: memory })
+        Ok(FilteredNumbers { numbers: numbers.into_iter().flatten().collect(), _memory: memory })
     }
 }
 
-impl SegmentCollector for SegmentNumbers {
-    type Fruit = (Vec<u64>, Held);
+impl SegmentCollector for SegmentNumberCollector {
+    type Fruit = (Vec<u64>, MemoryReservation);
 
     fn collect(&mut self, doc: DocId, _: Score) {
         self.budget.check();
-        self.memory.more(NUMBER_BYTES);
+        self.memory.grow(NUMBER_BYTES);
         self.found.extend(self.column.first(doc));
     }
 
-    fn harvest(self) -> (Vec<u64>, Held) {
+    fn harvest(self) -> (Vec<u64>, MemoryReservation) {
         (self.found, self.memory)
     }
 }

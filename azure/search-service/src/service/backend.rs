@@ -6,43 +6,43 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::indexes::Indexes;
-use super::indexing::Indexing;
+use super::indexes::IndexRegistry;
+use super::indexing::IndexerService;
 use crate::ApiError;
 use crate::analysis;
-use crate::budget::{Budget, Lane, Text};
-use crate::documents::{self, Selection};
+use crate::budget::{Budget, JsonBuffer, WorkKind};
+use crate::documents::{self, FieldSelection};
 use crate::engine::index::SearchIndex;
-use crate::engine::snapshot::Snapshot;
-use crate::http::statistics::{self, Size};
-use crate::http::{Answering, Backend, Context, Reply, SearchCall};
+use crate::engine::snapshot::IndexSnapshot;
+use crate::http::statistics::{self, IndexSize};
+use crate::http::{Answering, Backend, HttpReply, RequestContext, SearchCall};
 use crate::knowledge;
-use crate::resources::{Change, Kind, Resources};
+use crate::resources::{ResourceChange, ResourceKind, ResourceRegistry};
 use crate::search::request::SearchRequest;
 use crate::search::scope::SynonymMaps;
 use crate::search::{answer, run, typing};
-use crate::syntax::synonyms::Synonyms;
+use crate::syntax::synonyms::SynonymRules;
 
-pub(super) struct Engine {
-    resources: Arc<Resources>,
-    indexes: Arc<Indexes>,
-    indexing: Arc<Indexing>,
+pub(super) struct SearchBackend {
+    resources: Arc<ResourceRegistry>,
+    indexes: Arc<IndexRegistry>,
+    indexing: Arc<IndexerService>,
     synonyms: Arc<SynonymMaps>,
 }
 
-impl Engine {
+impl SearchBackend {
     pub(super) fn new(
-        resources: Arc<Resources>,
-        indexes: Arc<Indexes>,
-        indexing: Arc<Indexing>,
+        resources: Arc<ResourceRegistry>,
+        indexes: Arc<IndexRegistry>,
+        indexing: Arc<IndexerService>,
         synonyms: Arc<SynonymMaps>,
     ) -> Self {
         Self { resources, indexes, indexing, synonyms }
     }
 
     /// Reads what is defined, and follows every change of it.
-    pub(super) fn watch(&self) {
-        for map in self.resources.list(Kind::SynonymMap) {
+    pub(super) fn follow_definitions(&self) {
+        for map in self.resources.list(ResourceKind::SynonymMap) {
             set_synonyms(&self.synonyms, &map.name, &map.value);
         }
         let synonyms = Arc::clone(&self.synonyms);
@@ -51,18 +51,20 @@ impl Engine {
         self.resources.watch(move |change| {
             let Some(indexing) = indexing.upgrade() else { return };
             let (now, gone) = match change {
-                Change::Created(now) | Change::Updated { new: now, .. } => (Some(now), None),
-                Change::Deleted(gone) => (None, Some(gone)),
+                ResourceChange::Created(now) | ResourceChange::Updated { new: now, .. } => (Some(now), None),
+                ResourceChange::Deleted(gone) => (None, Some(gone)),
             };
             match (now, gone) {
-                (Some(map), _) if map.kind == Kind::SynonymMap => {
+                (Some(map), _) if map.kind == ResourceKind::SynonymMap => {
                     set_synonyms(&synonyms, &map.name, &map.value)
                 }
-                (_, Some(map)) if map.kind == Kind::SynonymMap => synonyms.set(&map.name, None),
-                (Some(indexer), _) if indexer.kind == Kind::Indexer => {
-                    indexing.defined(indexer, matches!(change, Change::Created(_)));
+                (_, Some(map)) if map.kind == ResourceKind::SynonymMap => synonyms.set(&map.name, None),
+                (Some(indexer), _) if indexer.kind == ResourceKind::Indexer => {
+                    indexing.indexer_changed(indexer, matches!(change, ResourceChange::Created(_)));
                 }
-                (_, Some(indexer)) if indexer.kind == Kind::Indexer => indexing.deleted(&indexer.name),
+                (_, Some(indexer)) if indexer.kind == ResourceKind::Indexer => {
+                    indexing.indexer_deleted(&indexer.name)
+                }
                 _ => {}
             }
         });
@@ -76,20 +78,20 @@ impl Engine {
                 tracing::warn!(index = name, %error, "upkeep of an index failed");
             }
         }
-        self.indexing.tick();
+        self.indexing.start_due_runs();
     }
 
     pub(super) fn stop(&self) {
         self.indexing.stop();
     }
 
-    fn size(index: &SearchIndex) -> Result<Size, ApiError> {
+    fn size(index: &SearchIndex) -> Result<IndexSize, ApiError> {
         let (storage_bytes, vector_bytes) = index.sizes()?;
         let documents = index.documents()?.1.count()?;
-        Ok(Size { documents, storage_bytes, vector_bytes })
+        Ok(IndexSize { documents, storage_bytes, vector_bytes })
     }
 
-    fn sizes(indexes: &Indexes) -> Result<Vec<(String, Size)>, ApiError> {
+    fn sizes(indexes: &IndexRegistry) -> Result<Vec<(String, IndexSize)>, ApiError> {
         indexes.all().into_iter().map(|(name, index)| Ok((name, Self::size(&index)?))).collect()
     }
 }
@@ -97,58 +99,58 @@ impl Engine {
 fn set_synonyms(maps: &SynonymMaps, name: &str, definition: &Value) {
     // The rules were checked when they came.
     let rules = definition.get("synonyms").and_then(Value::as_str).unwrap_or_default();
-    maps.set(name, Synonyms::parse(rules).ok());
+    maps.set(name, SynonymRules::parse(rules).ok());
 }
 
 /// Does the work of a request when it is its turn.
-fn off_the_loop<'a, T: Send + 'static>(
-    lane: Lane,
-    context: &'a Context,
+fn run_on_blocking_thread<'a, T: Send + 'static>(
+    lane: WorkKind,
+    context: &'a RequestContext,
     work: impl FnOnce(&Budget) -> Result<T, ApiError> + Send + 'static,
 ) -> Answering<'a, T> {
     let budget = context.budget.clone();
     Box::pin(async move {
         let of_work = budget.clone();
-        budget.work(lane, move || work(&of_work)).await
+        budget.run_blocking(lane, move || work(&of_work)).await
     })
 }
 
 /// Searches an index as it is when the request comes. What has to be committed first is committed for all, and is not
 /// charged to the time of the request that happens to wait for it.
 fn on_snapshot<'a, T: Send + 'static>(
-    context: &'a Context,
+    context: &'a RequestContext,
     index: Result<Arc<SearchIndex>, ApiError>,
-    work: impl FnOnce(&Snapshot, &Budget) -> Result<T, ApiError> + Send + 'static,
+    work: impl FnOnce(&IndexSnapshot, &Budget) -> Result<T, ApiError> + Send + 'static,
 ) -> Answering<'a, T> {
     Box::pin(async move {
         let index = index?;
-        let snapshot = match index.ready() {
+        let snapshot = match index.ready_snapshot() {
             Some(snapshot) => snapshot,
-            None => off_the_loop(Lane::Write, context, move |_| index.snapshot()).await?,
+            None => run_on_blocking_thread(WorkKind::Write, context, move |_| index.snapshot()).await?,
         };
-        off_the_loop(Lane::Search, context, move |budget| work(&snapshot, budget)).await
+        run_on_blocking_thread(WorkKind::Search, context, move |budget| work(&snapshot, budget)).await
     })
 }
 
 /// What a batch takes while it is read and written, for each byte of it.
 const BATCH_BYTES: usize = 2;
 
-impl Backend for Engine {
+impl Backend for SearchBackend {
     fn index_documents<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         index: &'a str,
         batch: Bytes,
-    ) -> Answering<'a, Reply> {
+    ) -> Answering<'a, HttpReply> {
         let index = self.indexes.get(index);
-        off_the_loop(Lane::Write, context, move |budget| {
-            let _memory = budget.hold(batch.len().saturating_mul(BATCH_BYTES));
-            let (status, body) = documents::answer(&index?.apply_batch(&batch)?);
-            Ok(Reply::raw(status, body))
+        run_on_blocking_thread(WorkKind::Write, context, move |budget| {
+            let _memory = budget.reserve_memory(batch.len().saturating_mul(BATCH_BYTES));
+            let (status, body) = documents::indexing_response(&index?.apply_batch(&batch)?);
+            Ok(HttpReply::raw(status, body))
         })
     }
 
-    fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn search<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         let index = self.indexes.get(&call.index);
         let (synonyms, given) = (Arc::clone(&self.synonyms), context.clone());
         on_snapshot(context, index, move |snapshot, budget| {
@@ -156,51 +158,51 @@ impl Backend for Engine {
             let request = SearchRequest::parse(Value::Object(parameters))?;
             let found = run::run(&request, snapshot, &synonyms, budget)?;
             let next = |next: &Map<String, Value>| given.next_link(&name, via, next);
-            let context = given.of_documents(&name);
+            let context = given.documents_context(&name);
             let answer = answer::write(&request, &found, snapshot, context.as_deref(), &next, budget)?;
             let status = if answer.partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-            Ok(Reply::raw(status, answer.body))
+            Ok(HttpReply::raw(status, answer.body))
         })
     }
 
-    fn suggest<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn suggest<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
         on_snapshot(context, index, move |snapshot, budget| {
             let body = typing::suggest(&Value::Object(call.parameters), snapshot, &synonyms, budget)?;
-            Ok(Reply::raw(StatusCode::OK, body))
+            Ok(HttpReply::raw(StatusCode::OK, body))
         })
     }
 
-    fn autocomplete<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn autocomplete<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         let (index, synonyms) = (self.indexes.get(&call.index), Arc::clone(&self.synonyms));
         on_snapshot(context, index, move |snapshot, budget| {
             let body = typing::complete(&Value::Object(call.parameters), snapshot, &synonyms, budget)?;
-            Ok(Reply::raw(StatusCode::OK, body))
+            Ok(HttpReply::raw(StatusCode::OK, body))
         })
     }
 
     fn lookup<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         index: &'a str,
         key: &'a str,
         select: Option<&'a str>,
-    ) -> Answering<'a, Reply> {
+    ) -> Answering<'a, HttpReply> {
         let found = self.indexes.get(index);
         let shown =
-            context.of_documents(index).map(|context| context.replace("#docs(*)", "#docs(*)/$entity"));
+            context.documents_context(index).map(|context| context.replace("#docs(*)", "#docs(*)/$entity"));
         let (index, key, select) = (index.to_owned(), key.to_owned(), select.map(str::to_owned));
-        off_the_loop(Lane::Read, context, move |budget| {
+        run_on_blocking_thread(WorkKind::Read, context, move |budget| {
             let (plan, documents) = found?.documents()?;
             let schema = &plan.definition.schema;
             let selection = match select.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
-                Some(select) => Selection::parse(select, schema)?,
-                None => Selection::all(schema),
+                Some(select) => FieldSelection::parse(select, schema)?,
+                None => FieldSelection::all(schema),
             };
             let missing =
                 || ApiError::not_found(format!("The index '{index}' has no document with the key '{key}'."));
             let number = documents.number(&key)?.ok_or_else(missing)?;
-            let mut answer = Text::new(budget);
+            let mut answer = JsonBuffer::new(budget);
             let body = &mut answer.bytes;
             body.push(b'{');
             if let Some(context) = shown {
@@ -208,7 +210,7 @@ impl Backend for Engine {
             }
             let start = body.len();
             let read = documents.read(number, |json| {
-                let _memory = budget.hold(json.len());
+                let _memory = budget.reserve_memory(json.len());
                 selection.write(json, body);
             });
             read?.ok_or_else(missing)?;
@@ -216,66 +218,73 @@ impl Backend for Engine {
                 body.pop();
             }
             body.push(b'}');
-            answer.settle();
-            Ok(Reply::raw(StatusCode::OK, answer))
+            answer.account_growth();
+            Ok(HttpReply::raw(StatusCode::OK, answer))
         })
     }
 
-    fn count<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, u64> {
+    fn count<'a>(&'a self, context: &'a RequestContext, index: &'a str) -> Answering<'a, u64> {
         let index = self.indexes.get(index);
-        off_the_loop(Lane::Read, context, move |_| Ok(index?.documents()?.1.count()?))
+        run_on_blocking_thread(WorkKind::Read, context, move |_| Ok(index?.documents()?.1.count()?))
     }
 
-    fn analyze<'a>(&'a self, context: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {
+    fn analyze<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        index: &'a str,
+        request: Value,
+    ) -> Answering<'a, HttpReply> {
         let index = self.indexes.get(index);
-        off_the_loop(Lane::Search, context, move |budget| {
+        run_on_blocking_thread(WorkKind::Search, context, move |budget| {
             let tokens = analysis::analyze(&request, &index?.plan().analyzers, budget)?;
-            Ok(Reply::raw(StatusCode::OK, tokens))
+            Ok(HttpReply::raw(StatusCode::OK, tokens))
         })
     }
 
-    fn index_statistics<'a>(&'a self, context: &'a Context, index: &'a str) -> Answering<'a, Value> {
+    fn index_statistics<'a>(&'a self, context: &'a RequestContext, index: &'a str) -> Answering<'a, Value> {
         let index = self.indexes.get(index);
-        off_the_loop(Lane::Read, context, move |_| Ok(statistics::of_index(Self::size(&*index?)?)))
-    }
-
-    fn all_index_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value> {
-        let indexes = Arc::clone(&self.indexes);
-        off_the_loop(Lane::Read, context, move |_| {
-            let sizes = Self::sizes(&indexes)?;
-            Ok(statistics::of_indexes(sizes.iter().map(|(name, size)| (name.as_str(), *size))))
+        run_on_blocking_thread(WorkKind::Read, context, move |_| {
+            Ok(statistics::index_statistics(Self::size(&*index?)?))
         })
     }
 
-    fn service_statistics<'a>(&'a self, context: &'a Context) -> Answering<'a, Value> {
+    fn all_index_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value> {
+        let indexes = Arc::clone(&self.indexes);
+        run_on_blocking_thread(WorkKind::Read, context, move |_| {
+            let sizes = Self::sizes(&indexes)?;
+            Ok(statistics::all_index_statistics(sizes.iter().map(|(name, size)| (name.as_str(), *size))))
+        })
+    }
+
+    fn service_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value> {
         let (indexes, resources) = (Arc::clone(&self.indexes), Arc::clone(&self.resources));
-        off_the_loop(Lane::Read, context, move |_| {
+        run_on_blocking_thread(WorkKind::Read, context, move |_| {
             let total = Self::sizes(&indexes)?.into_iter().map(|(_, size)| size).sum();
-            Ok(statistics::of_service(&resources, total))
+            Ok(statistics::service_statistics(&resources, total))
         })
     }
 
     // What indexers remember is on disk.
 
-    fn run_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()> {
+    fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(Lane::Write, context, move |_| indexing.run(&name))
+        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.run(&name))
     }
 
-    fn reset_indexer<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, ()> {
+    fn reset_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(Lane::Write, context, move |_| indexing.indexers().reset(&name))
+        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.indexers().reset(&name))
     }
 
     fn reset_documents<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         name: &'a str,
         request: Value,
         overwrite: bool,
     ) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(Lane::Write, context, move |_| {
+        run_on_blocking_thread(WorkKind::Write, context, move |_| {
             indexing.indexers().reset_docs(&name, &request, overwrite)
         })
     }
@@ -284,42 +293,42 @@ impl Backend for Engine {
         Box::pin(async move { self.indexing.indexers().resync(name, &request) })
     }
 
-    fn indexer_status<'a>(&'a self, context: &'a Context, name: &'a str) -> Answering<'a, Value> {
+    fn indexer_status<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, Value> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        off_the_loop(Lane::Read, context, move |_| indexing.indexers().status(&name))
+        run_on_blocking_thread(WorkKind::Read, context, move |_| indexing.indexers().status(&name))
     }
 
     fn reset_skills<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         skillset: &'a str,
         request: Value,
     ) -> Answering<'a, ()> {
         let (indexing, skillset) = (Arc::clone(&self.indexing), skillset.to_owned());
-        off_the_loop(Lane::Write, context, move |_| indexing.reset_skills(&skillset, &request))
+        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.reset_skills(&skillset, &request))
     }
 
     fn retrieve<'a>(
         &'a self,
-        context: &'a Context,
+        context: &'a RequestContext,
         knowledge_base: &'a str,
         request: Value,
-    ) -> Answering<'a, Reply> {
+    ) -> Answering<'a, HttpReply> {
         let bases = context.api_version.as_str() >= "2025-11-01";
-        let base = self.resources.find(Kind::KnowledgeBase, knowledge_base);
+        let base = self.resources.find(ResourceKind::KnowledgeBase, knowledge_base);
         let (resources, indexes, synonyms) =
             (Arc::clone(&self.resources), Arc::clone(&self.indexes), Arc::clone(&self.synonyms));
-        off_the_loop(Lane::Search, context, move |budget| {
+        run_on_blocking_thread(WorkKind::Search, context, move |budget| {
             let find = |name: &str| indexes.get(&resources.find_index(name)?.name)?.snapshot();
             let answer =
                 knowledge::retrieve(&base?.value, &request, bases, &resources, &synonyms, &find, budget)?;
-            Reply::json(StatusCode::OK, &answer)
+            HttpReply::json(StatusCode::OK, &answer)
         })
     }
 
     fn knowledge_source_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value> {
         Box::pin(async move {
-            let source = self.resources.find(Kind::KnowledgeSource, name)?;
+            let source = self.resources.find(ResourceKind::KnowledgeSource, name)?;
             let kind = source.value.get("kind").cloned().unwrap_or_default();
             Ok(json!({"kind": kind, "synchronizationStatus": "active", "synchronizationInterval": null}))
         })

@@ -14,19 +14,19 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::ApiError;
-use crate::definition::{Change, IndexDefinition, changes};
+use crate::definition::{IndexDefinition, IndexUpdateKind, compare_definitions};
 use crate::engine::index::SearchIndex;
-use crate::engine::plan::Plan;
-use crate::resources::{IndexHook, Kind, Resources};
+use crate::engine::plan::IndexPlan;
+use crate::resources::{IndexHook, ResourceKind, ResourceRegistry};
 use crate::search::scope::SynonymMaps;
 
-pub(super) struct Indexes {
+pub(super) struct IndexRegistry {
     folder: PathBuf,
-    open: RwLock<HashMap<String, Open>>,
+    open: RwLock<HashMap<String, IndexSlot>>,
     synonyms: Arc<SynonymMaps>,
 }
 
-struct Open {
+struct IndexSlot {
     /// `None` when it could not be opened.
     index: Option<Arc<SearchIndex>>,
     folder: PathBuf,
@@ -35,21 +35,21 @@ struct Open {
 /// What a folder is called while it is being removed, behind its name.
 const DELETED: &str = ".deleted";
 
-impl Indexes {
+impl IndexRegistry {
     /// Opens every index that has a definition, and removes what deleted ones have left.
     pub(super) fn open(
         folder: &Path,
-        resources: &Resources,
+        resources: &ResourceRegistry,
         synonyms: Arc<SynonymMaps>,
     ) -> Result<Self, ApiError> {
         let failed = |error| ApiError::internal("opening indexes", error);
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let mut folders = Folders::read(folder).map_err(failed)?;
+        let mut folders = IndexFolders::read(folder).map_err(failed)?;
         folders.deleted.iter().for_each(|deleted| remove_all(deleted));
         let mut open = HashMap::new();
-        for definition in resources.list(Kind::Index) {
+        for definition in resources.list(ResourceKind::Index) {
             let name = &definition.name;
-            let (place, older) = folders.take(name);
+            let (place, older) = folders.take_folders(name);
             let place = place.unwrap_or_else(|| new_folder(folder, name));
             // A crash while an index is created leaves one, and so does the loss of its definition.
             for older in older {
@@ -66,7 +66,7 @@ impl Indexes {
                     None
                 }
             };
-            open.insert(name.clone(), Open { index, folder: place });
+            open.insert(name.clone(), IndexSlot { index, folder: place });
         }
         // Nothing but a crash while an index is created or deleted leaves these, unless the definitions were lost: then
         // they are all that is left of the documents.
@@ -78,8 +78,8 @@ impl Indexes {
 
     pub(super) fn get(&self, name: &str) -> Result<Arc<SearchIndex>, ApiError> {
         match self.read().get(name) {
-            Some(Open { index: Some(index), .. }) => Ok(Arc::clone(index)),
-            Some(Open { index: None, .. }) => Err(ApiError::new(
+            Some(IndexSlot { index: Some(index), .. }) => Ok(Arc::clone(index)),
+            Some(IndexSlot { index: None, .. }) => Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "IndexUnavailable",
                 format!(
@@ -101,20 +101,20 @@ impl Indexes {
         all
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<String, Open>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<String, IndexSlot>> {
         self.open.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<String, Open>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<String, IndexSlot>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl IndexHook for Indexes {
+impl IndexHook for IndexRegistry {
     fn create(&self, name: &str, definition: &Value) -> Result<Value, ApiError> {
         let definition = IndexDefinition::parse(definition)?;
         let kept = definition.json.clone();
-        let plan = Arc::new(Plan::new(definition)?);
+        let plan = Arc::new(IndexPlan::new(definition)?);
         let folder = new_folder(&self.folder, name);
         let index = match SearchIndex::open(&folder, plan) {
             Ok(index) => Some(Arc::new(index)),
@@ -123,24 +123,24 @@ impl IndexHook for Indexes {
                 return Err(error);
             }
         };
-        self.write().insert(name.to_owned(), Open { index, folder });
+        self.write().insert(name.to_owned(), IndexSlot { index, folder });
         Ok(kept)
     }
 
     fn check(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError> {
         self.get(name)?;
         let (old, new) = (IndexDefinition::parse(old)?, IndexDefinition::parse(new)?);
-        changes(&old, &new, allow_downtime)?;
+        compare_definitions(&old, &new, allow_downtime)?;
         let kept = new.json.clone();
-        Plan::new(new)?;
+        IndexPlan::new(new)?;
         Ok(kept)
     }
 
     fn update(&self, name: &str, old: &Value, new: &Value) -> Result<(), ApiError> {
         let (old, new) = (IndexDefinition::parse(old)?, IndexDefinition::parse(new)?);
         // Whether it may change was checked.
-        if changes(&old, &new, true)? != Change::Nothing {
-            self.get(name)?.replan(Arc::new(Plan::new(new)?))?;
+        if compare_definitions(&old, &new, true)? != IndexUpdateKind::Nothing {
+            self.get(name)?.replan(Arc::new(IndexPlan::new(new)?))?;
             self.synonyms.forget(name);
         }
         Ok(())
@@ -161,13 +161,13 @@ impl IndexHook for Indexes {
 }
 
 /// The folders of indexes, by name and in the order of their times.
-struct Folders {
+struct IndexFolders {
     found: HashMap<String, Vec<PathBuf>>,
     /// Those that were being removed.
     deleted: Vec<PathBuf>,
 }
 
-impl Folders {
+impl IndexFolders {
     /// What has another name is not ours, and stays.
     fn read(folder: &Path) -> io::Result<Self> {
         let mut found: HashMap<String, Vec<PathBuf>> = HashMap::new();
@@ -190,7 +190,7 @@ impl Folders {
     }
 
     /// The newest folder of an index, and the older ones.
-    fn take(&mut self, name: &str) -> (Option<PathBuf>, Vec<PathBuf>) {
+    fn take_folders(&mut self, name: &str) -> (Option<PathBuf>, Vec<PathBuf>) {
         let mut folders = self.found.remove(name).unwrap_or_default();
         (folders.pop(), folders)
     }
@@ -202,7 +202,7 @@ impl Folders {
 
 /// A damaged file may even end in a panic, and still concerns one index only.
 fn open_index(folder: &Path, definition: &Value) -> Result<SearchIndex, ApiError> {
-    let open = || SearchIndex::open(folder, Arc::new(Plan::new(IndexDefinition::parse(definition)?)?));
+    let open = || SearchIndex::open(folder, Arc::new(IndexPlan::new(IndexDefinition::parse(definition)?)?));
     catch_unwind(AssertUnwindSafe(open))
         .unwrap_or_else(|_| Err(ApiError::internal("opening an index", "a panic")))
 }
@@ -211,8 +211,9 @@ fn open_index(folder: &Path, definition: &Value) -> Result<SearchIndex, ApiError
 /// comes after all others of this name, even if the system's clock was set back.
 fn new_folder(folder: &Path, name: &str) -> PathBuf {
     let time = |path: &PathBuf| u64::from_str_radix(path.extension()?.to_str()?, 16).ok();
-    let newest =
-        Folders::read(folder).ok().and_then(|mut folders| folders.take(name).0.as_ref().and_then(time));
+    let newest = IndexFolders::read(folder)
+        .ok()
+        .and_then(|mut folders| folders.take_folders(name).0.as_ref().and_then(time));
     let now =
         chrono::Utc::now().timestamp_nanos_opt().and_then(|now| u64::try_from(now).ok()).unwrap_or_default();
     let time = now.max(newest.map_or(0, |newest| newest.saturating_add(1)));

@@ -8,30 +8,30 @@ use chrono::Utc;
 use serde_json::{Map, Value, json};
 
 use super::ServiceError;
-use super::indexes::Indexes;
+use super::indexes::IndexRegistry;
 use crate::ApiError;
-use crate::definition::Schema;
+use crate::definition::IndexSchema;
 use crate::indexers::scheduler::runs_when_created;
 use crate::indexers::{
-    DataSourceDefinition, IndexerDefinition, Indexers, Job, Limits, Outcome, Places, RedbState, Skillset,
-    Target,
+    AllowedFolders, DataSourceDefinition, DocumentSink, IndexerActionOutcome, IndexerDefinition, IndexerJob,
+    IndexerLimits, IndexerScheduler, RedbState, Skillset,
 };
-use crate::resources::{Definition, Kind, Resources};
+use crate::resources::{ResourceDefinition, ResourceKind, ResourceRegistry};
 
-pub(super) struct Indexing {
-    indexers: Arc<Indexers>,
-    resources: Arc<Resources>,
-    indexes: Arc<Indexes>,
+pub(super) struct IndexerService {
+    indexers: Arc<IndexerScheduler>,
+    resources: Arc<ResourceRegistry>,
+    indexes: Arc<IndexRegistry>,
     /// By name, parsed once for the clock.
     defined: Mutex<BTreeMap<String, IndexerDefinition>>,
 }
 
-impl Indexing {
+impl IndexerService {
     pub(super) fn open(
         data: &Path,
         folders: &[PathBuf],
-        resources: Arc<Resources>,
-        indexes: Arc<Indexes>,
+        resources: Arc<ResourceRegistry>,
+        indexes: Arc<IndexRegistry>,
     ) -> Result<Arc<Self>, ServiceError> {
         let blobs = data.join("blobs");
         std::fs::create_dir_all(&blobs)
@@ -39,9 +39,9 @@ impl Indexing {
         let file = data.join("indexers.redb");
         let state = RedbState::open(&file);
         let state = state.map_err(|error| ServiceError::Indexers { file, reason: error.to_string() })?;
-        let places = Places { blobs, allowed: folders.to_vec() };
+        let places = AllowedFolders { blobs, allowed: folders.to_vec() };
         let mut defined = BTreeMap::new();
-        for indexer in resources.list(Kind::Indexer) {
+        for indexer in resources.list(ResourceKind::Indexer) {
             match IndexerDefinition::parse(&indexer.value) {
                 Ok(definition) => _ = defined.insert(indexer.name.clone(), definition),
                 // A run that is asked for says the same.
@@ -51,50 +51,50 @@ impl Indexing {
             }
         }
         Ok(Arc::new(Self {
-            indexers: Indexers::new(Arc::new(state), places, Limits::default()),
+            indexers: IndexerScheduler::new(Arc::new(state), places, IndexerLimits::default()),
             resources,
             indexes,
             defined: Mutex::new(defined),
         }))
     }
 
-    pub(super) fn indexers(&self) -> &Arc<Indexers> {
+    pub(super) fn indexers(&self) -> &Arc<IndexerScheduler> {
         &self.indexers
     }
 
     /// An indexer was created or changed.
-    pub(super) fn defined(&self, definition: &Definition, created: bool) {
+    pub(super) fn indexer_changed(&self, definition: &ResourceDefinition, created: bool) {
         // It was checked before it was kept.
         let Ok(indexer) = IndexerDefinition::parse(&definition.value) else { return };
         let runs = created && runs_when_created(&indexer, Utc::now());
         self.lock().insert(definition.name.clone(), indexer);
         if runs && let Err(error) = self.start(&definition.value) {
-            self.note(&definition.name, &error);
+            self.record_failed_start(&definition.name, &error);
         }
     }
 
-    pub(super) fn deleted(&self, name: &str) {
+    pub(super) fn indexer_deleted(&self, name: &str) {
         self.lock().remove(name);
         self.indexers.forget(name);
     }
 
     /// Starts a run that somebody asked for.
     pub(super) fn run(&self, name: &str) -> Result<(), ApiError> {
-        let definition = self.resources.find(Kind::Indexer, name)?;
+        let definition = self.resources.find(ResourceKind::Indexer, name)?;
         self.start(&definition.value)
     }
 
     /// Starts what the schedules say.
-    pub(super) fn tick(&self) {
+    pub(super) fn start_due_runs(&self) {
         let due: Vec<String> = {
             let defined = self.lock();
             let all: Vec<IndexerDefinition> = defined.values().cloned().collect();
-            let due = self.indexers.due(&all, Utc::now());
+            let due = self.indexers.due_indexers(&all, Utc::now());
             due.map(|names| names.into_iter().map(str::to_owned).collect()).unwrap_or_default()
         };
         for name in due {
             if let Err(error) = self.run(&name) {
-                self.note(&name, &error);
+                self.record_failed_start(&name, &error);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Indexing {
 
     /// Documents of every indexer with this skillset are taken again by its next run.
     pub(super) fn reset_skills(&self, skillset: &str, request: &Value) -> Result<(), ApiError> {
-        let definition = self.resources.find(Kind::Skillset, skillset)?;
+        let definition = self.resources.find(ResourceKind::Skillset, skillset)?;
         let known = definition.value.get("skills").and_then(Value::as_array);
         let is_known = |name: &str| {
             known.into_iter().flatten().any(|skill| skill.get("name").and_then(Value::as_str) == Some(name))
@@ -120,7 +120,7 @@ impl Indexing {
                 ));
             }
         }
-        for indexer in self.resources.list(Kind::Indexer) {
+        for indexer in self.resources.list(ResourceKind::Indexer) {
             if indexer.value.get("skillsetName").and_then(Value::as_str) == Some(skillset) {
                 self.indexers.reset(&indexer.name)?;
             }
@@ -136,22 +136,22 @@ impl Indexing {
     }
 
     /// Everything that a run needs, as it is defined now.
-    fn job(&self, definition: &Value) -> Result<Job, ApiError> {
+    fn job(&self, definition: &Value) -> Result<IndexerJob, ApiError> {
         let indexer = IndexerDefinition::parse(definition)?;
         let text = |member: &str| definition.get(member).and_then(Value::as_str).unwrap_or_default();
-        let source = self.resources.find(Kind::DataSource, text("dataSourceName"))?;
+        let source = self.resources.find(ResourceKind::DataSource, text("dataSourceName"))?;
         let skillset = match text("skillsetName") {
             "" => None,
-            name => Some(Skillset::parse(&self.resources.find(Kind::Skillset, name)?.value)?),
+            name => Some(Skillset::parse(&self.resources.find(ResourceKind::Skillset, name)?.value)?),
         };
         let index = self.resources.find_index(text("targetIndexName"))?;
         let target = Arc::new(IndexTarget { name: index.name.clone(), indexes: Arc::clone(&self.indexes) });
-        Ok(Job { indexer, source: DataSourceDefinition::parse(&source.value)?, skillset, target })
+        Ok(IndexerJob { indexer, source: DataSourceDefinition::parse(&source.value)?, skillset, target })
     }
 
     /// A run that could not even begin is seen in the status.
-    fn note(&self, name: &str, error: &ApiError) {
-        if let Err(error) = self.indexers.fail(name, error) {
+    fn record_failed_start(&self, name: &str, error: &ApiError) {
+        if let Err(error) = self.indexers.record_failed_start(name, error) {
             tracing::warn!(indexer = name, %error, "a failed run could not be noted");
         }
     }
@@ -164,18 +164,18 @@ impl Indexing {
 /// The index that a run writes to.
 struct IndexTarget {
     name: String,
-    indexes: Arc<Indexes>,
+    indexes: Arc<IndexRegistry>,
 }
 
-impl Target for IndexTarget {
-    fn schema(&self) -> Result<Arc<Schema>, ApiError> {
+impl DocumentSink for IndexTarget {
+    fn schema(&self) -> Result<Arc<IndexSchema>, ApiError> {
         Ok(Arc::new(self.indexes.get(&self.name)?.plan().definition.schema.clone()))
     }
 
-    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<Outcome>, ApiError> {
+    fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<IndexerActionOutcome>, ApiError> {
         let batch = json!({"value": actions}).to_string();
-        let outcomes = self.indexes.get(&self.name)?.apply_what_fits(batch.as_bytes())?;
-        let outcome = |outcome: crate::documents::Outcome| Outcome {
+        let outcomes = self.indexes.get(&self.name)?.apply_valid_items(batch.as_bytes())?;
+        let outcome = |outcome: crate::documents::IndexingResult| IndexerActionOutcome {
             ok: outcome.error.is_none(),
             status: outcome.status.as_u16(),
             message: outcome.error,

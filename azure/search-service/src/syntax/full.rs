@@ -6,21 +6,21 @@
 //!
 //! Ranges (`[a TO b]`) are no part of it: Azure has filters for them.
 
-use super::tree::{Clause, Node, Occur, Piece};
+use super::tree::{ClauseOccur, QueryClause, QueryNode, WildcardPiece};
 use super::{MAX_DEPTH, check_length, count_clause, too_deep};
 use crate::ApiError;
 
 mod scan;
 
-use scan::{Scanner, Word};
+use scan::{LuceneScanner, LuceneWord};
 
 /// Reads a search text. `is_field` says whether a path is that of a searchable field.
-pub fn parse_full(text: &str, is_field: &dyn Fn(&str) -> bool) -> Result<Node, ApiError> {
+pub fn parse_full(text: &str, is_field: &dyn Fn(&str) -> bool) -> Result<QueryNode, ApiError> {
     check_length(text)?;
     if matches!(text.trim(), "" | "*") {
-        return Ok(Node::All);
+        return Ok(QueryNode::All);
     }
-    let mut parser = Parser { scanner: Scanner::new(text), is_field, clauses: 0 };
+    let mut parser = LuceneParser { scanner: LuceneScanner::new(text), is_field, clauses: 0 };
     let node = parser.group(0)?;
     match parser.scanner.peek() {
         None => Ok(node),
@@ -28,62 +28,65 @@ pub fn parse_full(text: &str, is_field: &dyn Fn(&str) -> bool) -> Result<Node, A
     }
 }
 
-struct Parser<'a> {
-    scanner: Scanner<'a>,
+struct LuceneParser<'a> {
+    scanner: LuceneScanner<'a>,
     is_field: &'a dyn Fn(&str) -> bool,
     clauses: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Joined {
+enum ClauseConjunction {
     Plainly,
     And,
     Or,
 }
 
-impl Parser<'_> {
+impl LuceneParser<'_> {
     /// Clauses up to the end or to a `)`, which stays.
-    fn group(&mut self, depth: usize) -> Result<Node, ApiError> {
+    fn group(&mut self, depth: usize) -> Result<QueryNode, ApiError> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
-        let mut clauses: Vec<Clause> = Vec::new();
+        let mut clauses: Vec<QueryClause> = Vec::new();
         loop {
             self.scanner.skip_space();
             if matches!(self.scanner.peek(), None | Some(')')) {
                 break;
             }
-            let joined = self.joined(clauses.is_empty())?;
-            let occur = self.sign(joined)?;
+            let joined = self.parse_conjunction(clauses.is_empty())?;
+            let occur = self.parse_occur(joined)?;
             // AND reaches back: what stands before it is as much a must as what follows.
-            if let (Joined::And | Joined::Or, Some(last)) = (joined, clauses.last_mut()) {
+            if let (ClauseConjunction::And | ClauseConjunction::Or, Some(last)) = (joined, clauses.last_mut())
+            {
                 match (joined, last.occur) {
-                    (Joined::And, Occur::Default | Occur::Should) => last.occur = Occur::Must,
-                    (Joined::Or, Occur::Default) => last.occur = Occur::Should,
+                    (ClauseConjunction::And, ClauseOccur::Default | ClauseOccur::Should) => {
+                        last.occur = ClauseOccur::Must
+                    }
+                    (ClauseConjunction::Or, ClauseOccur::Default) => last.occur = ClauseOccur::Should,
                     _ => {}
                 }
             }
             let node = self.clause(depth)?;
-            clauses.push(Clause { occur, node });
+            clauses.push(QueryClause { occur, node });
         }
         Ok(match clauses.as_slice() {
             [] => return Err(self.scanner.error("a word, a phrase or `(` is missing here")),
-            [one] if one.occur != Occur::MustNot => match clauses.pop() {
+            [one] if one.occur != ClauseOccur::MustNot => match clauses.pop() {
                 Some(clause) => clause.node,
-                None => Node::Nothing,
+                None => QueryNode::Nothing,
             },
-            _ => Node::Clauses(clauses),
+            _ => QueryNode::Clauses(clauses),
         })
     }
 
-    fn joined(&mut self, first: bool) -> Result<Joined, ApiError> {
+    fn parse_conjunction(&mut self, first: bool) -> Result<ClauseConjunction, ApiError> {
         let start = self.scanner.at();
-        let joined = if self.scanner.keyword("AND") || self.scanner.sign("&&") {
-            Joined::And
-        } else if self.scanner.keyword("OR") || self.scanner.sign("||") {
-            Joined::Or
+        let joined = if self.scanner.skip_keyword("AND") || self.scanner.skip_if_next("&&") {
+            ClauseConjunction::And
+        } else if self.scanner.skip_keyword("OR") || self.scanner.skip_if_next("||") {
+            ClauseConjunction::Or
         } else {
-            return Ok(Joined::Plainly);
+            return Ok(ClauseConjunction::Plainly);
         };
         if first {
             let reason = "an operator needs something before it. To search for the word, quote it";
@@ -93,24 +96,24 @@ impl Parser<'_> {
         Ok(joined)
     }
 
-    fn sign(&mut self, joined: Joined) -> Result<Occur, ApiError> {
+    fn parse_occur(&mut self, joined: ClauseConjunction) -> Result<ClauseOccur, ApiError> {
         let plain = match joined {
-            Joined::Plainly => Occur::Default,
-            Joined::And => Occur::Must,
-            Joined::Or => Occur::Should,
+            ClauseConjunction::Plainly => ClauseOccur::Default,
+            ClauseConjunction::And => ClauseOccur::Must,
+            ClauseConjunction::Or => ClauseOccur::Should,
         };
         let occur = match self.scanner.peek() {
             // Signs with a space behind them are words, as in `bed - breakfast`.
             Some('+' | '-' | '!') if self.scanner.space_follows() => return Ok(plain),
             Some('+') => {
                 self.scanner.next();
-                Occur::Must
+                ClauseOccur::Must
             }
             Some('-' | '!') => {
                 self.scanner.next();
-                Occur::MustNot
+                ClauseOccur::MustNot
             }
-            _ if self.scanner.keyword("NOT") => Occur::MustNot,
+            _ if self.scanner.skip_keyword("NOT") => ClauseOccur::MustNot,
             _ => return Ok(plain),
         };
         self.scanner.skip_space();
@@ -118,7 +121,7 @@ impl Parser<'_> {
     }
 
     /// One clause with its field and its boost.
-    fn clause(&mut self, depth: usize) -> Result<Node, ApiError> {
+    fn clause(&mut self, depth: usize) -> Result<QueryNode, ApiError> {
         let start = self.scanner.at();
         let word = match self.scanner.peek() {
             Some('(' | '"' | '/') => None,
@@ -130,8 +133,8 @@ impl Parser<'_> {
         }
         self.scanner.next();
         if word.is_star() {
-            if self.scanner.sign("*") && self.scanner.ends_here() {
-                return self.counted(Node::All);
+            if self.scanner.skip_if_next("*") && self.scanner.ends_here() {
+                return self.counted(QueryNode::All);
             }
             return Err(self.scanner.error_at(start, "`*` names no field; only `*:*` begins so"));
         }
@@ -159,16 +162,16 @@ impl Parser<'_> {
         };
         Ok(match value {
             // The boost belongs to the outside, whatever the order was.
-            Node::Boost { node, factor } => {
-                Node::Boost { node: Box::new(Node::Field { path, node }), factor }
+            QueryNode::Boost { node, factor } => {
+                QueryNode::Boost { node: Box::new(QueryNode::Field { path, node }), factor }
             }
-            node => Node::Field { path, node: Box::new(node) },
+            node => QueryNode::Field { path, node: Box::new(node) },
         })
     }
 
-    fn word(&mut self) -> Result<Word, ApiError> {
-        if ["AND", "OR", "NOT"].iter().any(|word| self.scanner.clone().keyword(word))
-            || ["&&", "||"].iter().any(|sign| self.scanner.clone().sign(sign))
+    fn word(&mut self) -> Result<LuceneWord, ApiError> {
+        if ["AND", "OR", "NOT"].iter().any(|word| self.scanner.clone().skip_keyword(word))
+            || ["&&", "||"].iter().any(|sign| self.scanner.clone().skip_if_next(sign))
         {
             return Err(self.scanner.error("two operators in a row. To search for the word, quote it"));
         }
@@ -187,12 +190,12 @@ impl Parser<'_> {
     }
 
     /// What may stand behind `field:`, with what follows it. The word may have been read already.
-    fn value(&mut self, depth: usize, word: Option<Word>) -> Result<Node, ApiError> {
+    fn value(&mut self, depth: usize, word: Option<LuceneWord>) -> Result<QueryNode, ApiError> {
         let start = self.scanner.at();
         let node = match (word, self.scanner.peek()) {
             (Some(word), _) => {
                 let fuzzy = self.scanner.tilde()?;
-                return self.boosted(plain(word, fuzzy, &self.scanner)?);
+                return self.boosted(word_node(word, fuzzy, &self.scanner)?);
             }
             (None, Some('(')) => {
                 self.scanner.next();
@@ -209,32 +212,32 @@ impl Parser<'_> {
                     self.scanner.error_at(start, "nothing closes this quote. Add one, or escape it as `\\\"`")
                 })?;
                 let slop = self.scanner.tilde()?.and_then(Result::ok).unwrap_or(0.0);
-                Node::Phrase { text, slop: slop as u32 }
+                QueryNode::Phrase { text, slop: slop as u32 }
             }
             _ => {
                 let expression = self.scanner.quoted('/', false).ok_or_else(|| {
                     self.scanner
                         .error_at(start, "nothing closes this expression. Add `/`, or escape it as `\\/`")
                 })?;
-                Node::Regex(expression)
+                QueryNode::Regex(expression)
             }
         };
         self.boosted(node)
     }
 
-    fn boosted(&mut self, node: Node) -> Result<Node, ApiError> {
+    fn boosted(&mut self, node: QueryNode) -> Result<QueryNode, ApiError> {
         let node = self.counted(node)?;
         self.suffixed(node)
     }
 
-    fn counted(&mut self, node: Node) -> Result<Node, ApiError> {
+    fn counted(&mut self, node: QueryNode) -> Result<QueryNode, ApiError> {
         count_clause(&mut self.clauses, &node)?;
         Ok(node)
     }
 
-    fn suffixed(&mut self, node: Node) -> Result<Node, ApiError> {
+    fn suffixed(&mut self, node: QueryNode) -> Result<QueryNode, ApiError> {
         Ok(match self.scanner.boost()? {
-            Some(factor) => Node::Boost { node: Box::new(node), factor },
+            Some(factor) => QueryNode::Boost { node: Box::new(node), factor },
             None => node,
         })
     }
@@ -243,31 +246,35 @@ impl Parser<'_> {
 const LEADING: &str = "a word cannot begin with `*` or `?`. Use an expression such as `/.*word/`";
 
 /// A word without field: `fuzzy` is what follows `~`, if that is there.
-fn plain(word: Word, fuzzy: Option<Result<f32, ()>>, scanner: &Scanner<'_>) -> Result<Node, ApiError> {
+fn word_node(
+    word: LuceneWord,
+    fuzzy: Option<Result<f32, ()>>,
+    scanner: &LuceneScanner<'_>,
+) -> Result<QueryNode, ApiError> {
     if word.is_star() {
-        return Ok(Node::All);
+        return Ok(QueryNode::All);
     }
     let start = word.start;
     let mut pieces = word.pieces;
     match pieces.as_slice() {
-        [Piece::Text(_)] => {
-            let Some(Piece::Text(text)) = pieces.pop() else { return Ok(Node::Nothing) };
+        [WildcardPiece::Text(_)] => {
+            let Some(WildcardPiece::Text(text)) = pieces.pop() else { return Ok(QueryNode::Nothing) };
             Ok(match fuzzy {
-                None => Node::Term(text),
+                None => QueryNode::Term(text),
                 Some(given) => {
-                    let distance = distance(given.ok(), &text);
-                    Node::Fuzzy { text, distance }
+                    let distance = fuzzy_distance(given.ok(), &text);
+                    QueryNode::Fuzzy { text, distance }
                 }
             })
         }
-        [Piece::Text(text), Piece::Any] => Ok(Node::Prefix(text.clone())),
-        [Piece::Any | Piece::One, ..] => Err(scanner.error_at(start, LEADING)),
-        _ => Ok(Node::Wildcard(pieces)),
+        [WildcardPiece::Text(text), WildcardPiece::Any] => Ok(QueryNode::Prefix(text.clone())),
+        [WildcardPiece::Any | WildcardPiece::One, ..] => Err(scanner.error_at(start, LEADING)),
+        _ => Ok(QueryNode::Wildcard(pieces)),
     }
 }
 
 /// Lucene's reading of the number: 2 when there is none, never more; below 1 it is a share of the word's letters.
-fn distance(given: Option<f32>, text: &str) -> u8 {
+fn fuzzy_distance(given: Option<f32>, text: &str) -> u8 {
     let edits = match given {
         None => 2.0,
         Some(share) if share > 0.0 && share < 1.0 => (1.0 - share) * text.chars().count() as f32,

@@ -5,16 +5,16 @@
 
 use std::str::Chars;
 
-use super::tree::{Clause, Node, Occur};
+use super::tree::{ClauseOccur, QueryClause, QueryNode};
 use super::{MAX_DEPTH, check_length, count_clause, too_deep};
 use crate::ApiError;
 
 /// Reads a search text. Only its size can be wrong.
-pub fn parse_simple(text: &str) -> Result<Node, ApiError> {
+pub fn parse_simple(text: &str) -> Result<QueryNode, ApiError> {
     check_length(text)?;
     let text = text.trim();
     if text.is_empty() || text == "*" {
-        return Ok(Node::All);
+        return Ok(QueryNode::All);
     }
     let mut tokens = tokens(text);
     drop_lonely_parentheses(&mut tokens);
@@ -22,8 +22,8 @@ pub fn parse_simple(text: &str) -> Result<Node, ApiError> {
 }
 
 #[derive(Debug, PartialEq)]
-enum Token {
-    Clause(Node),
+enum SimpleToken {
+    Clause(QueryNode),
     Open,
     Close,
     And,
@@ -31,22 +31,22 @@ enum Token {
     Not,
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<SimpleToken> {
     let mut tokens = Vec::new();
     let mut letters = text.chars();
     loop {
         let here = letters.clone();
         let Some(letter) = letters.next() else { return tokens };
         match letter {
-            '(' => tokens.push(Token::Open),
-            ')' => tokens.push(Token::Close),
-            '+' => tokens.push(Token::And),
-            '|' => tokens.push(Token::Or),
+            '(' => tokens.push(SimpleToken::Open),
+            ')' => tokens.push(SimpleToken::Close),
+            '+' => tokens.push(SimpleToken::And),
+            '|' => tokens.push(SimpleToken::Or),
             // A dash that stands alone is a dash.
             '-' => {
                 let next = letters.clone().next();
                 if next.is_some_and(|next| !next.is_whitespace()) {
-                    tokens.push(Token::Not);
+                    tokens.push(SimpleToken::Not);
                 }
             }
             '"' => {
@@ -55,14 +55,14 @@ fn tokens(text: &str) -> Vec<Token> {
                 if let Some(text) = phrase(&mut ahead) {
                     letters = ahead;
                     if !text.trim().is_empty() {
-                        tokens.push(Token::Clause(Node::Phrase { text, slop: 0 }));
+                        tokens.push(SimpleToken::Clause(QueryNode::Phrase { text, slop: 0 }));
                     }
                 }
             }
             letter if letter.is_whitespace() => {}
             _ => {
                 letters = here;
-                tokens.extend(word(&mut letters).map(Token::Clause));
+                tokens.extend(word(&mut letters).map(SimpleToken::Clause));
             }
         }
     }
@@ -82,7 +82,7 @@ fn phrase(letters: &mut Chars<'_>) -> Option<String> {
 }
 
 /// None for a backslash at the very end.
-fn word(letters: &mut Chars<'_>) -> Option<Node> {
+fn word(letters: &mut Chars<'_>) -> Option<QueryNode> {
     let mut word = String::new();
     // How many bytes of the word stand before the stars that end it.
     let mut before_stars = 0;
@@ -115,18 +115,18 @@ fn word(letters: &mut Chars<'_>) -> Option<Node> {
     }
     if stars && before_stars > 0 {
         word.truncate(before_stars);
-        return Some(Node::Prefix(word));
+        return Some(QueryNode::Prefix(word));
     }
-    (!word.is_empty()).then_some(Node::Term(word))
+    (!word.is_empty()).then_some(QueryNode::Term(word))
 }
 
-fn drop_lonely_parentheses(tokens: &mut Vec<Token>) {
+fn drop_lonely_parentheses(tokens: &mut Vec<SimpleToken>) {
     let mut open = Vec::new();
     let mut lonely = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Open => open.push(at),
-            Token::Close if open.pop().is_none() => lonely.push(at),
+            SimpleToken::Open => open.push(at),
+            SimpleToken::Close if open.pop().is_none() => lonely.push(at),
             _ => {}
         }
     }
@@ -144,53 +144,54 @@ fn drop_lonely_parentheses(tokens: &mut Vec<Token>) {
 
 /// What has been read of one pair of parentheses, or of the whole text.
 #[derive(Default)]
-struct Level {
-    group: Group,
+struct OpenGroup {
+    group: ClauseGroup,
     /// The sign since the last clause; the first of several counts.
-    sign: Option<Occur>,
+    sign: Option<ClauseOccur>,
     /// How many dashes stand right before the next clause.
     dashes: usize,
 }
 
-impl Level {
-    fn add(&mut self, (node, depth): (Node, usize)) -> Result<(), ApiError> {
+impl OpenGroup {
+    fn add(&mut self, (node, depth): (QueryNode, usize)) -> Result<(), ApiError> {
         let (node, depth) = match std::mem::take(&mut self.dashes) % 2 {
             0 => (node, depth),
-            _ => (Node::Clauses(vec![Clause { occur: Occur::MustNot, node }]), depth + 1),
+            _ => (QueryNode::Clauses(vec![QueryClause { occur: ClauseOccur::MustNot, node }]), depth + 1),
         };
-        let sign = self.sign.take().unwrap_or(Occur::Default);
+        let sign = self.sign.take().unwrap_or(ClauseOccur::Default);
         self.group.add(node, sign, depth)
     }
 }
 
 /// Clauses joined by the same sign so far.
 #[derive(Default)]
-enum Group {
+enum ClauseGroup {
     #[default]
     Empty,
-    One(Node, usize),
+    One(QueryNode, usize),
     Many {
-        sign: Occur,
-        clauses: Vec<Clause>,
+        sign: ClauseOccur,
+        clauses: Vec<QueryClause>,
         depth: usize,
     },
 }
 
-impl Group {
-    fn add(&mut self, node: Node, sign: Occur, depth: usize) -> Result<(), ApiError> {
+impl ClauseGroup {
+    fn add(&mut self, node: QueryNode, sign: ClauseOccur, depth: usize) -> Result<(), ApiError> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         match self {
             Self::Many { sign: same, clauses, depth: deepest } if *same == sign => {
-                clauses.push(Clause { occur: sign, node });
+                clauses.push(QueryClause { occur: sign, node });
                 *deepest = (*deepest).max(depth + 1);
             }
             _ => {
                 *self = match std::mem::take(self).finish() {
                     None => Self::One(node, depth),
                     Some((first, first_depth)) => {
-                        let clauses = vec![Clause { occur: sign, node: first }, Clause { occur: sign, node }];
+                        let clauses =
+                            vec![QueryClause { occur: sign, node: first }, QueryClause { occur: sign, node }];
                         Self::Many { sign, clauses, depth: first_depth.max(depth) + 1 }
                     }
                 };
@@ -202,32 +203,32 @@ impl Group {
         }
     }
 
-    fn finish(self) -> Option<(Node, usize)> {
+    fn finish(self) -> Option<(QueryNode, usize)> {
         match self {
             Self::Empty => None,
             Self::One(node, depth) => Some((node, depth)),
-            Self::Many { clauses, depth, .. } => Some((Node::Clauses(clauses), depth)),
+            Self::Many { clauses, depth, .. } => Some((QueryNode::Clauses(clauses), depth)),
         }
     }
 }
 
-fn build(tokens: Vec<Token>) -> Result<Node, ApiError> {
-    let mut above: Vec<Level> = Vec::new();
-    let mut level = Level::default();
+fn build(tokens: Vec<SimpleToken>) -> Result<QueryNode, ApiError> {
+    let mut above: Vec<OpenGroup> = Vec::new();
+    let mut level = OpenGroup::default();
     let mut clauses = 0;
     for token in tokens {
         match token {
-            Token::Clause(node) => {
+            SimpleToken::Clause(node) => {
                 count_clause(&mut clauses, &node)?;
                 level.add((node, 1))?;
             }
-            Token::Open => {
+            SimpleToken::Open => {
                 if above.len() >= MAX_DEPTH {
                     return Err(too_deep());
                 }
                 above.push(std::mem::take(&mut level));
             }
-            Token::Close => {
+            SimpleToken::Close => {
                 let Some(outer) = above.pop() else { continue };
                 let inner = std::mem::replace(&mut level, outer);
                 match inner.group.finish() {
@@ -239,17 +240,18 @@ fn build(tokens: Vec<Token>) -> Result<Node, ApiError> {
                     }
                 }
             }
-            Token::And | Token::Or => {
+            SimpleToken::And | SimpleToken::Or => {
                 level.dashes = 0;
-                if level.sign.is_none() && !matches!(level.group, Group::Empty) {
-                    let occur = if token == Token::And { Occur::Must } else { Occur::Should };
+                if level.sign.is_none() && !matches!(level.group, ClauseGroup::Empty) {
+                    let occur =
+                        if token == SimpleToken::And { ClauseOccur::Must } else { ClauseOccur::Should };
                     level.sign = Some(occur);
                 }
             }
-            Token::Not => level.dashes += 1,
+            SimpleToken::Not => level.dashes += 1,
         }
     }
-    Ok(level.group.finish().map_or(Node::Nothing, |(node, _)| node))
+    Ok(level.group.finish().map_or(QueryNode::Nothing, |(node, _)| node))
 }
 
 #[cfg(test)]
@@ -263,22 +265,22 @@ mod tests {
     }
 
     /// `&` for must, `/` for should, `_` for what the mode decides.
-    fn show(node: &Node) -> String {
+    fn show(node: &QueryNode) -> String {
         match node {
-            Node::All => "ALL".to_owned(),
-            Node::Nothing => "NOTHING".to_owned(),
-            Node::Term(text) => text.clone(),
-            Node::Phrase { text, .. } => format!("\"{text}\""),
-            Node::Prefix(text) => format!("{text}*"),
-            Node::Clauses(clauses) => {
+            QueryNode::All => "ALL".to_owned(),
+            QueryNode::Nothing => "NOTHING".to_owned(),
+            QueryNode::Term(text) => text.clone(),
+            QueryNode::Phrase { text, .. } => format!("\"{text}\""),
+            QueryNode::Prefix(text) => format!("{text}*"),
+            QueryNode::Clauses(clauses) => {
                 let clauses: Vec<_> = clauses
                     .iter()
                     .map(|clause| {
                         let sign = match clause.occur {
-                            Occur::Default => "_",
-                            Occur::Must => "&",
-                            Occur::Should => "/",
-                            Occur::MustNot => "!",
+                            ClauseOccur::Default => "_",
+                            ClauseOccur::Must => "&",
+                            ClauseOccur::Should => "/",
+                            ClauseOccur::MustNot => "!",
                         };
                         format!("{sign}{}", show(&clause.node))
                     })
@@ -347,13 +349,13 @@ mod tests {
 
     #[test]
     fn takes_an_escaped_sign_as_text() {
-        assert_eq!(parse_simple(r"\-a").unwrap(), Node::Term("-a".to_owned()));
-        assert_eq!(parse_simple(r"c\+\+").unwrap(), Node::Term("c++".to_owned()));
-        assert_eq!(parse_simple(r"lux\*").unwrap(), Node::Term("lux*".to_owned()));
-        assert_eq!(parse_simple(r"a\ b").unwrap(), Node::Term("a b".to_owned()));
+        assert_eq!(parse_simple(r"\-a").unwrap(), QueryNode::Term("-a".to_owned()));
+        assert_eq!(parse_simple(r"c\+\+").unwrap(), QueryNode::Term("c++".to_owned()));
+        assert_eq!(parse_simple(r"lux\*").unwrap(), QueryNode::Term("lux*".to_owned()));
+        assert_eq!(parse_simple(r"a\ b").unwrap(), QueryNode::Term("a b".to_owned()));
         assert_eq!(
             parse_simple(r#""say \"hi\"""#).unwrap(),
-            Node::Phrase { text: "say \"hi\"".to_owned(), slop: 0 }
+            QueryNode::Phrase { text: "say \"hi\"".to_owned(), slop: 0 }
         );
     }
 
@@ -391,7 +393,7 @@ mod tests {
             let escaped: String = word.chars().flat_map(|letter| ['\\', letter]).collect();
             // Spaces around the whole text are no part of it, escaped or not.
             prop_assume!(!word.ends_with(' '));
-            prop_assert_eq!(parse_simple(&escaped).unwrap(), Node::Term(word));
+            prop_assert_eq!(parse_simple(&escaped).unwrap(), QueryNode::Term(word));
         }
     }
 }

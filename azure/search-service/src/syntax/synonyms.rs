@@ -17,19 +17,19 @@ const MAX_ADDED_UP: usize = 1_000;
 
 /// The rules of a map, as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Synonyms {
-    rules: Vec<Rule>,
+pub struct SynonymRules {
+    rules: Vec<SynonymRule>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
+struct SynonymRule {
     /// What a query may say.
     from: Vec<String>,
     /// What is searched instead; `None` when all of `from` stand for each other.
     to: Option<Vec<String>>,
 }
 
-impl Synonyms {
+impl SynonymRules {
     /// Reads the rules. Comments (`#` first on a line) and empty lines are passed over.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let mut rules = Vec::new();
@@ -65,17 +65,20 @@ impl Synonyms {
     pub fn compile(&self, analyze: &mut dyn FnMut(&str) -> Vec<String>) -> CompiledSynonyms {
         let mut by_source: HashMap<Vec<String>, Vec<Vec<String>>> = HashMap::new();
         for rule in &self.rules {
-            let from = sequences(&rule.from, analyze);
-            let to = rule.to.as_ref().map(|to| sequences(to, analyze));
+            let from = analyze_all(&rule.from, analyze);
+            let to = rule.to.as_ref().map(|to| analyze_all(to, analyze));
             for source in &from {
-                add(&mut by_source, source, to.as_ref().unwrap_or(&from), to.is_none());
+                add_alternatives(&mut by_source, source, to.as_ref().unwrap_or(&from), to.is_none());
             }
         }
-        let mut by_first: HashMap<String, Vec<Entry>> = HashMap::new();
+        let mut by_first: HashMap<String, Vec<SynonymEntry>> = HashMap::new();
         for (source, alternatives) in by_source {
             let mut source = source.into_iter();
             if let Some(first) = source.next() {
-                by_first.entry(first).or_default().push(Entry { rest: source.collect(), alternatives });
+                by_first
+                    .entry(first)
+                    .or_default()
+                    .push(SynonymEntry { rest: source.collect(), alternatives });
             }
         }
         for entries in by_first.values_mut() {
@@ -88,11 +91,11 @@ impl Synonyms {
 /// The rules of a map after a field's analyzer, found by their first term.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledSynonyms {
-    by_first: HashMap<String, Vec<Entry>>,
+    by_first: HashMap<String, Vec<SynonymEntry>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct SynonymEntry {
     /// The terms after the first.
     rest: Vec<String>,
     alternatives: Vec<Vec<String>>,
@@ -117,7 +120,7 @@ impl CompiledSynonyms {
 }
 
 /// `keep`: the source stays among its alternatives, and stays first.
-fn add(
+fn add_alternatives(
     by_source: &mut HashMap<Vec<String>, Vec<Vec<String>>>,
     source: &[String],
     alternatives: &[Vec<String>],
@@ -141,12 +144,12 @@ fn add(
     }
 }
 
-fn sequences(texts: &[String], analyze: &mut dyn FnMut(&str) -> Vec<String>) -> Vec<Vec<String>> {
+fn analyze_all(texts: &[String], analyze: &mut dyn FnMut(&str) -> Vec<String>) -> Vec<Vec<String>> {
     texts.iter().map(|text| analyze(text)).filter(|terms| !terms.is_empty()).collect()
 }
 
 /// One rule, or none where a line names nothing at all (`,`). The error is the reason and the remedy.
-fn parse_rule(line: &str) -> Result<Option<Rule>, String> {
+fn parse_rule(line: &str) -> Result<Option<SynonymRule>, String> {
     let mut sides: Vec<Vec<String>> = vec![Vec::new()];
     let mut item = String::new();
     let mut letters = line.chars().peekable();
@@ -187,7 +190,7 @@ fn parse_rule(line: &str) -> Result<Option<Rule>, String> {
         }
         _ => {}
     }
-    Ok(Some(Rule { from, to }))
+    Ok(Some(SynonymRule { from, to }))
 }
 
 #[cfg(test)]
@@ -197,7 +200,7 @@ mod tests {
     use super::*;
 
     fn compiled(rules: &str) -> CompiledSynonyms {
-        Synonyms::parse(rules).unwrap().compile(&mut |text| {
+        SynonymRules::parse(rules).unwrap().compile(&mut |text| {
             text.to_lowercase()
                 .split_whitespace()
                 .filter(|word| *word != "the")
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn takes_escaped_signs_as_text() {
-        let rules = Synonyms::parse(r"a\,b, c\=>d, e\\f").unwrap();
+        let rules = SynonymRules::parse(r"a\,b, c\=>d, e\\f").unwrap();
         assert_eq!(rules.rules[0].from, ["a,b", "c=>d", r"e\f"]);
         assert_eq!(rules.rules[0].to, None);
     }
@@ -272,17 +275,17 @@ mod tests {
             ("a, b =>", "Line 1 of the synonym map is not a rule: nothing stands after"),
             (&["x"; 21].join(","), "more than 20 alternatives"),
         ] {
-            let error = Synonyms::parse(rules).unwrap_err();
+            let error = SynonymRules::parse(rules).unwrap_err();
             assert!(error.message.contains(expected), "{}", error.message);
         }
-        assert!(Synonyms::parse(&"a, b\n".repeat(20_000)).is_ok());
-        assert!(Synonyms::parse(&"a, b\n".repeat(20_001)).unwrap_err().message.contains("20000"));
+        assert!(SynonymRules::parse(&"a, b\n".repeat(20_000)).is_ok());
+        assert!(SynonymRules::parse(&"a, b\n".repeat(20_001)).unwrap_err().message.contains("20000"));
     }
 
     proptest! {
         #[test]
         fn never_panics(rules in r"[ab, =>\\#\n]{0,80}") {
-            if let Ok(rules) = Synonyms::parse(&rules) {
+            if let Ok(rules) = SynonymRules::parse(&rules) {
                 rules.compile(&mut |text| text.split(' ').map(str::to_owned).collect()).expand(&["a", "b"]);
             }
         }

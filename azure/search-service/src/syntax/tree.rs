@@ -2,14 +2,14 @@
 
 /// One node of a query. Texts are as the user wrote them, escapes removed; analysis comes later.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Node {
+pub enum QueryNode {
     /// Everything: an empty text, or `*` alone.
     All,
     /// Nothing can match, as for `()`.
     Nothing,
     /// Several clauses beside each other. A group of nothing but `MustNot` is everything without them: so the simple
     /// syntax writes `-word`, and the clause around it says how it joins its neighbours.
-    Clauses(Vec<Clause>),
+    Clauses(Vec<QueryClause>),
     /// A word; analysis may make several terms of it, or none.
     Term(String),
     /// Words in a row. `slop` is how many places they may be apart (`"a b"~3`).
@@ -20,7 +20,7 @@ pub enum Node {
     /// Words that begin so (`hot*`).
     Prefix(String),
     /// A word with `*` and `?` in other places than its end.
-    Wildcard(Vec<Piece>),
+    Wildcard(Vec<WildcardPiece>),
     /// Words that differ by at most so many letters, 0 to 2.
     Fuzzy {
         text: String,
@@ -31,22 +31,22 @@ pub enum Node {
     /// `field:…`, and the path has been checked to be a searchable field.
     Field {
         path: String,
-        node: Box<Node>,
+        node: Box<QueryNode>,
     },
     Boost {
-        node: Box<Node>,
+        node: Box<QueryNode>,
         factor: f32,
     },
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Clause {
-    pub occur: Occur,
-    pub node: Node,
+pub struct QueryClause {
+    pub occur: ClauseOccur,
+    pub node: QueryNode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occur {
+pub enum ClauseOccur {
     /// No sign: `searchMode` decides.
     Default,
     Must,
@@ -58,7 +58,7 @@ pub enum Occur {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum WildcardPiece {
     Text(String),
     /// `*`
     Any,

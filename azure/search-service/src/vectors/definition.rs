@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::members::Members;
-use super::metric::Metric;
+use super::members::VectorJsonObject;
+use super::metric::VectorMetric;
 use super::set::VectorSettings;
 use super::value::vector_length;
 use crate::ApiError;
-use crate::definition::VectorField;
+use crate::definition::VectorAttributes;
 
 /// `vectorSearch`, checked: every name that a profile refers to exists.
 ///
@@ -17,16 +17,16 @@ use crate::definition::VectorField;
 /// changes nothing here; a vectorizer would call a model, and this service calls none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VectorSearch {
-    pub algorithms: Vec<Algorithm>,
-    pub profiles: Vec<Profile>,
+    pub algorithms: Vec<VectorAlgorithm>,
+    pub profiles: Vec<VectorProfile>,
     pub compressions: Vec<String>,
     pub vectorizers: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Algorithm {
+pub struct VectorAlgorithm {
     pub name: String,
-    pub metric: Metric,
+    pub metric: VectorMetric,
     pub kind: AlgorithmKind,
 }
 
@@ -50,7 +50,7 @@ impl Default for HnswParameters {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
+pub struct VectorProfile {
     pub name: String,
     pub algorithm: String,
     pub compression: Option<String>,
@@ -63,8 +63,8 @@ impl VectorSearch {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let members = Members::of("vectorSearch".to_owned(), value)?;
-        members.only(&["profiles", "algorithms", "vectorizers", "compressions"])?;
+        let members = VectorJsonObject::new("vectorSearch".to_owned(), value)?;
+        members.allow_only(&["profiles", "algorithms", "vectorizers", "compressions"])?;
         let search = Self {
             algorithms: members.list("algorithms")?.iter().map(algorithm).collect::<Result<_, _>>()?,
             profiles: members.list("profiles")?.iter().map(profile).collect::<Result<_, _>>()?,
@@ -75,18 +75,18 @@ impl VectorSearch {
         Ok(search)
     }
 
-    pub fn profile(&self, name: &str) -> Option<&Profile> {
+    pub fn profile(&self, name: &str) -> Option<&VectorProfile> {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// The algorithm that a field is searched with. A field that has passed [`VectorSearch::check`] has one.
-    pub fn algorithm(&self, field: &VectorField) -> Option<&Algorithm> {
+    /// The algorithm that a field is searched with. A field that has passed [`VectorSearch::check_path`] has one.
+    pub fn algorithm(&self, field: &VectorAttributes) -> Option<&VectorAlgorithm> {
         let profile = self.profile(&field.profile)?;
         self.algorithms.iter().find(|algorithm| algorithm.name == profile.algorithm)
     }
 
     /// What a [`super::VectorSet`] for the field needs to know.
-    pub fn settings(&self, field: &VectorField) -> Option<VectorSettings> {
+    pub fn settings(&self, field: &VectorAttributes) -> Option<VectorSettings> {
         let algorithm = self.algorithm(field)?;
         let hnsw = match algorithm.kind {
             AlgorithmKind::Hnsw(parameters) => Some(parameters),
@@ -96,7 +96,7 @@ impl VectorSearch {
     }
 
     /// Whether a field can be searched as its definition says: its profile exists, and its metric fits its encoding.
-    pub fn check(&self, path: &str, field: &VectorField) -> Result<(), ApiError> {
+    pub fn check(&self, path: &str, field: &VectorAttributes) -> Result<(), ApiError> {
         let refuse = |message: String| Err(ApiError::invalid(format!("The field '{path}' {message}")));
         let Some(algorithm) = self.algorithm(field) else {
             let known = names(self.profiles.iter().map(|profile| profile.name.as_str()));
@@ -105,7 +105,7 @@ impl VectorSearch {
                 "refers to the vector search profile '{profile}', which does not exist. There is {known}."
             ));
         };
-        if field.packed_bits != (algorithm.metric == Metric::Hamming) {
+        if field.packed_bits != (algorithm.metric == VectorMetric::Hamming) {
             return refuse(format!(
                 "uses the algorithm '{}'. The metric hamming is for fields of packed bits, and they need it.",
                 algorithm.name
@@ -152,47 +152,51 @@ impl VectorSearch {
     }
 }
 
-fn algorithm(members: &Members<'_>) -> Result<Algorithm, ApiError> {
-    members.only(&["name", "kind", "hnswParameters", "exhaustiveKnnParameters"])?;
+fn algorithm(members: &VectorJsonObject<'_>) -> Result<VectorAlgorithm, ApiError> {
+    members.allow_only(&["name", "kind", "hnswParameters", "exhaustiveKnnParameters"])?;
     let name = members.needed_text("name")?.to_owned();
     match members.needed_text("kind")? {
         "hnsw" => {
             let mut hnsw = HnswParameters::default();
             let Some(parameters) = members.object("hnswParameters")? else {
-                return Ok(Algorithm { name, metric: Metric::default(), kind: AlgorithmKind::Hnsw(hnsw) });
+                return Ok(VectorAlgorithm {
+                    name,
+                    metric: VectorMetric::default(),
+                    kind: AlgorithmKind::Hnsw(hnsw),
+                });
             };
-            parameters.only(&["m", "efConstruction", "efSearch", "metric"])?;
+            parameters.allow_only(&["m", "efConstruction", "efSearch", "metric"])?;
             hnsw.m = parameters.integer("m", 4..=10)?.unwrap_or(hnsw.m);
             hnsw.ef_construction =
                 parameters.integer("efConstruction", 100..=1000)?.unwrap_or(hnsw.ef_construction);
             hnsw.ef_search = parameters.integer("efSearch", 100..=1000)?.unwrap_or(hnsw.ef_search);
-            Ok(Algorithm { name, metric: metric(&parameters)?, kind: AlgorithmKind::Hnsw(hnsw) })
+            Ok(VectorAlgorithm { name, metric: metric(&parameters)?, kind: AlgorithmKind::Hnsw(hnsw) })
         }
         "exhaustiveKnn" => {
             let metric = match members.object("exhaustiveKnnParameters")? {
                 Some(parameters) => {
-                    parameters.only(&["metric"])?;
+                    parameters.allow_only(&["metric"])?;
                     metric(&parameters)?
                 }
-                None => Metric::default(),
+                None => VectorMetric::default(),
             };
-            Ok(Algorithm { name, metric, kind: AlgorithmKind::ExhaustiveKnn })
+            Ok(VectorAlgorithm { name, metric, kind: AlgorithmKind::ExhaustiveKnn })
         }
         other => Err(members.error("kind", format_args!("must be hnsw or exhaustiveKnn, but is '{other}'."))),
     }
 }
 
-fn metric(parameters: &Members<'_>) -> Result<Metric, ApiError> {
-    let Some(name) = parameters.text("metric")? else { return Ok(Metric::default()) };
-    Metric::parse(name).ok_or_else(|| {
-        parameters.error("metric", format_args!("must be {}, but is '{name}'.", Metric::NAMES))
+fn metric(parameters: &VectorJsonObject<'_>) -> Result<VectorMetric, ApiError> {
+    let Some(name) = parameters.text("metric")? else { return Ok(VectorMetric::default()) };
+    VectorMetric::parse(name).ok_or_else(|| {
+        parameters.error("metric", format_args!("must be {}, but is '{name}'.", VectorMetric::NAMES))
     })
 }
 
-fn profile(members: &Members<'_>) -> Result<Profile, ApiError> {
-    members.only(&["name", "algorithm", "compression", "vectorizer"])?;
+fn profile(members: &VectorJsonObject<'_>) -> Result<VectorProfile, ApiError> {
+    members.allow_only(&["name", "algorithm", "compression", "vectorizer"])?;
     let text = |name| Ok::<_, ApiError>(members.text(name)?.map(str::to_owned));
-    Ok(Profile {
+    Ok(VectorProfile {
         name: members.needed_text("name")?.to_owned(),
         algorithm: members.needed_text("algorithm")?.to_owned(),
         compression: text("compression")?,
@@ -200,7 +204,7 @@ fn profile(members: &Members<'_>) -> Result<Profile, ApiError> {
     })
 }
 
-fn compression(members: &Members<'_>) -> Result<String, ApiError> {
+fn compression(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
     let name = members.needed_text("name")?.to_owned();
     match members.needed_text("kind")? {
         "scalarQuantization" | "binaryQuantization" => Ok(name),
@@ -212,7 +216,7 @@ fn compression(members: &Members<'_>) -> Result<String, ApiError> {
 }
 
 /// Any kind will do: it is never called, and new ones come with new versions of the API.
-fn vectorizer(members: &Members<'_>) -> Result<String, ApiError> {
+fn vectorizer(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
     members.needed_text("kind")?;
     Ok(members.needed_text("name")?.to_owned())
 }

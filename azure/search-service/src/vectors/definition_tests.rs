@@ -26,26 +26,26 @@ fn search() -> VectorSearch {
     .unwrap()
 }
 
-fn field(dimensions: usize, profile: &str, packed_bits: bool) -> VectorField {
-    VectorField { dimensions, profile: profile.to_owned(), packed_bits }
+fn field(dimensions: usize, profile: &str, packed_bits: bool) -> VectorAttributes {
+    VectorAttributes { dimensions, profile: profile.to_owned(), packed_bits }
 }
 
 #[test]
 fn a_field_leads_to_its_settings() {
     let search = search();
-    let settings = |field: VectorField| {
+    let settings = |field: VectorAttributes| {
         search.check("v", &field).unwrap();
         search.settings(&field).unwrap()
     };
     let hnsw = Some(HnswParameters { m: 4, ef_construction: 400, ef_search: 500 });
-    let plain = VectorSettings { metric: Metric::Cosine, length: 3, hnsw };
+    let plain = VectorSettings { metric: VectorMetric::Cosine, length: 3, hnsw };
     assert_eq!(settings(field(3, "p", false)), plain);
     let hnsw = Some(HnswParameters { m: 10, ef_construction: 1000, ef_search: 100 });
-    let tuned = VectorSettings { metric: Metric::Euclidean, length: 4096, hnsw };
+    let tuned = VectorSettings { metric: VectorMetric::Euclidean, length: 4096, hnsw };
     assert_eq!(settings(field(4096, "t", false)), tuned);
-    let all = VectorSettings { metric: Metric::DotProduct, length: 2, hnsw: None };
+    let all = VectorSettings { metric: VectorMetric::DotProduct, length: 2, hnsw: None };
     assert_eq!(settings(field(2, "a", false)), all);
-    let bits = VectorSettings { metric: Metric::Hamming, length: 8, hnsw: None };
+    let bits = VectorSettings { metric: VectorMetric::Hamming, length: 8, hnsw: None };
     assert_eq!(settings(field(64, "b", true)), bits);
 }
 

@@ -1,31 +1,31 @@
 //! A hierarchical navigable small world: a graph that leads to the nearest vectors without looking at all of them.
 //!
 //! The graph knows nodes 0, 1, 2 … and who is linked to whom; vectors stay with their owner and come in as
-//! [`Points`]. Nodes are never taken out: a search says which nodes it accepts, and walks through the others.
+//! [`PreparedVectors`]. Nodes are never taken out: a search says which nodes it accepts, and walks through the others.
 //! All links lie in two flat arrays, and nothing here recurses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-use super::metric::Metric;
-use super::points::{Near, Points};
+use super::metric::VectorMetric;
+use super::points::{NodeDistance, PreparedVectors};
 
 /// The parameters `m` and `efConstruction` of an index definition; `efSearch` comes with each search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct HnswBuildParameters {
     pub m: usize,
     pub ef_construction: usize,
 }
 
-impl Shape {
+impl HnswBuildParameters {
     /// Links of a node on the ground level.
     ///
     /// The usual graph has 2·m. Azure's default of 4 would then give 8, which finds too few of the nearest
     /// among vectors without structure; three times as many cost 64 bytes a vector and repair it. Products of
     /// vectors of different lengths are no distance, their graphs have dead ends, and they need more still.
-    fn ground_links(self, metric: Metric) -> usize {
-        self.m * if metric == Metric::DotProduct { 8 } else { 6 }
+    fn ground_links(self, metric: VectorMetric) -> usize {
+        self.m * if metric == VectorMetric::DotProduct { 8 } else { 6 }
     }
 
     /// Links of a node on each level above.
@@ -34,8 +34,8 @@ impl Shape {
     }
 }
 
-pub(super) struct Graph {
-    shape: Shape,
+pub(super) struct HnswGraph {
+    shape: HnswBuildParameters,
     ground_links: usize,
     upper_links: usize,
     /// `ground_links` places for each node, of which `ground_counts` are used.
@@ -49,14 +49,14 @@ pub(super) struct Graph {
     /// Where every walk starts: a node of the highest level.
     entry: u32,
     /// Working memory of searches that have ended, for those to come.
-    spare: Mutex<Vec<Scratch>>,
+    spare: Mutex<Vec<HnswScratch>>,
 }
 
 /// What became of a search.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Walk {
+pub(super) enum HnswSearchOutcome {
     /// The nearest accepted nodes, nearest first.
-    Found(Vec<Near>),
+    Found(Vec<NodeDistance>),
     /// More distances were computed than allowed: the accepted nodes are too rare for a walk.
     GaveUp,
 }
@@ -64,14 +64,14 @@ pub(super) enum Walk {
 /// No node rises higher; with m = 4 that is enough for 4^16 nodes.
 const MAX_LEVEL: u8 = 16;
 
-impl Graph {
+impl HnswGraph {
     /// Links all points. `numbers` seed the levels, so the same vectors always give the same graph.
     ///
     /// `None` when `stop` said so, which is asked before each node.
     pub(super) fn build(
-        points: Points<'_>,
+        points: PreparedVectors<'_>,
         numbers: &[u64],
-        shape: Shape,
+        shape: HnswBuildParameters,
         stop: &dyn Fn() -> bool,
     ) -> Option<Self> {
         let ground_links = shape.ground_links(points.metric);
@@ -87,7 +87,7 @@ impl Graph {
             entry: 0,
             spare: Mutex::default(),
         };
-        let mut scratch = Scratch::default();
+        let mut scratch = HnswScratch::default();
         for (node, &number) in (0..).zip(numbers) {
             if stop() {
                 return None;
@@ -100,26 +100,34 @@ impl Graph {
     /// The nearest `ef` accepted nodes, give or take; at most `budget` distances are computed for them.
     pub(super) fn search(
         &self,
-        points: Points<'_>,
+        points: PreparedVectors<'_>,
         query: &[f32],
         ef: usize,
         budget: usize,
         accept: &dyn Fn(u32) -> bool,
-    ) -> Walk {
+    ) -> HnswSearchOutcome {
         if self.levels.is_empty() {
-            return Walk::Found(Vec::new());
+            return HnswSearchOutcome::Found(Vec::new());
         }
         let idle = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = idle.unwrap_or_default();
         let entry = self.descend(points, query, 0);
-        let complete = self.walk(points, query, entry, Level { level: 0, ef, budget }, accept, &mut scratch);
-        let walk = if complete { Walk::Found(scratch.take_found()) } else { Walk::GaveUp };
+        let complete = self.search_level(
+            points,
+            query,
+            entry,
+            HnswLevelSearch { level: 0, ef, budget },
+            accept,
+            &mut scratch,
+        );
+        let walk =
+            if complete { HnswSearchOutcome::Found(scratch.take_found()) } else { HnswSearchOutcome::GaveUp };
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         walk
     }
 
     /// Links of a node on the ground level, at most.
-    pub(super) fn links(&self) -> usize {
+    pub(super) fn max_ground_links(&self) -> usize {
         self.ground_links
     }
 
@@ -127,7 +135,7 @@ impl Graph {
         4 * (self.ground.len() + self.upper.len() + self.upper_starts.len()) + 2 * self.levels.len()
     }
 
-    fn insert(&mut self, points: Points<'_>, node: u32, number: u64, scratch: &mut Scratch) {
+    fn insert(&mut self, points: PreparedVectors<'_>, node: u32, number: u64, scratch: &mut HnswScratch) {
         let query = points.at(node);
         let level = level_of(number, self.shape.m);
         let top = self.levels.get(self.entry as usize).copied();
@@ -143,8 +151,8 @@ impl Graph {
 
         let mut entry = self.descend(points, query, level);
         for level in (0..=level.min(top)).rev() {
-            let scope = Level { level, ef: self.shape.ef_construction, budget: usize::MAX };
-            self.walk(points, query, entry, scope, &|_| true, scratch);
+            let scope = HnswLevelSearch { level, ef: self.shape.ef_construction, budget: usize::MAX };
+            self.search_level(points, query, entry, scope, &|_| true, scratch);
             let found = scratch.take_found();
             entry = found.first().copied().unwrap_or(entry);
             let mut chosen = Vec::with_capacity(self.limit(level));
@@ -160,12 +168,12 @@ impl Graph {
     }
 
     /// Walks greedily from the entry down to the level above `floor`, always to the nearest neighbour.
-    fn descend(&self, points: Points<'_>, query: &[f32], floor: u8) -> Near {
-        let mut best = points.near(query, self.entry);
+    fn descend(&self, points: PreparedVectors<'_>, query: &[f32], floor: u8) -> NodeDistance {
+        let mut best = points.distance_from(query, self.entry);
         for level in (floor + 1..=self.levels[self.entry as usize]).rev() {
             loop {
                 let around = self.neighbours(best.node(), level).iter();
-                match around.map(|&node| points.near(query, node)).min() {
+                match around.map(|&node| points.distance_from(query, node)).min() {
                     Some(nearer) if nearer < best => best = nearer,
                     _ => break,
                 }
@@ -175,16 +183,16 @@ impl Graph {
     }
 
     /// Fills `scratch.found` with the `ef` nearest accepted nodes of one level; `false` when the budget ran out.
-    fn walk(
+    fn search_level(
         &self,
-        points: Points<'_>,
+        points: PreparedVectors<'_>,
         query: &[f32],
-        entry: Near,
-        Level { level, ef, budget }: Level,
+        entry: NodeDistance,
+        HnswLevelSearch { level, ef, budget }: HnswLevelSearch,
         accept: &dyn Fn(u32) -> bool,
-        scratch: &mut Scratch,
+        scratch: &mut HnswScratch,
     ) -> bool {
-        let Scratch { visited, ahead, found } = scratch;
+        let HnswScratch { visited, ahead, found } = scratch;
         visited.reset(self.levels.len());
         ahead.clear();
         found.clear();
@@ -194,7 +202,7 @@ impl Graph {
             found.push(entry);
         }
         // Everything farther than this is of no use: the worst of the found, once there are enough.
-        let mut worst = Near::FARTHEST;
+        let mut worst = NodeDistance::FARTHEST;
         if found.len() >= ef {
             worst = entry;
         }
@@ -206,7 +214,7 @@ impl Graph {
                 if !visited.insert(node) {
                     continue;
                 }
-                let next = points.near(query, node);
+                let next = points.distance_from(query, node);
                 if next >= worst {
                     continue;
                 }
@@ -261,13 +269,14 @@ impl Graph {
     }
 
     /// Adds a link back; when there is no room, the best of all links stay.
-    fn link(&mut self, points: Points<'_>, from: u32, to: u32, level: u8) {
+    fn link(&mut self, points: PreparedVectors<'_>, from: u32, to: u32, level: u8) {
         let limit = self.limit(level);
         let mut links = self.neighbours(from, level).to_vec();
         links.push(to);
         if links.len() > limit {
             let home = points.at(from);
-            let mut candidates: Vec<Near> = links.iter().map(|&node| points.near(home, node)).collect();
+            let mut candidates: Vec<NodeDistance> =
+                links.iter().map(|&node| points.distance_from(home, node)).collect();
             candidates.sort_unstable();
             choose(points, from, &candidates, limit, &mut links);
         }
@@ -276,7 +285,7 @@ impl Graph {
 }
 
 #[derive(Clone, Copy)]
-struct Level {
+struct HnswLevelSearch {
     level: u8,
     ef: usize,
     budget: usize,
@@ -287,9 +296,15 @@ struct Level {
 ///
 /// Vectors equal to the node's own get at most half the room, those next to it in age first. So a crowd of equal
 /// vectors becomes a chain, which a walk follows to its newest end, and stays linked with everything else.
-fn choose(points: Points<'_>, node: u32, candidates: &[Near], limit: usize, chosen: &mut Vec<u32>) {
+fn choose(
+    points: PreparedVectors<'_>,
+    node: u32,
+    candidates: &[NodeDistance],
+    limit: usize,
+    chosen: &mut Vec<u32>,
+) {
     let home = points.at(node);
-    let is_twin = |near: &Near| points.at(near.node()) == home;
+    let is_twin = |near: &NodeDistance| points.at(near.node()) == home;
     chosen.clear();
     chosen.extend(candidates.iter().filter(|near| is_twin(near)).map(|near| near.node()));
     chosen.sort_unstable_by_key(|twin| twin.abs_diff(node));
@@ -303,7 +318,10 @@ fn choose(points: Points<'_>, node: u32, candidates: &[Near], limit: usize, chos
             continue;
         }
         let place = points.at(near.node());
-        if chosen.iter().all(|&other| points.metric.order(place, points.at(other)) >= near.order()) {
+        if chosen
+            .iter()
+            .all(|&other| points.metric.comparable_distance(place, points.at(other)) >= near.order())
+        {
             chosen.push(near.node());
         } else if rest.len() < limit {
             rest.push(near.node());
@@ -327,16 +345,16 @@ fn level_of(number: u64, m: usize) -> u8 {
 
 /// Working memory of a walk.
 #[derive(Default)]
-struct Scratch {
-    visited: Visited,
-    ahead: BinaryHeap<Reverse<Near>>,
+struct HnswScratch {
+    visited: VisitedNodes,
+    ahead: BinaryHeap<Reverse<NodeDistance>>,
     /// The farthest is on top.
-    found: BinaryHeap<Near>,
+    found: BinaryHeap<NodeDistance>,
 }
 
-impl Scratch {
-    fn take_found(&mut self) -> Vec<Near> {
-        let mut found: Vec<Near> = self.found.drain().collect();
+impl HnswScratch {
+    fn take_found(&mut self) -> Vec<NodeDistance> {
+        let mut found: Vec<NodeDistance> = self.found.drain().collect();
         found.sort_unstable();
         found
     }
@@ -344,12 +362,12 @@ impl Scratch {
 
 /// A set of nodes: one bit each, and a list of those that are set, to clear them again.
 #[derive(Default)]
-struct Visited {
+struct VisitedNodes {
     words: Vec<u64>,
     nodes: Vec<u32>,
 }
 
-impl Visited {
+impl VisitedNodes {
     fn reset(&mut self, nodes: usize) {
         for node in self.nodes.drain(..) {
             self.words[node as usize / 64] = 0;

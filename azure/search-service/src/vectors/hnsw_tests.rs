@@ -2,12 +2,12 @@
 
 use super::*;
 
-const DEFAULT: Shape = Shape { m: 4, ef_construction: 400 };
+const DEFAULT: HnswBuildParameters = HnswBuildParameters { m: 4, ef_construction: 400 };
 
 /// A small generator, so that every run sees the same vectors.
-struct Dice(u64);
+struct RandomNumbers(u64);
 
-impl Dice {
+impl RandomNumbers {
     fn next(&mut self) -> f32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 40) as f32 / (1u64 << 24) as f32
@@ -19,26 +19,26 @@ impl Dice {
     }
 }
 
-struct Data {
+struct TestVectors {
     numbers: Vec<u64>,
     values: Vec<f32>,
     queries: Vec<Vec<f32>>,
     width: usize,
-    metric: Metric,
+    metric: VectorMetric,
 }
 
-impl Data {
-    fn new(metric: Metric, count: usize, width: usize, clusters: Option<usize>) -> Self {
-        let mut dice = Dice(7);
+impl TestVectors {
+    fn new(metric: VectorMetric, count: usize, width: usize, clusters: Option<usize>) -> Self {
+        let mut dice = RandomNumbers(7);
         let centres: Vec<Vec<f32>> =
             (0..clusters.unwrap_or(1)).map(|_| (0..width).map(|_| dice.normal()).collect()).collect();
-        let vector = |dice: &mut Dice| {
+        let vector = |dice: &mut RandomNumbers| {
             let mut raw = Vec::new();
             let centre = &centres[(dice.next() * centres.len() as f32) as usize];
             for place in centre {
                 raw.push(if clusters.is_some() { place + 0.2 * dice.normal() } else { dice.normal() });
             }
-            if metric == Metric::Hamming {
+            if metric == VectorMetric::Hamming {
                 raw.iter_mut().for_each(|value| *value = (*value * 30.0 + 128.0).clamp(0.0, 255.0).floor());
             }
             let mut prepared = Vec::new();
@@ -47,29 +47,36 @@ impl Data {
         };
         let values = (0..count).flat_map(|_| vector(&mut dice)).collect();
         let queries = (0..50).map(|_| vector(&mut dice)).collect();
-        Self { numbers: (0..count as u64).collect(), values, queries, width: metric.width(width), metric }
+        Self {
+            numbers: (0..count as u64).collect(),
+            values,
+            queries,
+            width: metric.prepared_length(width),
+            metric,
+        }
     }
 
-    fn points(&self) -> Points<'_> {
-        Points { values: &self.values, width: self.width, metric: self.metric }
+    fn points(&self) -> PreparedVectors<'_> {
+        PreparedVectors { values: &self.values, width: self.width, metric: self.metric }
     }
 
-    fn graph(&self, shape: Shape) -> Graph {
-        Graph::build(self.points(), &self.numbers, shape, &|| false).unwrap()
+    fn graph(&self, shape: HnswBuildParameters) -> HnswGraph {
+        HnswGraph::build(self.points(), &self.numbers, shape, &|| false).unwrap()
     }
 
-    fn exact(&self, query: &[f32], accept: &dyn Fn(u32) -> bool) -> Vec<Near> {
+    fn exact(&self, query: &[f32], accept: &dyn Fn(u32) -> bool) -> Vec<NodeDistance> {
         let nodes = (0..self.numbers.len() as u32).filter(|&node| accept(node));
-        let mut all: Vec<Near> = nodes.map(|node| self.points().near(query, node)).collect();
+        let mut all: Vec<NodeDistance> = nodes.map(|node| self.points().distance_from(query, node)).collect();
         all.sort_unstable();
         all.truncate(10);
         all
     }
 
-    fn recall(&self, graph: &Graph, ef: usize, accept: &dyn Fn(u32) -> bool) -> f64 {
+    fn recall(&self, graph: &HnswGraph, ef: usize, accept: &dyn Fn(u32) -> bool) -> f64 {
         let (mut hits, mut wanted) = (0, 0);
         for query in &self.queries {
-            let Walk::Found(found) = graph.search(self.points(), query, ef, usize::MAX, accept) else {
+            let HnswSearchOutcome::Found(found) = graph.search(self.points(), query, ef, usize::MAX, accept)
+            else {
                 panic!("gave up")
             };
             assert!(found.iter().all(|near| accept(near.node())));
@@ -85,10 +92,13 @@ impl Data {
 
 #[test]
 fn finds_nearly_all_of_the_nearest() {
-    for metric in [Metric::Cosine, Metric::Euclidean, Metric::DotProduct, Metric::Hamming] {
+    for metric in
+        [VectorMetric::Cosine, VectorMetric::Euclidean, VectorMetric::DotProduct, VectorMetric::Hamming]
+    {
         for clusters in [None, Some(20)] {
-            let data = Data::new(metric, 400, 8, clusters);
-            let recall = data.recall(&data.graph(Shape { m: 4, ef_construction: 60 }), 40, &|_| true);
+            let data = TestVectors::new(metric, 400, 8, clusters);
+            let recall =
+                data.recall(&data.graph(HnswBuildParameters { m: 4, ef_construction: 60 }), 40, &|_| true);
             assert!(recall >= 0.95, "{metric:?} {clusters:?}: {recall}");
         }
     }
@@ -98,9 +108,11 @@ fn finds_nearly_all_of_the_nearest() {
 #[test]
 #[ignore = "takes minutes in a debug build; run it with --release after changes of the graph"]
 fn finds_nearly_all_of_the_nearest_among_twenty_thousand() {
-    for metric in [Metric::Cosine, Metric::Euclidean, Metric::DotProduct, Metric::Hamming] {
+    for metric in
+        [VectorMetric::Cosine, VectorMetric::Euclidean, VectorMetric::DotProduct, VectorMetric::Hamming]
+    {
         for clusters in [None, Some(100)] {
-            let data = Data::new(metric, 20_000, 64, clusters);
+            let data = TestVectors::new(metric, 20_000, 64, clusters);
             let start = std::time::Instant::now();
             let graph = data.graph(DEFAULT);
             let built = start.elapsed();
@@ -115,51 +127,59 @@ fn finds_nearly_all_of_the_nearest_among_twenty_thousand() {
 
 #[test]
 fn only_accepted_nodes_are_found_and_the_others_still_lead_to_them() {
-    let data = Data::new(Metric::Euclidean, 500, 8, Some(10));
-    let graph = data.graph(Shape { m: 4, ef_construction: 100 });
+    let data = TestVectors::new(VectorMetric::Euclidean, 500, 8, Some(10));
+    let graph = data.graph(HnswBuildParameters { m: 4, ef_construction: 100 });
     assert!(data.recall(&graph, 100, &|node| node % 10 == 3) >= 0.95);
     let nobody = graph.search(data.points(), &data.queries[0], 100, usize::MAX, &|_| false);
-    assert_eq!(nobody, Walk::Found(Vec::new()));
-    assert_eq!(graph.search(data.points(), &data.queries[0], 100, 50, &|_| false), Walk::GaveUp);
+    assert_eq!(nobody, HnswSearchOutcome::Found(Vec::new()));
+    assert_eq!(graph.search(data.points(), &data.queries[0], 100, 50, &|_| false), HnswSearchOutcome::GaveUp);
 }
 
 #[test]
 fn the_same_vectors_give_the_same_graph() {
-    let data = Data::new(Metric::Cosine, 300, 8, None);
+    let data = TestVectors::new(VectorMetric::Cosine, 300, 8, None);
     let (one, other) = (data.graph(DEFAULT), data.graph(DEFAULT));
     assert_eq!((one.ground, one.upper), (other.ground, other.upper));
 }
 
 #[test]
 fn a_crowd_of_equal_vectors_is_no_island() {
-    let mut data = Data::new(Metric::Cosine, 500, 8, None);
+    let mut data = TestVectors::new(VectorMetric::Cosine, 500, 8, None);
     let width = data.width;
     let twin = data.values[..width].to_vec();
     for node in 100..400 {
         data.values[node * width..(node + 1) * width].copy_from_slice(&twin);
     }
-    let graph = data.graph(Shape { m: 4, ef_construction: 100 });
+    let graph = data.graph(HnswBuildParameters { m: 4, ef_construction: 100 });
     assert!(data.recall(&graph, 100, &|_| true) >= 0.95);
-    let Walk::Found(found) = graph.search(data.points(), &twin, 200, usize::MAX, &|_| true) else { panic!() };
+    let HnswSearchOutcome::Found(found) = graph.search(data.points(), &twin, 200, usize::MAX, &|_| true)
+    else {
+        panic!()
+    };
     let twins = found.iter().filter(|near| data.points().at(near.node()) == twin).count();
     assert_eq!(twins, 200);
 }
 
 #[test]
 fn empty_and_single_graphs_answer() {
-    let mut data = Data::new(Metric::Cosine, 1, 4, None);
+    let mut data = TestVectors::new(VectorMetric::Cosine, 1, 4, None);
     let query = data.queries[0].clone();
-    let Walk::Found(found) = data.graph(DEFAULT).search(data.points(), &query, 5, 100, &|_| true) else {
+    let HnswSearchOutcome::Found(found) =
+        data.graph(DEFAULT).search(data.points(), &query, 5, 100, &|_| true)
+    else {
         panic!()
     };
     assert_eq!(found.len(), 1);
     data.numbers.clear();
     data.values.clear();
-    assert_eq!(data.graph(DEFAULT).search(data.points(), &query, 5, 100, &|_| true), Walk::Found(Vec::new()));
+    assert_eq!(
+        data.graph(DEFAULT).search(data.points(), &query, 5, 100, &|_| true),
+        HnswSearchOutcome::Found(Vec::new())
+    );
 }
 
 #[test]
 fn building_stops_when_told() {
-    let data = Data::new(Metric::Cosine, 300, 4, None);
-    assert!(Graph::build(data.points(), &data.numbers, DEFAULT, &|| true).is_none());
+    let data = TestVectors::new(VectorMetric::Cosine, 300, 4, None);
+    assert!(HnswGraph::build(data.points(), &data.numbers, DEFAULT, &|| true).is_none());
 }

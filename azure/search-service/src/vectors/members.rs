@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use crate::ApiError;
 
 /// An object at a place such as `vectorSearch.profiles[0]`. Null members count as missing ones: clients send them.
-pub(super) struct Members<'a> {
+pub(super) struct VectorJsonObject<'a> {
     pub place: String,
     map: &'a Map<String, Value>,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn of(place: String, value: &'a Value) -> Result<Self, ApiError> {
+impl<'a> VectorJsonObject<'a> {
+    pub(super) fn new(place: String, value: &'a Value) -> Result<Self, ApiError> {
         match value {
             Value::Object(map) => Ok(Self { place, map }),
             _ => Err(ApiError::invalid(format!("'{place}' must be an object."))),
@@ -27,7 +27,7 @@ impl<'a> Members<'a> {
     }
 
     /// Refuses members that are not in the list. Annotations, whose names have an @, are let through.
-    pub(super) fn only(&self, names: &[&str]) -> Result<(), ApiError> {
+    pub(super) fn allow_only(&self, names: &[&str]) -> Result<(), ApiError> {
         let unknown = self.map.keys().find(|name| !names.contains(&name.as_str()) && !name.contains('@'));
         unknown.map_or(Ok(()), |name| {
             Err(self.error(name, format_args!("is not known. What may stand here: {}.", names.join(", "))))
@@ -68,15 +68,16 @@ impl<'a> Members<'a> {
     }
 
     /// The objects of a list; none when it is missing.
-    pub(super) fn list(&self, name: &str) -> Result<Vec<Members<'a>>, ApiError> {
+    pub(super) fn list(&self, name: &str) -> Result<Vec<VectorJsonObject<'a>>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(|| self.error(name, "must be an array."))?;
         let place = |at| format!("{}.{name}[{at}]", self.place);
-        items.iter().enumerate().map(|(at, item)| Members::of(place(at), item)).collect()
+        items.iter().enumerate().map(|(at, item)| VectorJsonObject::new(place(at), item)).collect()
     }
 
-    pub(super) fn object(&self, name: &str) -> Result<Option<Members<'a>>, ApiError> {
-        let inner = self.get(name).map(|value| Members::of(format!("{}.{name}", self.place), value));
+    pub(super) fn object(&self, name: &str) -> Result<Option<VectorJsonObject<'a>>, ApiError> {
+        let inner =
+            self.get(name).map(|value| VectorJsonObject::new(format!("{}.{name}", self.place), value));
         inner.transpose()
     }
 }

@@ -6,7 +6,7 @@
 
 /// The `metric` of an algorithm in an index definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Metric {
+pub enum VectorMetric {
     #[default]
     Cosine,
     Euclidean,
@@ -15,7 +15,7 @@ pub enum Metric {
     Hamming,
 }
 
-impl Metric {
+impl VectorMetric {
     pub const NAMES: &str = "cosine, euclidean, dotProduct or hamming";
 
     /// From the name on the wire.
@@ -30,7 +30,7 @@ impl Metric {
     }
 
     /// How many numbers a prepared vector of this many has.
-    pub(super) fn width(self, length: usize) -> usize {
+    pub(super) fn prepared_length(self, length: usize) -> usize {
         match self {
             Self::Hamming => length.div_ceil(4),
             _ => length,
@@ -58,8 +58,8 @@ impl Metric {
         }
     }
 
-    /// What orders two prepared vectors: smaller is nearer. [`Metric::distance`] makes a distance of it.
-    pub(super) fn order(self, a: &[f32], b: &[f32]) -> f32 {
+    /// What orders two prepared vectors: smaller is nearer. [`VectorMetric::fuzzy_distance`] makes a distance of it.
+    pub(super) fn comparable_distance(self, a: &[f32], b: &[f32]) -> f32 {
         match self {
             Self::Cosine => 1.0 - dot(a, b),
             Self::Euclidean => square(a, b),
@@ -161,12 +161,12 @@ fn total(mut sums: [f32; LANES]) -> f32 {
 mod tests {
     use super::*;
 
-    fn distance(metric: Metric, a: &[f32], b: &[f32]) -> f32 {
+    fn distance(metric: VectorMetric, a: &[f32], b: &[f32]) -> f32 {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         metric.prepare(a, &mut left);
         metric.prepare(b, &mut right);
-        assert_eq!(left.len(), metric.width(a.len()));
-        metric.distance(metric.order(&left, &right))
+        assert_eq!(left.len(), metric.prepared_length(a.len()));
+        metric.distance(metric.comparable_distance(&left, &right))
     }
 
     fn close(a: f32, b: f32) {
@@ -178,29 +178,32 @@ mod tests {
         // Twenty numbers: one whole chunk and a rest.
         let a: Vec<f32> = (0..20u8).map(f32::from).collect();
         let b = vec![1.0; 20];
-        close(distance(Metric::DotProduct, &a, &b), -190.0);
+        close(distance(VectorMetric::DotProduct, &a, &b), -190.0);
         let squares: f32 = (0..20i16).map(|x| f32::from(x - 1).powi(2)).sum();
-        close(distance(Metric::Euclidean, &a, &b), squares.sqrt());
-        close(distance(Metric::Cosine, &a, &b), 1.0 - 190.0 / (2470.0f32.sqrt() * 20.0f32.sqrt()));
-        close(distance(Metric::Hamming, &[255.0, 0.0, 1.0, 2.0, 128.0], &[254.0, 1.0, 1.0, 1.0, 0.0]), 5.0);
+        close(distance(VectorMetric::Euclidean, &a, &b), squares.sqrt());
+        close(distance(VectorMetric::Cosine, &a, &b), 1.0 - 190.0 / (2470.0f32.sqrt() * 20.0f32.sqrt()));
+        close(
+            distance(VectorMetric::Hamming, &[255.0, 0.0, 1.0, 2.0, 128.0], &[254.0, 1.0, 1.0, 1.0, 0.0]),
+            5.0,
+        );
     }
 
     #[test]
     fn cosine_of_zeros_and_of_huge_numbers_is_a_number() {
-        close(distance(Metric::Cosine, &[0.0, 0.0], &[1.0, 2.0]), 1.0);
-        close(distance(Metric::Cosine, &[1e30, 1e30], &[1e-30, 1e-30]), 0.0);
-        assert!(!distance(Metric::DotProduct, &[1e38, 1e38], &[1e38, -1e38]).is_nan());
+        close(distance(VectorMetric::Cosine, &[0.0, 0.0], &[1.0, 2.0]), 1.0);
+        close(distance(VectorMetric::Cosine, &[1e30, 1e30], &[1e-30, 1e-30]), 0.0);
+        assert!(!distance(VectorMetric::DotProduct, &[1e38, 1e38], &[1e38, -1e38]).is_nan());
     }
 
     #[test]
     fn scores_follow_azure() {
-        close(Metric::Cosine.score(0.0), 1.0);
-        close(Metric::Cosine.score(2.0), 0.333_333);
-        close(Metric::Euclidean.score(3.0), 0.25);
-        close(Metric::Hamming.score(4.0), 0.2);
-        close(Metric::DotProduct.score(-0.5), Metric::Cosine.score(0.5));
+        close(VectorMetric::Cosine.score(0.0), 1.0);
+        close(VectorMetric::Cosine.score(2.0), 0.333_333);
+        close(VectorMetric::Euclidean.score(3.0), 0.25);
+        close(VectorMetric::Hamming.score(4.0), 0.2);
+        close(VectorMetric::DotProduct.score(-0.5), VectorMetric::Cosine.score(0.5));
         let scores: Vec<f32> =
-            [3.0, 1.5, 1.0, 0.9, 0.0, -5.0].map(|product| Metric::DotProduct.score(-product)).into();
+            [3.0, 1.5, 1.0, 0.9, 0.0, -5.0].map(|product| VectorMetric::DotProduct.score(-product)).into();
         assert!(scores.windows(2).all(|pair| pair[0] > pair[1] && pair[1] > 0.0), "{scores:?}");
     }
 }

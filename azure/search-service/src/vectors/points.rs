@@ -1,31 +1,31 @@
 //! The nodes of a graph as places: where they are, and how far from a query.
 
-use super::metric::Metric;
+use super::metric::VectorMetric;
 
 /// Prepared vectors, one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct Points<'a> {
+pub(super) struct PreparedVectors<'a> {
     pub values: &'a [f32],
     pub width: usize,
-    pub metric: Metric,
+    pub metric: VectorMetric,
 }
 
-impl<'a> Points<'a> {
+impl<'a> PreparedVectors<'a> {
     pub(super) fn at(self, node: u32) -> &'a [f32] {
         let start = node as usize * self.width;
         &self.values[start..start + self.width]
     }
 
-    pub(super) fn near(self, query: &[f32], node: u32) -> Near {
-        Near::new(self.metric.order(query, self.at(node)), node)
+    pub(super) fn distance_from(self, query: &[f32], node: u32) -> NodeDistance {
+        NodeDistance::new(self.metric.comparable_distance(query, self.at(node)), node)
     }
 }
 
 /// A node and how far it is, in one word that sorts by distance; of equally near nodes the newer comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Near(u64);
+pub(super) struct NodeDistance(u64);
 
-impl Near {
+impl NodeDistance {
     /// Farther than every node.
     pub(super) const FARTHEST: Self = Self(u64::MAX);
 
@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn near_sorts_like_the_float_and_gives_it_back() {
         let orders = [f32::NEG_INFINITY, -2.5, -1.0, 0.0, 1e-20, 1.0, f32::INFINITY];
-        let nears: Vec<Near> = orders.iter().map(|&order| Near::new(order, 9)).collect();
-        assert!(nears.is_sorted() && nears.iter().all(|near| *near < Near::FARTHEST));
+        let nears: Vec<NodeDistance> = orders.iter().map(|&order| NodeDistance::new(order, 9)).collect();
+        assert!(nears.is_sorted() && nears.iter().all(|near| *near < NodeDistance::FARTHEST));
         assert!(nears.iter().zip(orders).all(|(near, order)| near.order() == order && near.node() == 9));
-        assert!(Near::new(1.0, 8) < Near::new(1.0, 7));
-        assert_eq!(Near::new(-0.0, 1), Near::new(0.0, 1));
+        assert!(NodeDistance::new(1.0, 8) < NodeDistance::new(1.0, 7));
+        assert_eq!(NodeDistance::new(-0.0, 1), NodeDistance::new(0.0, 1));
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::definition::VectorSearch;
-use super::members::Members;
-use super::metric::Metric;
+use super::members::VectorJsonObject;
+use super::metric::VectorMetric;
 use super::value::{parse_vector, vector_length};
 use crate::ApiError;
-use crate::definition::{Primitive, Schema, VectorField};
+use crate::definition::{IndexSchema, PrimitiveType, VectorAttributes};
 
 /// One vector query, checked against the index: its fields exist and have as many dimensions as its vector.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub struct VectorQuery {
     /// Accepted, and of no effect: vectors are not compressed here.
     pub oversampling: Option<f64>,
     pub weight: f32,
-    pub threshold: Option<Threshold>,
+    pub threshold: Option<VectorThreshold>,
     /// An OData filter that stands in for the one of the request.
     pub filter_override: Option<String>,
     /// Accepted, and of no effect: a document has one vector in a field.
@@ -29,15 +29,15 @@ pub struct VectorQuery {
 
 /// What a hit must reach to count.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Threshold {
+pub enum VectorThreshold {
     /// The cosine or the product at least; the euclidean distance or the count of bits at most.
     VectorSimilarity(f64),
     /// `@search.score` at least, as it is before results are fused.
     SearchScore(f64),
 }
 
-impl Threshold {
-    pub fn keeps(self, metric: Metric, distance: f32) -> bool {
+impl VectorThreshold {
+    pub fn is_met(self, metric: VectorMetric, distance: f32) -> bool {
         match self {
             Self::VectorSimilarity(value) if metric.smaller_is_better() => {
                 f64::from(metric.similarity(distance)) <= value
@@ -50,7 +50,7 @@ impl Threshold {
 
 /// When the filter is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FilterMode {
+pub enum VectorFilterMode {
     /// Before: the nearest k of what the filter lets through.
     #[default]
     PreFilter,
@@ -60,7 +60,7 @@ pub enum FilterMode {
     StrictPostFilter,
 }
 
-impl FilterMode {
+impl VectorFilterMode {
     /// Reads the value of `vectorFilterMode`; null is the default.
     pub fn parse(value: &Value) -> Result<Self, ApiError> {
         match value {
@@ -103,7 +103,11 @@ const MEMBERS: [&str; 14] = [
 
 impl VectorQuery {
     /// Reads the value of `vectorQueries`; null is an empty list.
-    pub fn parse_all(value: &Value, schema: &Schema, search: &VectorSearch) -> Result<Vec<Self>, ApiError> {
+    pub fn parse_all(
+        value: &Value,
+        schema: &IndexSchema,
+        search: &VectorSearch,
+    ) -> Result<Vec<Self>, ApiError> {
         let items = match value {
             Value::Null => return Ok(Vec::new()),
             Value::Array(items) => items,
@@ -117,18 +121,22 @@ impl VectorQuery {
         let queries = items.iter().enumerate();
         queries
             .map(|(at, item)| {
-                let members = Members::of(format!("vectorQueries[{at}]"), item)?;
+                let members = VectorJsonObject::new(format!("vectorQueries[{at}]"), item)?;
                 Self::parse(&members, schema, search)
             })
             .collect()
     }
 
-    fn parse(members: &Members<'_>, schema: &Schema, search: &VectorSearch) -> Result<Self, ApiError> {
-        members.only(&MEMBERS)?;
+    fn parse(
+        members: &VectorJsonObject<'_>,
+        schema: &IndexSchema,
+        search: &VectorSearch,
+    ) -> Result<Self, ApiError> {
+        members.allow_only(&MEMBERS)?;
         match members.needed_text("kind")? {
             "vector" => {}
             kind @ ("text" | "imageUrl" | "imageBinary") => {
-                return Err(ApiError::not_here(format!(
+                return Err(ApiError::not_supported(format!(
                     "'{}' is of kind '{kind}', which needs a model that makes a vector of it, and this service calls none. \
                      Make the vector in your application and send it with kind 'vector'.",
                     members.place
@@ -156,9 +164,9 @@ impl VectorQuery {
     }
 }
 
-type Fields<'a> = Vec<(&'a str, &'a VectorField)>;
+type Fields<'a> = Vec<(&'a str, &'a VectorAttributes)>;
 
-fn fields<'a>(members: &Members<'a>, schema: &'a Schema) -> Result<Fields<'a>, ApiError> {
+fn fields<'a>(members: &VectorJsonObject<'a>, schema: &'a IndexSchema) -> Result<Fields<'a>, ApiError> {
     let mut fields: Fields<'a> = Vec::new();
     for path in members.needed_text("fields")?.split(',').map(str::trim).filter(|path| !path.is_empty()) {
         let Some(field) = schema.find(path) else {
@@ -182,11 +190,11 @@ fn fields<'a>(members: &Members<'a>, schema: &'a Schema) -> Result<Fields<'a>, A
     Ok(fields)
 }
 
-fn vector(members: &Members<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
+fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
     let Some(value) = members.get("vector") else { return Err(members.error("vector", "is missing.")) };
     // A query may fall between the values that a narrow type can store, but bits are bits.
     let packed = fields.iter().any(|(_, field)| field.packed_bits);
-    let element = if packed { Primitive::Byte } else { Primitive::Single };
+    let element = if packed { PrimitiveType::Byte } else { PrimitiveType::Single };
     let vector = parse_vector(element, value).map_err(|message| members.error("vector", message))?;
     for &(path, field) in fields {
         let wanted = vector_length(field);
@@ -206,7 +214,7 @@ fn vector(members: &Members<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiErr
 }
 
 fn oversampling(
-    members: &Members<'_>,
+    members: &VectorJsonObject<'_>,
     fields: &Fields<'_>,
     search: &VectorSearch,
 ) -> Result<Option<f64>, ApiError> {
@@ -214,7 +222,7 @@ fn oversampling(
     if factor < 1.0 {
         return Err(members.error("oversampling", format_args!("must be 1 or more, but is {factor}.")));
     }
-    let compressed = |field: &VectorField| {
+    let compressed = |field: &VectorAttributes| {
         search.profile(&field.profile).is_some_and(|profile| profile.compression.is_some())
     };
     if let Some((path, _)) = fields.iter().find(|(_, field)| !compressed(field)) {
@@ -225,7 +233,7 @@ fn oversampling(
     Ok(Some(factor))
 }
 
-fn weight(members: &Members<'_>) -> Result<f32, ApiError> {
+fn weight(members: &VectorJsonObject<'_>) -> Result<f32, ApiError> {
     let weight = members.number("weight")?.unwrap_or(1.0);
     let single = weight as f32;
     if single > 0.0 && single.is_finite() {
@@ -235,16 +243,16 @@ fn weight(members: &Members<'_>) -> Result<f32, ApiError> {
 }
 
 fn threshold(
-    members: &Members<'_>,
+    members: &VectorJsonObject<'_>,
     fields: &Fields<'_>,
     search: &VectorSearch,
-) -> Result<Option<Threshold>, ApiError> {
+) -> Result<Option<VectorThreshold>, ApiError> {
     let Some(threshold) = members.object("threshold")? else { return Ok(None) };
-    threshold.only(&["kind", "value"])?;
+    threshold.allow_only(&["kind", "value"])?;
     let value = threshold.number("value")?.ok_or_else(|| threshold.error("value", "is missing."))?;
     let threshold = match threshold.needed_text("kind")? {
-        "vectorSimilarity" => Threshold::VectorSimilarity(value),
-        "searchScore" => Threshold::SearchScore(value),
+        "vectorSimilarity" => VectorThreshold::VectorSimilarity(value),
+        "searchScore" => VectorThreshold::SearchScore(value),
         other => {
             let message = format_args!("must be vectorSimilarity or searchScore, but is '{other}'.");
             return Err(threshold.error("kind", message));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::definition::{Field, FieldType};
+use crate::definition::{FieldType, IndexField};
 
 fn search() -> VectorSearch {
     VectorSearch::parse(&json!({
@@ -23,21 +23,21 @@ fn search() -> VectorSearch {
     .unwrap()
 }
 
-fn schema() -> Schema {
-    let mut key = Field::new("id", FieldType::One(Primitive::String));
+fn schema() -> IndexSchema {
+    let mut key = IndexField::new("id", FieldType::One(PrimitiveType::String));
     key.key = true;
     let vector = |name: &str, element, dimensions, profile: &str| {
-        let mut field = Field::new(name, FieldType::Many(element));
-        let packed_bits = element == Primitive::Byte;
-        field.vector = Some(VectorField { dimensions, profile: profile.to_owned(), packed_bits });
+        let mut field = IndexField::new(name, FieldType::Many(element));
+        let packed_bits = element == PrimitiveType::Byte;
+        field.vector = Some(VectorAttributes { dimensions, profile: profile.to_owned(), packed_bits });
         field
     };
-    Schema::new(vec![
+    IndexSchema::new(vec![
         key,
-        vector("v", Primitive::Single, 3, "p"),
-        vector("w", Primitive::Half, 3, "small"),
-        vector("x", Primitive::Single, 3, "far"),
-        vector("bits", Primitive::Byte, 16, "bits"),
+        vector("v", PrimitiveType::Single, 3, "p"),
+        vector("w", PrimitiveType::Half, 3, "small"),
+        vector("x", PrimitiveType::Single, 3, "far"),
+        vector("bits", PrimitiveType::Byte, 16, "bits"),
     ])
     .unwrap()
 }
@@ -75,7 +75,7 @@ fn a_full_query_is_read() {
     let query = &queries[0];
     assert_eq!((query.k, query.exhaustive, query.weight), (50, true, 0.5));
     assert_eq!(query.fields, ["w"]);
-    assert_eq!(query.threshold, Some(Threshold::SearchScore(0.8)));
+    assert_eq!(query.threshold, Some(VectorThreshold::SearchScore(0.8)));
     assert_eq!((query.oversampling, query.per_document_vector_limit), (Some(4.0), 1));
     assert_eq!(query.filter_override.as_deref(), Some("id eq 'a'"));
     let bits = parse(json!([{"kind": "vector", "vector": [255, 1], "fields": "bits"}])).unwrap();
@@ -143,17 +143,24 @@ fn queries_that_need_a_model_say_what_to_do() {
 
 #[test]
 fn thresholds_know_the_direction_of_the_metric() {
-    let similar = Threshold::VectorSimilarity(0.8);
-    assert!(similar.keeps(Metric::Cosine, 0.1) && !similar.keeps(Metric::Cosine, 0.3));
-    assert!(similar.keeps(Metric::DotProduct, -0.9) && !similar.keeps(Metric::DotProduct, -0.7));
-    assert!(similar.keeps(Metric::Euclidean, 0.7) && !similar.keeps(Metric::Euclidean, 0.9));
-    let score = Threshold::SearchScore(0.5);
-    assert!(score.keeps(Metric::Euclidean, 1.0) && !score.keeps(Metric::Euclidean, 1.1));
+    let similar = VectorThreshold::VectorSimilarity(0.8);
+    assert!(similar.is_met(VectorMetric::Cosine, 0.1) && !similar.is_met(VectorMetric::Cosine, 0.3));
+    assert!(
+        similar.is_met(VectorMetric::DotProduct, -0.9) && !similar.is_met(VectorMetric::DotProduct, -0.7)
+    );
+    assert!(similar.is_met(VectorMetric::Euclidean, 0.7) && !similar.is_met(VectorMetric::Euclidean, 0.9));
+    let score = VectorThreshold::SearchScore(0.5);
+    assert!(score.is_met(VectorMetric::Euclidean, 1.0) && !score.is_met(VectorMetric::Euclidean, 1.1));
 }
 
 #[test]
 fn filter_modes_are_read() {
-    assert_eq!(FilterMode::parse(&Value::Null).unwrap(), FilterMode::PreFilter);
-    assert_eq!(FilterMode::parse(&json!("strictPostFilter")).unwrap(), FilterMode::StrictPostFilter);
-    assert!(FilterMode::parse(&json!("PreFilter")).unwrap_err().message.contains("preFilter, postFilter"));
+    assert_eq!(VectorFilterMode::parse(&Value::Null).unwrap(), VectorFilterMode::PreFilter);
+    assert_eq!(
+        VectorFilterMode::parse(&json!("strictPostFilter")).unwrap(),
+        VectorFilterMode::StrictPostFilter
+    );
+    assert!(
+        VectorFilterMode::parse(&json!("PreFilter")).unwrap_err().message.contains("preFilter, postFilter")
+    );
 }

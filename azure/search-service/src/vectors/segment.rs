@@ -3,14 +3,14 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
-use super::hnsw::{Graph, Shape};
-use super::metric::Metric;
-use super::points::Points;
+use super::hnsw::{HnswBuildParameters, HnswGraph};
+use super::metric::VectorMetric;
+use super::points::PreparedVectors;
 
 /// How the vectors of a set lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub metric: Metric,
+pub(super) struct VectorLayout {
+    pub metric: VectorMetric,
     /// Numbers in a vector as it is given.
     pub length: usize,
     /// Numbers in a prepared vector.
@@ -19,21 +19,22 @@ pub(super) struct Layout {
 
 /// Some vectors in the order of their document numbers, with a graph once somebody has built it.
 #[derive(Default)]
-pub(super) struct Segment {
+pub(super) struct VectorSegment {
     numbers: Vec<u64>,
     values: Vec<f32>,
-    graph: OnceLock<Graph>,
+    graph: OnceLock<HnswGraph>,
 }
 
-impl Segment {
+impl VectorSegment {
     /// `numbers` ascend, and `values` holds a prepared vector for each.
     pub(super) fn new(numbers: Vec<u64>, values: Vec<f32>) -> Self {
         Self { numbers, values, graph: OnceLock::new() }
     }
 
     /// The vectors of several parts that are not deleted.
-    pub(super) fn merge(parts: &[Part], layout: Layout) -> Self {
-        let mut rows: Vec<(u64, usize, u32)> = Vec::with_capacity(parts.iter().map(Part::live).sum());
+    pub(super) fn merge(parts: &[VectorSegmentView], layout: VectorLayout) -> Self {
+        let mut rows: Vec<(u64, usize, u32)> =
+            Vec::with_capacity(parts.iter().map(VectorSegmentView::live).sum());
         for (at, part) in parts.iter().enumerate() {
             rows.extend(part.live_slots().map(|slot| (part.segment.number(slot), at, slot)));
         }
@@ -50,12 +51,12 @@ impl Segment {
     }
 
     /// From the first to the last document; `None` when there is none.
-    pub(super) fn span(&self) -> Option<RangeInclusive<u64>> {
+    pub(super) fn number_range(&self) -> Option<RangeInclusive<u64>> {
         Some(*self.numbers.first()?..=*self.numbers.last()?)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        8 * self.numbers.len() + 4 * self.values.len() + self.graph().map_or(0, Graph::bytes)
+        8 * self.numbers.len() + 4 * self.values.len() + self.graph().map_or(0, HnswGraph::bytes)
     }
 
     pub(super) fn number(&self, slot: u32) -> u64 {
@@ -66,17 +67,22 @@ impl Segment {
         self.numbers.binary_search(&number).ok().map(|slot| slot as u32)
     }
 
-    pub(super) fn points(&self, layout: Layout) -> Points<'_> {
-        Points { values: &self.values, width: layout.width, metric: layout.metric }
+    pub(super) fn points(&self, layout: VectorLayout) -> PreparedVectors<'_> {
+        PreparedVectors { values: &self.values, width: layout.width, metric: layout.metric }
     }
 
-    pub(super) fn graph(&self) -> Option<&Graph> {
+    pub(super) fn graph(&self) -> Option<&HnswGraph> {
         self.graph.get()
     }
 
     /// `false` when it was stopped before the graph was ready.
-    pub(super) fn build_graph(&self, layout: Layout, shape: Shape, stop: &dyn Fn() -> bool) -> bool {
-        match Graph::build(self.points(layout), &self.numbers, shape, stop) {
+    pub(super) fn build_graph(
+        &self,
+        layout: VectorLayout,
+        shape: HnswBuildParameters,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
+        match HnswGraph::build(self.points(layout), &self.numbers, shape, stop) {
             // If there has been one already, it is the same.
             Some(graph) => self.graph.set(graph).is_ok() || self.graph.get().is_some(),
             None => false,
@@ -86,15 +92,15 @@ impl Segment {
 
 /// A segment as one view sees it: without what has been deleted until then.
 #[derive(Clone)]
-pub(super) struct Part {
-    pub segment: Arc<Segment>,
+pub(super) struct VectorSegmentView {
+    pub segment: Arc<VectorSegment>,
     /// One bit for each slot. Shared with older views until a deletion makes a copy.
     deleted: Option<Arc<Vec<u64>>>,
     live: usize,
 }
 
-impl Part {
-    pub(super) fn new(segment: Segment) -> Self {
+impl VectorSegmentView {
+    pub(super) fn new(segment: VectorSegment) -> Self {
         Self { live: segment.len(), segment: Arc::new(segment), deleted: None }
     }
 
@@ -123,7 +129,7 @@ impl Part {
     }
 
     /// The documents that an earlier view of the same segment had and this one has no more.
-    pub(super) fn deleted_since(&self, earlier: &Part) -> Vec<u64> {
+    pub(super) fn deleted_since(&self, earlier: &VectorSegmentView) -> Vec<u64> {
         if self.live == earlier.live {
             return Vec::new();
         }

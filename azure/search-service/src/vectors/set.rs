@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::definition::HnswParameters;
-use super::hnsw::Shape;
-use super::metric::Metric;
-use super::segment::{Layout, Part, Segment};
-use super::view::{Contents, VectorView};
+use super::hnsw::HnswBuildParameters;
+use super::metric::VectorMetric;
+use super::segment::{VectorLayout, VectorSegment, VectorSegmentView};
+use super::view::{VectorView, VectorViewState};
 use crate::ApiError;
 
 /// How a set keeps and searches its vectors; `VectorSearch::settings` takes it from a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorSettings {
-    pub metric: Metric,
+    pub metric: VectorMetric,
     /// Numbers in a vector: the dimensions, or an eighth of them for packed bits.
     pub length: usize,
     /// `None` for the algorithm `exhaustiveKnn`, which never builds a graph.
@@ -37,8 +37,8 @@ const MAX_SMALL: usize = 16;
 const TIER: usize = 4;
 
 pub struct VectorSet {
-    layout: Layout,
-    shape: Option<Shape>,
+    layout: VectorLayout,
+    shape: Option<HnswBuildParameters>,
     graph_from: usize,
     current: RwLock<VectorView>,
     /// How many of the first parts are sealed: batches delete from them, and only `maintain` replaces them.
@@ -50,7 +50,7 @@ pub struct VectorSet {
 
 /// Changes that become visible together. The last change of a document counts.
 pub struct VectorBatch {
-    layout: Layout,
+    layout: VectorLayout,
     /// Prepared vectors, one after the other.
     values: Vec<f32>,
     /// Where the vector of a document is in `values`, counted in vectors; `None` if it is to be removed.
@@ -85,42 +85,42 @@ impl VectorBatch {
         self.changes.is_empty()
     }
 
-    fn into_segment(self) -> Segment {
+    fn into_segment(self) -> VectorSegment {
         let Self { layout, values: given, changes } = self;
         let kept = || changes.iter().filter_map(|(&number, &row)| Some((number, row?)));
         let numbers: Vec<u64> = kept().map(|(number, _)| number).collect();
         if numbers.len() * layout.width == given.len() && kept().map(|(_, row)| row).is_sorted() {
             // They came in the order of their numbers, as in a load from the store, and need no copy.
-            return Segment::new(numbers, given);
+            return VectorSegment::new(numbers, given);
         }
         let mut values = Vec::with_capacity(numbers.len() * layout.width);
         for (_, row) in kept() {
             values.extend_from_slice(&given[row * layout.width..(row + 1) * layout.width]);
         }
-        Segment::new(numbers, values)
+        VectorSegment::new(numbers, values)
     }
 }
 
 /// Long work on sealed parts.
-enum Job {
-    Build(Part),
-    Join(Vec<Part>),
+enum VectorMaintenanceJob {
+    Build(VectorSegmentView),
+    Join(Vec<VectorSegmentView>),
 }
 
 impl VectorSet {
     pub fn new(settings: VectorSettings) -> Self {
-        Self::with_graphs_from(settings, GRAPH_FROM)
+        Self::with_graph_threshold(settings, GRAPH_FROM)
     }
 
     /// Tests lower the limit, because graphs of so many vectors take too long without optimisation.
-    fn with_graphs_from(settings: VectorSettings, graph_from: usize) -> Self {
+    fn with_graph_threshold(settings: VectorSettings, graph_from: usize) -> Self {
         let VectorSettings { metric, length, hnsw } = settings;
-        let layout = Layout { metric, length, width: metric.width(length) };
+        let layout = VectorLayout { metric, length, width: metric.prepared_length(length) };
         let ef = hnsw.unwrap_or_default().ef_search;
-        let view = VectorView(Arc::new(Contents { layout, ef, parts: Vec::new() }));
+        let view = VectorView(Arc::new(VectorViewState { layout, ef, parts: Vec::new() }));
         Self {
             layout,
-            shape: hnsw.map(|hnsw| Shape { m: hnsw.m, ef_construction: hnsw.ef_construction }),
+            shape: hnsw.map(|hnsw| HnswBuildParameters { m: hnsw.m, ef_construction: hnsw.ef_construction }),
             graph_from,
             current: RwLock::new(view),
             sealed: Mutex::new(0),
@@ -147,13 +147,13 @@ impl VectorSet {
         let mut parts = self.view().0.parts.clone();
         for part in &mut parts {
             // Numbers mostly grow, so most parts have none of those in the batch.
-            if let Some(span) = part.segment.span() {
+            if let Some(span) = part.segment.number_range() {
                 part.delete(batch.changes.range(span).map(|(&number, _)| number));
             }
         }
         let mut open = parts.split_off(*sealed);
         open.retain(|part| part.live() > 0);
-        open.push(Part::new(batch.into_segment()));
+        open.push(VectorSegmentView::new(batch.into_segment()));
         self.join_last(&mut open);
         open.retain(|part| part.live() > 0);
         parts.append(&mut open);
@@ -186,8 +186,8 @@ impl VectorSet {
         {
             worked = true;
             let done = match job {
-                Job::Build(part) => self.build(&part.segment, stop),
-                Job::Join(parts) => self.join(&parts, stop),
+                VectorMaintenanceJob::Build(part) => self.build(&part.segment, stop),
+                VectorMaintenanceJob::Join(parts) => self.join(&parts, stop),
             };
             if !done {
                 break;
@@ -198,18 +198,18 @@ impl VectorSet {
 
     /// Joins the last parts while the one before is not larger, as a counter carries. Each vector is copied a
     /// dozen times at most, and there are a dozen such parts at most.
-    fn join_last(&self, open: &mut Vec<Part>) {
+    fn join_last(&self, open: &mut Vec<VectorSegmentView>) {
         while let [.., before, last] = open.as_slice()
             && before.live() <= last.live()
             && before.live() + last.live() <= JOIN_UP_TO
         {
-            let joined = Segment::merge(&open[open.len() - 2..], self.layout);
+            let joined = VectorSegment::merge(&open[open.len() - 2..], self.layout);
             open.truncate(open.len() - 2);
-            open.push(Part::new(joined));
+            open.push(VectorSegmentView::new(joined));
         }
     }
 
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self) -> Option<VectorMaintenanceJob> {
         let mut sealed = lock(&self.sealed);
         let view = self.view();
         let parts = &view.0.parts;
@@ -218,48 +218,48 @@ impl VectorSet {
         Some(job)
     }
 
-    fn choose_job(&self, parts: &[Part]) -> Option<Job> {
-        let is_small = |part: &&Part| part.live() < self.graph_from;
-        let small: Vec<Part> = parts.iter().filter(is_small).cloned().collect();
-        let together: usize = small.iter().map(Part::live).sum();
+    fn choose_job(&self, parts: &[VectorSegmentView]) -> Option<VectorMaintenanceJob> {
+        let is_small = |part: &&VectorSegmentView| part.live() < self.graph_from;
+        let small: Vec<VectorSegmentView> = parts.iter().filter(is_small).cloned().collect();
+        let together: usize = small.iter().map(VectorSegmentView::live).sum();
         if small.len() > 1 && (together >= self.graph_from || small.len() > MAX_SMALL) {
-            return Some(Job::Join(small));
+            return Some(VectorMaintenanceJob::Join(small));
         }
         // A third of useless vectors is too much.
         let wasteful = parts.iter().find(|part| part.live() == 0 || part.live() * 3 < part.segment.len() * 2);
         if let Some(part) = wasteful {
-            return Some(Job::Join(vec![part.clone()]));
+            return Some(VectorMaintenanceJob::Join(vec![part.clone()]));
         }
         self.shape?;
-        let mut tiers: BTreeMap<u32, Vec<&Part>> = BTreeMap::new();
+        let mut tiers: BTreeMap<u32, Vec<&VectorSegmentView>> = BTreeMap::new();
         for part in parts.iter().filter(|part| !is_small(part)) {
             let tier = (part.live() / self.graph_from).ilog(TIER);
             tiers.entry(tier).or_default().push(part);
         }
         if let Some(alike) = tiers.into_values().find(|alike| alike.len() >= TIER) {
-            return Some(Job::Join(alike.into_iter().cloned().collect()));
+            return Some(VectorMaintenanceJob::Join(alike.into_iter().cloned().collect()));
         }
-        let bare = |part: &&Part| part.segment.graph().is_none() && !is_small(part);
-        parts.iter().find(bare).cloned().map(Job::Build)
+        let bare = |part: &&VectorSegmentView| part.segment.graph().is_none() && !is_small(part);
+        parts.iter().find(bare).cloned().map(VectorMaintenanceJob::Build)
     }
 
-    fn build(&self, segment: &Segment, stop: &dyn Fn() -> bool) -> bool {
+    fn build(&self, segment: &VectorSegment, stop: &dyn Fn() -> bool) -> bool {
         self.shape.is_none_or(|shape| segment.build_graph(self.layout, shape, stop))
     }
 
-    fn join(&self, sources: &[Part], stop: &dyn Fn() -> bool) -> bool {
-        let segment = Segment::merge(sources, self.layout);
+    fn join(&self, sources: &[VectorSegmentView], stop: &dyn Fn() -> bool) -> bool {
+        let segment = VectorSegment::merge(sources, self.layout);
         // If there are graphs, they serve until the new one is ready. If there are none, the new segment can
         // take its place now, and the memory of the old ones is free while its graph is built.
         let served = sources.iter().any(|part| part.segment.graph().is_some());
         if served && segment.len() >= self.graph_from && !self.build(&segment, stop) {
             return false;
         }
-        let mut joined = Part::new(segment);
+        let mut joined = VectorSegmentView::new(segment);
         let mut sealed = lock(&self.sealed);
         let mut parts = self.view().0.parts.clone();
         for source in sources {
-            let same = |part: &Part| Arc::ptr_eq(&part.segment, &source.segment);
+            let same = |part: &VectorSegmentView| Arc::ptr_eq(&part.segment, &source.segment);
             let Some(at) = parts.iter().position(same) else { continue };
             // What batches have deleted meanwhile is gone from the new segment too.
             joined.delete(parts.remove(at).deleted_since(source).into_iter());
@@ -273,10 +273,10 @@ impl VectorSet {
         true
     }
 
-    fn publish(&self, parts: Vec<Part>) -> VectorView {
+    fn publish(&self, parts: Vec<VectorSegmentView>) -> VectorView {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let Contents { layout, ef, .. } = *current.0;
-        *current = VectorView(Arc::new(Contents { layout, ef, parts }));
+        let VectorViewState { layout, ef, .. } = *current.0;
+        *current = VectorView(Arc::new(VectorViewState { layout, ef, parts }));
         current.clone()
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::*;
-use crate::vectors::{Allowed, Nearest};
+use crate::vectors::{AllowedDocuments, NearestQuery};
 
 fn settings(hnsw: bool) -> VectorSettings {
     let parameters = HnswParameters { m: 4, ef_construction: 100, ef_search: 100 };
-    VectorSettings { metric: Metric::Euclidean, length: 4, hnsw: hnsw.then_some(parameters) }
+    VectorSettings { metric: VectorMetric::Euclidean, length: 4, hnsw: hnsw.then_some(parameters) }
 }
 
 /// Points on a bent line: neighbours in number are neighbours in space.
@@ -26,8 +26,8 @@ fn fill(set: &VectorSet, numbers: impl Iterator<Item = u64>) {
     set.apply(batch);
 }
 
-fn nearest(vector: &[f32], k: usize) -> Nearest<'_> {
-    Nearest { vector, k, exhaustive: false, ef: None, look: None, allowed: None }
+fn nearest(vector: &[f32], k: usize) -> NearestQuery<'_> {
+    NearestQuery { vector, k, exhaustive: false, ef: None, look: None, allowed: None }
 }
 
 fn numbers(hits: &[(u64, f32)]) -> Vec<u64> {
@@ -98,7 +98,7 @@ fn vectors_of_the_wrong_length_or_without_end_are_refused() {
 
 #[test]
 fn a_view_stays_as_it_was() {
-    let set = VectorSet::with_graphs_from(settings(true), 50);
+    let set = VectorSet::with_graph_threshold(settings(true), 50);
     fill(&set, 0..100);
     let before = set.view();
     fill(&set, 100..200);
@@ -124,7 +124,7 @@ fn single_inserts_leave_few_segments() {
 
 #[test]
 fn maintenance_joins_builds_and_compacts() {
-    let set = VectorSet::with_graphs_from(settings(true), 200);
+    let set = VectorSet::with_graph_threshold(settings(true), 200);
     assert!(!set.maintain(&|| false));
     // Shrinking batches are not joined as they come.
     for (start, end) in [(0, 190), (190, 340), (340, 480), (480, 600)] {
@@ -141,14 +141,14 @@ fn maintenance_joins_builds_and_compacts() {
     set.maintain(&|| false);
     assert_eq!(segments(&set), [(300, true)]);
     for ef in [None, Some(2)] {
-        let hits = set.view().search(&Nearest { ef, ..nearest(&place(0), 2) });
+        let hits = set.view().search(&NearestQuery { ef, ..nearest(&place(0), 2) });
         assert_eq!(numbers(&hits), [300, 301]);
     }
 }
 
 #[test]
 fn exhaustive_sets_have_no_graph() {
-    let set = VectorSet::with_graphs_from(settings(false), 50);
+    let set = VectorSet::with_graph_threshold(settings(false), 50);
     fill(&set, 0..100);
     set.maintain(&|| false);
     assert_eq!(segments(&set), [(100, false)]);
@@ -157,7 +157,7 @@ fn exhaustive_sets_have_no_graph() {
 
 #[test]
 fn four_segments_of_one_size_become_one() {
-    let set = VectorSet::with_graphs_from(settings(true), 50);
+    let set = VectorSet::with_graph_threshold(settings(true), 50);
     for start in [0, 60, 120, 180] {
         // As if each batch had been maintained before the next came.
         fill(&set, start..start + 60);
@@ -169,7 +169,7 @@ fn four_segments_of_one_size_become_one() {
 
 #[test]
 fn a_stopped_maintenance_changes_no_result() {
-    let set = VectorSet::with_graphs_from(settings(true), 50);
+    let set = VectorSet::with_graph_threshold(settings(true), 50);
     fill(&set, 0..300);
     let asked = std::cell::Cell::new(0);
     set.maintain(&|| {
@@ -182,7 +182,7 @@ fn a_stopped_maintenance_changes_no_result() {
 
 #[test]
 fn filters_hold_whichever_way_is_taken() {
-    let set = VectorSet::with_graphs_from(settings(true), 100);
+    let set = VectorSet::with_graph_threshold(settings(true), 100);
     fill(&set, 0..1500);
     set.maintain(&|| false);
     let view = set.view();
@@ -191,15 +191,15 @@ fn filters_hold_whichever_way_is_taken() {
     // Half, some, few and none: by graph or by scan, with the count known or not.
     for step in [2, 10, 400, 5000] {
         let test = |number: u64| number % step == 1;
-        let wanted = numbers(&view.search(&Nearest {
+        let wanted = numbers(&view.search(&NearestQuery {
             exhaustive: true,
-            allowed: Some(Allowed { test: &test, at_most: None }),
+            allowed: Some(AllowedDocuments { test: &test, at_most: None }),
             ..nearest(&query, 5)
         }));
         for at_most in [None, Some(1500 / step as usize + 1)] {
             for ef in [None, Some(5)] {
-                let allowed = Some(Allowed { test: &test, at_most });
-                let hits = view.search(&Nearest { allowed, ef, ..nearest(&query, 5) });
+                let allowed = Some(AllowedDocuments { test: &test, at_most });
+                let hits = view.search(&NearestQuery { allowed, ef, ..nearest(&query, 5) });
                 assert_eq!(numbers(&hits), wanted, "every {step}, {at_most:?}, {ef:?}");
             }
         }
@@ -208,7 +208,7 @@ fn filters_hold_whichever_way_is_taken() {
 
 #[test]
 fn bits_are_packed_and_compared() {
-    let set = VectorSet::new(VectorSettings { metric: Metric::Hamming, length: 3, hnsw: None });
+    let set = VectorSet::new(VectorSettings { metric: VectorMetric::Hamming, length: 3, hnsw: None });
     set.insert(1, &[0.0, 0.0, 0.0]).unwrap();
     set.insert(2, &[255.0, 255.0, 255.0]).unwrap();
     set.insert(3, &[1.0, 0.0, 128.0]).unwrap();
@@ -219,11 +219,11 @@ fn bits_are_packed_and_compared() {
 #[test]
 fn no_search_sees_half_a_batch_while_others_write_and_maintain() {
     const PAIRS: u64 = 120;
-    let set = VectorSet::with_graphs_from(settings(true), 64);
+    let set = VectorSet::with_graph_threshold(settings(true), 64);
     let done = AtomicBool::new(false);
     let check = || {
         let view = set.view();
-        let hits = view.search(&Nearest { exhaustive: true, ..nearest(&place(0), 10_000) });
+        let hits = view.search(&NearestQuery { exhaustive: true, ..nearest(&place(0), 10_000) });
         let seen: BTreeSet<u64> = hits.iter().map(|hit| hit.0).collect();
         assert_eq!(seen.len(), hits.len(), "a document was found twice");
         assert_eq!(seen.len(), view.len());
@@ -232,7 +232,7 @@ fn no_search_sees_half_a_batch_while_others_write_and_maintain() {
             assert!(seen.contains(&(2 * pair)) && seen.contains(&(2 * pair + 1)), "half of pair {pair}");
         }
         // So few candidates that a graph is walked when there is one.
-        let walked = view.search(&Nearest { ef: Some(1), ..nearest(&place(60), 1) });
+        let walked = view.search(&NearestQuery { ef: Some(1), ..nearest(&place(60), 1) });
         assert_eq!(walked.len(), view.len().min(1));
         assert!(walked.iter().all(|hit| seen.contains(&hit.0)));
     };

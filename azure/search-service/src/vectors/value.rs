@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::definition::{Primitive, VectorField};
+use crate::definition::{PrimitiveType, VectorAttributes};
 
 /// How many numbers a vector of the field has.
-pub fn vector_length(field: &VectorField) -> usize {
+pub fn vector_length(field: &VectorAttributes) -> usize {
     if field.packed_bits { field.dimensions / 8 } else { field.dimensions }
 }
 
@@ -13,7 +13,7 @@ pub fn vector_length(field: &VectorField) -> usize {
 ///
 /// The error is the end of a sentence that starts with the place: `must be an array of numbers.` The count is not
 /// checked here, because documents and queries word it differently.
-pub fn parse_vector(element: Primitive, value: &Value) -> Result<Vec<f32>, String> {
+pub fn parse_vector(element: PrimitiveType, value: &Value) -> Result<Vec<f32>, String> {
     let items = value.as_array().ok_or("must be an array of numbers.")?;
     let (least, most, whole) = range(element);
     let mut vector = Vec::with_capacity(items.len());
@@ -30,12 +30,12 @@ pub fn parse_vector(element: Primitive, value: &Value) -> Result<Vec<f32>, Strin
 }
 
 /// The least and the greatest value of an element, and whether it is a whole number.
-fn range(element: Primitive) -> (f64, f64, bool) {
+fn range(element: PrimitiveType) -> (f64, f64, bool) {
     match element {
-        Primitive::Half => (-65504.0, 65504.0, false),
-        Primitive::Int16 => (-32768.0, 32767.0, true),
-        Primitive::SByte => (-128.0, 127.0, true),
-        Primitive::Byte => (0.0, 255.0, true),
+        PrimitiveType::Half => (-65504.0, 65504.0, false),
+        PrimitiveType::Int16 => (-32768.0, 32767.0, true),
+        PrimitiveType::SByte => (-128.0, 127.0, true),
+        PrimitiveType::Byte => (0.0, 255.0, true),
         _ => (f64::from(f32::MIN), f64::from(f32::MAX), false),
     }
 }
@@ -48,20 +48,20 @@ mod tests {
 
     #[test]
     fn numbers_of_all_kinds_are_read() {
-        assert_eq!(parse_vector(Primitive::Single, &json!([1, -2.5, 1e10])).unwrap(), [1.0, -2.5, 1e10]);
-        assert_eq!(parse_vector(Primitive::SByte, &json!([-128, 127])).unwrap(), [-128.0, 127.0]);
-        assert_eq!(parse_vector(Primitive::Byte, &json!([0, 255.0])).unwrap(), [0.0, 255.0]);
+        assert_eq!(parse_vector(PrimitiveType::Single, &json!([1, -2.5, 1e10])).unwrap(), [1.0, -2.5, 1e10]);
+        assert_eq!(parse_vector(PrimitiveType::SByte, &json!([-128, 127])).unwrap(), [-128.0, 127.0]);
+        assert_eq!(parse_vector(PrimitiveType::Byte, &json!([0, 255.0])).unwrap(), [0.0, 255.0]);
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
         for (element, value, message) in [
-            (Primitive::Single, json!("AAAA"), "an array of numbers"),
-            (Primitive::Single, json!([1, "2"]), "item 1 is none"),
-            (Primitive::Single, json!([1e39]), "item 0 is 1"),
-            (Primitive::Half, json!([0, 65505]), "to 65504, but item 1"),
-            (Primitive::Int16, json!([1.5]), "whole numbers from -32768"),
-            (Primitive::Byte, json!([3, -1]), "from 0 to 255, but item 1 is -1"),
+            (PrimitiveType::Single, json!("AAAA"), "an array of numbers"),
+            (PrimitiveType::Single, json!([1, "2"]), "item 1 is none"),
+            (PrimitiveType::Single, json!([1e39]), "item 0 is 1"),
+            (PrimitiveType::Half, json!([0, 65505]), "to 65504, but item 1"),
+            (PrimitiveType::Int16, json!([1.5]), "whole numbers from -32768"),
+            (PrimitiveType::Byte, json!([3, -1]), "from 0 to 255, but item 1 is -1"),
         ] {
             let error = parse_vector(element, &value).unwrap_err();
             assert!(error.contains(message), "{error}");

@@ -3,25 +3,25 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::hnsw::Walk;
-use super::points::Points;
-use super::segment::{Layout, Part};
+use super::hnsw::HnswSearchOutcome;
+use super::points::PreparedVectors;
+use super::segment::{VectorLayout, VectorSegmentView};
 
 /// The vectors of a field at one moment. Cheap to clone, and never changed by later batches.
 #[derive(Clone)]
-pub struct VectorView(pub(super) Arc<Contents>);
+pub struct VectorView(pub(super) Arc<VectorViewState>);
 
-pub(super) struct Contents {
-    pub layout: Layout,
+pub(super) struct VectorViewState {
+    pub layout: VectorLayout,
     /// `efSearch` of the definition.
     pub ef: usize,
     /// A document has a vector in one of them at most.
-    pub parts: Vec<Part>,
+    pub parts: Vec<VectorSegmentView>,
 }
 
 /// What a search wants.
 #[derive(Clone, Copy)]
-pub struct Nearest<'a> {
+pub struct NearestQuery<'a> {
     /// As many numbers as the field has dimensions (an eighth of it for packed bits).
     pub vector: &'a [f32],
     pub k: usize,
@@ -31,12 +31,12 @@ pub struct Nearest<'a> {
     pub ef: Option<usize>,
     /// Called with every vector that is looked at; it may unwind.
     pub look: Option<&'a dyn Fn()>,
-    pub allowed: Option<Allowed<'a>>,
+    pub allowed: Option<AllowedDocuments<'a>>,
 }
 
 /// Which documents a search may find.
 #[derive(Clone, Copy)]
-pub struct Allowed<'a> {
+pub struct AllowedDocuments<'a> {
     pub test: &'a dyn Fn(u64) -> bool,
     /// How many there are at most, if known. A few are compared one by one instead of walking the graph.
     pub at_most: Option<usize>,
@@ -52,7 +52,7 @@ const SAMPLE: usize = 256;
 
 impl VectorView {
     pub fn len(&self) -> usize {
-        self.0.parts.iter().map(Part::live).sum()
+        self.0.parts.iter().map(VectorSegmentView::live).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -72,8 +72,8 @@ impl VectorView {
     ///
     /// `Metric::score` makes a score of a distance. Takes time in proportion to the vectors, so it belongs on a
     /// thread that may block. A vector of the wrong length finds nothing: whoever asks has checked it.
-    pub fn search(&self, nearest: &Nearest<'_>) -> Vec<(u64, f32)> {
-        let Contents { layout, ef, ref parts } = *self.0;
+    pub fn search(&self, nearest: &NearestQuery<'_>) -> Vec<(u64, f32)> {
+        let VectorViewState { layout, ef, ref parts } = *self.0;
         if nearest.vector.len() != layout.length || nearest.k == 0 {
             return Vec::new();
         }
@@ -81,9 +81,10 @@ impl VectorView {
         layout.metric.prepare(nearest.vector, &mut query);
         let ef = nearest.ef.unwrap_or(ef).max(nearest.k);
         let total = self.len();
-        let mut best = Best { k: nearest.k, hits: BinaryHeap::new() };
+        let mut best = NearestHits { k: nearest.k, hits: BinaryHeap::new() };
         for part in parts {
-            let search = PartSearch { part, points: part.segment.points(layout), query: &query, nearest, ef };
+            let search =
+                VectorSegmentSearch { part, points: part.segment.points(layout), query: &query, nearest, ef };
             if nearest.exhaustive || !search.walk(total, &mut best) {
                 search.scan(&mut best);
             }
@@ -99,15 +100,15 @@ impl std::fmt::Debug for VectorView {
     }
 }
 
-struct PartSearch<'a> {
-    part: &'a Part,
-    points: Points<'a>,
+struct VectorSegmentSearch<'a> {
+    part: &'a VectorSegmentView,
+    points: PreparedVectors<'a>,
     query: &'a [f32],
-    nearest: &'a Nearest<'a>,
+    nearest: &'a NearestQuery<'a>,
     ef: usize,
 }
 
-impl PartSearch<'_> {
+impl VectorSegmentSearch<'_> {
     fn accepts(&self, slot: u32) -> bool {
         if let Some(look) = self.nearest.look {
             look();
@@ -118,27 +119,27 @@ impl PartSearch<'_> {
     }
 
     /// Compares with each accepted vector.
-    fn scan(&self, best: &mut Best) {
+    fn scan(&self, best: &mut NearestHits) {
         for slot in (0..self.part.segment.len() as u32).filter(|&slot| self.accepts(slot)) {
-            let order = self.points.metric.order(self.query, self.points.at(slot));
+            let order = self.points.metric.comparable_distance(self.query, self.points.at(slot));
             best.offer(order, || self.part.segment.number(slot));
         }
     }
 
     /// Walks the graph; `false`, and nothing found, when there is none or a scan is the better way.
-    fn walk(&self, total: usize, best: &mut Best) -> bool {
+    fn walk(&self, total: usize, best: &mut NearestHits) -> bool {
         let Some(graph) = self.part.segment.graph() else { return false };
         let all = self.part.segment.len();
         let accepted = self.accepted(total).max(1);
         let scan_cost = accepted + if self.nearest.allowed.is_some() { all / TESTS_PER_DISTANCE } else { 0 };
         // The rarer accepted vectors are, the more of the graph is walked until ef of them have been seen.
         let rarity = all as f64 / accepted as f64;
-        if self.ef as f64 * graph.links() as f64 * WALK_COST * rarity >= scan_cost as f64 {
+        if self.ef as f64 * graph.max_ground_links() as f64 * WALK_COST * rarity >= scan_cost as f64 {
             return false;
         }
         let budget = 2 * scan_cost;
         let walk = graph.search(self.points, self.query, self.ef, budget, &|slot| self.accepts(slot));
-        let Walk::Found(found) = walk else { return false };
+        let HnswSearchOutcome::Found(found) = walk else { return false };
         // Either few are accepted, or the walk could not reach them. Only a scan can tell.
         if found.len() < self.nearest.k.min(self.part.live()) {
             return false;
@@ -165,21 +166,21 @@ impl PartSearch<'_> {
 }
 
 /// The best hits so far.
-struct Best {
+struct NearestHits {
     k: usize,
     /// The worst is on top.
-    hits: BinaryHeap<Hit>,
+    hits: BinaryHeap<NearestHit>,
 }
 
-impl Best {
+impl NearestHits {
     fn offer(&mut self, order: f32, number: impl FnOnce() -> u64) {
         if self.hits.len() < self.k {
-            self.hits.push(Hit { order, number: number() });
+            self.hits.push(NearestHit { order, number: number() });
             return;
         }
         let Some(mut worst) = self.hits.peek_mut() else { return };
         if order <= worst.order {
-            let hit = Hit { order, number: number() };
+            let hit = NearestHit { order, number: number() };
             if hit < *worst {
                 *worst = hit;
             }
@@ -187,27 +188,27 @@ impl Best {
     }
 }
 
-struct Hit {
+struct NearestHit {
     order: f32,
     number: u64,
 }
 
-impl Ord for Hit {
+impl Ord for NearestHit {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.order.total_cmp(&other.order).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Hit {
+impl PartialOrd for NearestHit {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Hit {
+impl PartialEq for NearestHit {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Hit {}
+impl Eq for NearestHit {}

@@ -157,8 +157,10 @@ async fn a_connection_string_is_never_answered_and_never_lost() {
     assert_eq!((put.status, put.text.contains("secret")), (200, false), "{put:?}");
     let list = server.send("GET", "/datasources", None).await;
     assert!(!list.text.contains("secret"), "{list:?}");
-    let kept =
-        server.resources.get(bindpost_azure_search_service::resources::Kind::DataSource, "ds").unwrap();
+    let kept = server
+        .resources
+        .get(bindpost_azure_search_service::resources::ResourceKind::DataSource, "ds")
+        .unwrap();
     assert!(kept.value.to_string().contains("AccountKey=secret"));
 }
 

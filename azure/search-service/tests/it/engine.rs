@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bindpost_azure_search_service::ApiError;
-use bindpost_azure_search_service::budget::{Budget, Text};
-use bindpost_azure_search_service::definition::{IndexDefinition, Schema};
+use bindpost_azure_search_service::budget::{Budget, JsonBuffer};
+use bindpost_azure_search_service::definition::{IndexDefinition, IndexSchema};
 use bindpost_azure_search_service::engine::index::SearchIndex;
-use bindpost_azure_search_service::engine::plan::Plan;
-use bindpost_azure_search_service::engine::snapshot::Snapshot;
+use bindpost_azure_search_service::engine::plan::IndexPlan;
+use bindpost_azure_search_service::engine::snapshot::IndexSnapshot;
 use bindpost_azure_search_service::search::request::SearchRequest;
 use bindpost_azure_search_service::search::run::run;
 use bindpost_azure_search_service::search::scope::SynonymMaps;
@@ -58,11 +58,11 @@ impl TestIndex {
     /// Closes the index and opens it again.
     pub(crate) fn reopen(&mut self) {
         self.index = None;
-        let plan = Arc::new(Plan::new(self.definition.clone()).unwrap());
+        let plan = Arc::new(IndexPlan::new(self.definition.clone()).unwrap());
         self.index = Some(SearchIndex::open(&self.folder, plan).unwrap());
     }
 
-    pub(crate) fn schema(&self) -> &Schema {
+    pub(crate) fn schema(&self) -> &IndexSchema {
         &self.definition.schema
     }
 
@@ -95,7 +95,7 @@ impl TestIndex {
         assert!(outcomes.iter().all(|outcome| outcome.error.is_none()), "{outcomes:?}");
     }
 
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<IndexSnapshot> {
         self.index().snapshot().unwrap()
     }
 
@@ -108,7 +108,7 @@ impl TestIndex {
         let budget = Budget::unlimited();
         let found = run(&SearchRequest::parse(body)?, &snapshot, &self.synonyms, &budget)?;
         let facets = found.facets.as_ref().map(|facets| {
-            let mut text = Text::new(&budget);
+            let mut text = JsonBuffer::new(&budget);
             facets.write(&mut text);
             serde_json::from_slice(&text.bytes).unwrap()
         });

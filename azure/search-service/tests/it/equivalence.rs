@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bindpost_azure_search_service::documents::{parse_date, write_date};
-use bindpost_azure_search_service::odata::ast::{Filter, Literal, OrderBy, TextMatch};
-use bindpost_azure_search_service::odata::evaluate::point;
+use bindpost_azure_search_service::odata::ast::{FilterLiteral, OdataFilter, OrderCriterion, TextMatch};
+use bindpost_azure_search_service::odata::evaluate::geojson_point;
 use bindpost_azure_search_service::odata::{geo, matches, parse_filter, parse_orderby};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -99,11 +99,11 @@ fn order_is_that_of_the_values() {
 }
 
 /// Where a document stands by one clause. A missing value comes before every other, a missing place is farther than all.
-fn compare(by: &OrderBy, left: &Value, right: &Value) -> Ordering {
+fn compare(by: &OrderCriterion, left: &Value, right: &Value) -> Ordering {
     let (path, from) = match by {
-        OrderBy::Score => return Ordering::Equal,
-        OrderBy::Field(path) => (path, None),
-        OrderBy::Distance { field, from } => (field, Some(*from)),
+        OrderCriterion::Score => return Ordering::Equal,
+        OrderCriterion::Field(path) => (path, None),
+        OrderCriterion::Distance { field, from } => (field, Some(*from)),
     };
     let kind = SINGLE.iter().find(|(name, _)| name == path).unwrap().1;
     let read = |document: &Value| -> Value {
@@ -113,7 +113,7 @@ fn compare(by: &OrderBy, left: &Value, right: &Value) -> Ordering {
     let (left, right) = (read(left), read(right));
     if let Some(from) = from {
         let distance =
-            |value: &Value| point(value).map_or(f64::INFINITY, |point| geo::kilometres(from, point));
+            |value: &Value| geojson_point(value).map_or(f64::INFINITY, |point| geo::kilometres(from, point));
         return distance(&left).total_cmp(&distance(&right));
     }
     match (left.is_null(), right.is_null()) {
@@ -270,7 +270,7 @@ impl Model {
         Self { documents }
     }
 
-    fn matching(&self, filter: &Filter) -> BTreeSet<&str> {
+    fn matching(&self, filter: &OdataFilter) -> BTreeSet<&str> {
         let filter = normalized(filter);
         let matching = self
             .documents
@@ -294,23 +294,27 @@ fn lower(value: &mut Value, path: &str) {
     }
 }
 
-fn normalized(filter: &Filter) -> Filter {
-    let all = |parts: &[Filter]| parts.iter().map(normalized).collect();
+fn normalized(filter: &OdataFilter) -> OdataFilter {
+    let all = |parts: &[OdataFilter]| parts.iter().map(normalized).collect();
     let is_lower = |path: &str| LOWER.contains(&path);
     match filter.clone() {
-        Filter::And(parts) => Filter::And(all(&parts)),
-        Filter::Or(parts) => Filter::Or(all(&parts)),
-        Filter::Not(inner) => Filter::Not(Box::new(normalized(&inner))),
-        Filter::Any { path, condition } => {
-            Filter::Any { path, condition: condition.map(|condition| Box::new(normalized(&condition))) }
+        OdataFilter::And(parts) => OdataFilter::And(all(&parts)),
+        OdataFilter::Or(parts) => OdataFilter::Or(all(&parts)),
+        OdataFilter::Not(inner) => OdataFilter::Not(Box::new(normalized(&inner))),
+        OdataFilter::Any { path, condition } => {
+            OdataFilter::Any { path, condition: condition.map(|condition| Box::new(normalized(&condition))) }
         }
-        Filter::All { path, condition } => Filter::All { path, condition: Box::new(normalized(&condition)) },
-        Filter::Compare { path, operator, value: Literal::String(text) } if is_lower(&path.field) => {
-            Filter::Compare { path, operator, value: Literal::String(text.to_lowercase()) }
+        OdataFilter::All { path, condition } => {
+            OdataFilter::All { path, condition: Box::new(normalized(&condition)) }
         }
-        Filter::In { path, values } if is_lower(&path.field) => {
+        OdataFilter::Compare { path, operator, value: FilterLiteral::String(text) }
+            if is_lower(&path.field) =>
+        {
+            OdataFilter::Compare { path, operator, value: FilterLiteral::String(text.to_lowercase()) }
+        }
+        OdataFilter::In { path, values } if is_lower(&path.field) => {
             let values: BTreeSet<String> = values.iter().map(|value| value.to_lowercase()).collect();
-            Filter::In { path, values: values.into_iter().collect() }
+            OdataFilter::In { path, values: values.into_iter().collect() }
         }
         other => other,
     }

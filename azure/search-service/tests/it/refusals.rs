@@ -52,7 +52,7 @@ fn a_batch_with_a_document_without_a_proper_key_is_refused_and_nothing_of_it_is_
         assert!(error.message.contains(hint), "{error}");
         assert_eq!(index.snapshot().documents.count().unwrap(), 1);
         // An indexer cannot correct its source: it leaves out what does not fit.
-        let outcomes = index.index().apply_what_fits(batch.as_bytes()).unwrap();
+        let outcomes = index.index().apply_valid_items(batch.as_bytes()).unwrap();
         assert_eq!(
             outcomes.iter().map(|outcome| outcome.status.as_u16()).collect::<Vec<_>>(),
             [201, 400, 201]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bindpost_azure_search_service::syntax::synonyms::Synonyms;
+use bindpost_azure_search_service::syntax::synonyms::SynonymRules;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn english(synonyms: bool) -> TestIndex {
         },
     }));
     if synonyms {
-        index.synonyms.set("ours", Some(Synonyms::parse(SYNONYMS).unwrap()));
+        index.synonyms.set("ours", Some(SynonymRules::parse(SYNONYMS).unwrap()));
     }
     index.upload(lines::<Value>(DOCUMENTS).into_iter().map(|mut document| {
         let text = format!("{} {}", document["title"].as_str().unwrap(), document["body"].as_str().unwrap());

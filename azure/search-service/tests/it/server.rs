@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_azure_search_service::ApiError;
-use bindpost_azure_search_service::http::statistics::{self, Size};
+use bindpost_azure_search_service::http::statistics::{self, IndexSize};
 use bindpost_azure_search_service::http::{
-    Answering, Backend, Context, Limits, Reply, SearchCall, Service, certificate, serve,
+    Answering, Backend, HttpReply, HttpService, ListenerLimits, RequestContext, SearchCall, certificate,
+    serve,
 };
-use bindpost_azure_search_service::keys::Keys;
-use bindpost_azure_search_service::resources::{Kind, Resources};
+use bindpost_azure_search_service::keys::ApiKeys;
+use bindpost_azure_search_service::resources::{ResourceKind, ResourceRegistry};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -26,13 +27,13 @@ pub(crate) const VERSION: &str = "api-version=2025-09-01";
 pub(crate) struct Setup {
     pub(crate) tls: bool,
     pub(crate) keys: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ListenerLimits,
     pub(crate) most_body_bytes: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { tls: false, keys: false, limits: Limits::default(), most_body_bytes: 1024 * 1024 }
+        Self { tls: false, keys: false, limits: ListenerLimits::default(), most_body_bytes: 1024 * 1024 }
     }
 }
 
@@ -40,8 +41,8 @@ pub(crate) struct Server {
     folder: PathBuf,
     pub(crate) base: String,
     pub(crate) port: u16,
-    pub(crate) resources: Arc<Resources>,
-    pub(crate) keys: Option<Arc<Keys>>,
+    pub(crate) resources: Arc<ResourceRegistry>,
+    pub(crate) keys: Option<Arc<ApiKeys>>,
     pub(crate) authority: Option<PathBuf>,
     pub(crate) client: reqwest::Client,
     /// Told when a search begins that takes its time.
@@ -84,13 +85,13 @@ impl Server {
     pub(crate) async fn with(setup: Setup) -> Self {
         let folder = std::env::temp_dir().join(format!("bindpost-search-{:016x}", getrandom::u64().unwrap()));
         std::fs::create_dir(&folder).unwrap();
-        let resources = Arc::new(Resources::open(&folder).unwrap());
-        let keys = setup.keys.then(|| Arc::new(Keys::open(&folder).unwrap()));
+        let resources = Arc::new(ResourceRegistry::open(&folder).unwrap());
+        let keys = setup.keys.then(|| Arc::new(ApiKeys::open(&folder).unwrap()));
         let certificates = setup.tls.then(|| certificate::open(&folder, &[]).unwrap());
         let searching = Arc::new(Notify::new());
         let backend = Arc::new(Echo { resources: resources.clone(), searching: searching.clone() });
-        let service = Service::new(resources.clone(), backend, keys.clone());
-        let service = Arc::new(service.with_most_body_bytes(setup.most_body_bytes));
+        let service = HttpService::new(resources.clone(), backend, keys.clone());
+        let service = Arc::new(service.with_max_body_bytes(setup.most_body_bytes));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, stopped) = oneshot::channel();
@@ -177,7 +178,7 @@ pub(crate) fn index(name: &str) -> Value {
 
 /// Answers with what it was asked.
 struct Echo {
-    resources: Arc<Resources>,
+    resources: Arc<ResourceRegistry>,
     searching: Arc<Notify>,
 }
 
@@ -185,13 +186,13 @@ fn ready<'a, T: Send + 'a>(value: T) -> Answering<'a, T> {
     Box::pin(async move { Ok(value) })
 }
 
-fn echo<'a>(value: Value) -> Answering<'a, Reply> {
-    Box::pin(async move { Reply::json(StatusCode::OK, &value) })
+fn echo<'a>(value: Value) -> Answering<'a, HttpReply> {
+    Box::pin(async move { HttpReply::json(StatusCode::OK, &value) })
 }
 
-fn searched(what: &str, context: &Context, call: &SearchCall) -> Value {
+fn searched(what: &str, context: &RequestContext, call: &SearchCall) -> Value {
     json!({
-        "@odata.context": context.of_documents(&call.index),
+        "@odata.context": context.documents_context(&call.index),
         "@odata.nextLink": context.next_link(&call.index, call.via, &call.parameters),
         "asked": what, "index": call.index, "parameters": call.parameters,
         "token": context.query_source_authorization,
@@ -199,14 +200,19 @@ fn searched(what: &str, context: &Context, call: &SearchCall) -> Value {
 }
 
 impl Backend for Echo {
-    fn index_documents<'a>(&'a self, _: &'a Context, index: &'a str, batch: Bytes) -> Answering<'a, Reply> {
+    fn index_documents<'a>(
+        &'a self,
+        _: &'a RequestContext,
+        index: &'a str,
+        batch: Bytes,
+    ) -> Answering<'a, HttpReply> {
         Box::pin(async move {
             let bytes = batch.len();
-            Reply::json(StatusCode::MULTI_STATUS, &json!({"index": index, "bytes": bytes}))
+            HttpReply::json(StatusCode::MULTI_STATUS, &json!({"index": index, "bytes": bytes}))
         })
     }
 
-    fn search<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn search<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         Box::pin(async move {
             match call.parameters.get("search").and_then(Value::as_str) {
                 Some("panic") => panic!("the engine broke"),
@@ -220,63 +226,70 @@ impl Backend for Echo {
                 }
                 _ => {}
             }
-            Reply::json(StatusCode::OK, &searched("search", context, &call))
+            HttpReply::json(StatusCode::OK, &searched("search", context, &call))
         })
     }
 
-    fn suggest<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn suggest<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         echo(searched("suggest", context, &call))
     }
 
-    fn autocomplete<'a>(&'a self, context: &'a Context, call: SearchCall) -> Answering<'a, Reply> {
+    fn autocomplete<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply> {
         echo(searched("autocomplete", context, &call))
     }
 
     fn lookup<'a>(
         &'a self,
-        _: &'a Context,
+        _: &'a RequestContext,
         index: &'a str,
         key: &'a str,
         select: Option<&'a str>,
-    ) -> Answering<'a, Reply> {
+    ) -> Answering<'a, HttpReply> {
         if key == "missing" {
             return Box::pin(async { Err(ApiError::not_found("no such document")) });
         }
         echo(json!({"index": index, "key": key, "select": select}))
     }
 
-    fn count<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, u64> {
+    fn count<'a>(&'a self, _: &'a RequestContext, _: &'a str) -> Answering<'a, u64> {
         ready(42)
     }
 
-    fn analyze<'a>(&'a self, _: &'a Context, index: &'a str, request: Value) -> Answering<'a, Reply> {
+    fn analyze<'a>(
+        &'a self,
+        _: &'a RequestContext,
+        index: &'a str,
+        request: Value,
+    ) -> Answering<'a, HttpReply> {
         echo(json!({"index": index, "request": request}))
     }
 
-    fn index_statistics<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, Value> {
-        ready(statistics::of_index(Size { documents: 3, storage_bytes: 4, vector_bytes: 5 }))
+    fn index_statistics<'a>(&'a self, _: &'a RequestContext, _: &'a str) -> Answering<'a, Value> {
+        ready(statistics::index_statistics(IndexSize { documents: 3, storage_bytes: 4, vector_bytes: 5 }))
     }
 
-    fn all_index_statistics<'a>(&'a self, _: &'a Context) -> Answering<'a, Value> {
-        let indexes = self.resources.list(Kind::Index);
-        ready(statistics::of_indexes(indexes.iter().map(|index| (index.name.as_str(), Size::default()))))
+    fn all_index_statistics<'a>(&'a self, _: &'a RequestContext) -> Answering<'a, Value> {
+        let indexes = self.resources.list(ResourceKind::Index);
+        ready(statistics::all_index_statistics(
+            indexes.iter().map(|index| (index.name.as_str(), IndexSize::default())),
+        ))
     }
 
-    fn service_statistics<'a>(&'a self, _: &'a Context) -> Answering<'a, Value> {
-        ready(statistics::of_service(&self.resources, Size::default()))
+    fn service_statistics<'a>(&'a self, _: &'a RequestContext) -> Answering<'a, Value> {
+        ready(statistics::service_statistics(&self.resources, IndexSize::default()))
     }
 
-    fn run_indexer<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, ()> {
+    fn run_indexer<'a>(&'a self, _: &'a RequestContext, _: &'a str) -> Answering<'a, ()> {
         ready(())
     }
 
-    fn reset_indexer<'a>(&'a self, _: &'a Context, _: &'a str) -> Answering<'a, ()> {
+    fn reset_indexer<'a>(&'a self, _: &'a RequestContext, _: &'a str) -> Answering<'a, ()> {
         ready(())
     }
 
     fn reset_documents<'a>(
         &'a self,
-        _: &'a Context,
+        _: &'a RequestContext,
         _: &'a str,
         request: Value,
         overwrite: bool,
@@ -288,15 +301,20 @@ impl Backend for Echo {
         ready(())
     }
 
-    fn indexer_status<'a>(&'a self, _: &'a Context, name: &'a str) -> Answering<'a, Value> {
+    fn indexer_status<'a>(&'a self, _: &'a RequestContext, name: &'a str) -> Answering<'a, Value> {
         ready(json!({"name": name, "status": "running"}))
     }
 
-    fn reset_skills<'a>(&'a self, _: &'a Context, _: &'a str, _: Value) -> Answering<'a, ()> {
+    fn reset_skills<'a>(&'a self, _: &'a RequestContext, _: &'a str, _: Value) -> Answering<'a, ()> {
         ready(())
     }
 
-    fn retrieve<'a>(&'a self, _: &'a Context, base: &'a str, request: Value) -> Answering<'a, Reply> {
+    fn retrieve<'a>(
+        &'a self,
+        _: &'a RequestContext,
+        base: &'a str,
+        request: Value,
+    ) -> Answering<'a, HttpReply> {
         echo(json!({"base": base, "request": request}))
     }
 

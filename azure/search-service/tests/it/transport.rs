@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_azure_search_service::http::Limits;
+use bindpost_azure_search_service::http::ListenerLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -36,7 +36,7 @@ async fn connect(server: &Server) -> TcpStream {
 
 #[tokio::test]
 async fn slow_heads_are_cut() {
-    let limits = Limits { header_read: Duration::from_millis(200), ..Limits::default() };
+    let limits = ListenerLimits { header_read: Duration::from_millis(200), ..ListenerLimits::default() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let mut slow = connect(&server).await;
     slow.write_all(b"GET / HT").await.unwrap();
@@ -48,7 +48,7 @@ async fn slow_heads_are_cut() {
 
 #[tokio::test]
 async fn clients_that_do_not_read_are_cut() {
-    let limits = Limits { blocked_write: Duration::from_millis(200), ..Limits::default() };
+    let limits = ListenerLimits { blocked_write: Duration::from_millis(200), ..ListenerLimits::default() };
     let setup = Setup { limits, most_body_bytes: 32 << 20, ..Setup::default() };
     let server = Server::with(setup).await.with_index().await;
     let mut deaf = connect(&server).await;
@@ -68,7 +68,7 @@ async fn clients_that_do_not_read_are_cut() {
 
 #[tokio::test]
 async fn idle_connections_are_cut() {
-    let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
+    let limits = ListenerLimits { idle: Duration::from_millis(200), ..ListenerLimits::default() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     assert_eq!(until_closed(&mut connect(&server).await).await, "");
     let mut used = connect(&server).await;
@@ -80,7 +80,7 @@ async fn idle_connections_are_cut() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_answered_503() {
-    let limits = Limits { connections: 1, ..Limits::default() };
+    let limits = ListenerLimits { connections: 1, ..ListenerLimits::default() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await;
     let mut first = connect(&server).await;
     first.write_all(b"GET /nope HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -104,7 +104,7 @@ async fn stopping_lets_requests_finish() {
 
 #[tokio::test]
 async fn stopping_cuts_what_does_not_finish() {
-    let limits = Limits { drain: Duration::from_millis(300), ..Limits::default() };
+    let limits = ListenerLimits { drain: Duration::from_millis(300), ..ListenerLimits::default() };
     let mut server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let target = format!("{}/indexes('hotels')/docs?search=forever&{VERSION}", server.base);
     let request = tokio::spawn(server.client.get(target).send());

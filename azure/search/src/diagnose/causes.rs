@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::checks::{Finding, Weight};
-use crate::indexer_runs::status::{Item, Status};
+use super::checks::{FindingSeverity, IndexerFinding};
+use crate::indexer_runs::status::{ExecutionIssue, IndexerStatus};
 
 /// As many runs as are looked at; what was wrong long ago may be right by now.
 const RUNS: usize = 5;
@@ -12,7 +12,7 @@ const MOST_KEYS: usize = 20;
 const LONGEST_EXAMPLE: usize = 400;
 
 /// What happened to one item or to many.
-pub(super) struct Cause {
+pub(super) struct FailureCause {
     /// The message without what differs between items.
     pattern: String,
     example: String,
@@ -23,12 +23,12 @@ pub(super) struct Cause {
     /// Where in the items, such as the rows of a file.
     details: Vec<String>,
     pub(super) is_error: bool,
-    since: Since,
+    since: FailureState,
 }
 
 /// What is known of an item after it failed; the better known comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Since {
+enum FailureState {
     /// It failed in the last run.
     Failing,
     /// No run read anything since, so it is still not indexed.
@@ -38,13 +38,13 @@ enum Since {
 }
 
 /// The causes in the last runs, errors first, the most frequent first.
-pub(super) fn group(status: &Status) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = Vec::new();
+pub(super) fn group_by_cause(status: &IndexerStatus) -> Vec<FailureCause> {
+    let mut causes: Vec<FailureCause> = Vec::new();
     let mut seen = HashSet::new();
     let mut items_seen = HashSet::new();
     let newest_first = status.last().into_iter().chain(status.history());
     let runs = newest_first.filter(|run| seen.insert(run.fingerprint()));
-    let (mut since, mut looked_at) = (Since::Failing, 0);
+    let (mut since, mut looked_at) = (FailureState::Failing, 0);
     for run in runs {
         // Everything was read again after it, or will be by the next run.
         if run.status() == "reset" || looked_at == RUNS {
@@ -56,19 +56,19 @@ pub(super) fn group(status: &Status) -> Vec<Cause> {
             // An item that fails in every run is one item. Without a key nothing tells it from others.
             let is_new = items_seen.insert((item.key(), item.message, is_error));
             // What was only warned of was indexed all the same; a later run without a warning is the end of it.
-            if since == Since::Failing || (is_new && (is_error || since == Since::Unread)) {
+            if since == FailureState::Failing || (is_new && (is_error || since == FailureState::Unread)) {
                 add(&mut causes, item, is_error, since);
             }
         }
         let is_fine = run.status() == "success" && run.failed() == 0;
         // A run of what was reset took what had failed, and all went well.
-        if is_fine && run.processed() > 0 && run.retries() {
+        if is_fine && run.processed() > 0 && run.is_retry() {
             break;
         }
         if is_fine && run.processed() > 0 {
-            since = Since::Unsure;
+            since = FailureState::Unsure;
         }
-        since = since.max(Since::Unread);
+        since = since.max(FailureState::Unread);
         // A schedule makes many runs that find nothing to do; they push no failure out of sight.
         looked_at += usize::from(run.processed() + run.failed() > 0 || !is_fine);
     }
@@ -77,13 +77,13 @@ pub(super) fn group(status: &Status) -> Vec<Cause> {
     causes
 }
 
-fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, since: Since) {
+fn add(causes: &mut Vec<FailureCause>, item: ExecutionIssue<'_>, is_error: bool, since: FailureState) {
     let pattern = pattern(item.message, item.key());
     let known = causes.iter_mut().find(|cause| cause.is_error == is_error && cause.pattern == pattern);
     let cause = match known {
         Some(cause) => cause,
         None => {
-            causes.push(Cause {
+            causes.push(FailureCause {
                 pattern,
                 example: item.message.chars().take(LONGEST_EXAMPLE).collect(),
                 place: item.name().map(str::to_owned),
@@ -114,23 +114,25 @@ fn add(causes: &mut Vec<Cause>, item: Item<'_>, is_error: bool, since: Since) {
     }
 }
 
-impl Cause {
-    pub(super) fn finding(&self) -> Finding {
+impl FailureCause {
+    pub(super) fn finding(&self) -> IndexerFinding {
         let weight = match (self.is_error, self.since) {
-            (true, Since::Failing | Since::Unread) => Weight::Error,
-            _ => Weight::Warning,
+            (true, FailureState::Failing | FailureState::Unread) => FindingSeverity::Error,
+            _ => FindingSeverity::Warning,
         };
         let earlier = match self.since {
-            Since::Failing => "",
-            Since::Unread => " [in an earlier run, and not read again since: use `retry` once it is mended]",
-            Since::Unsure => {
+            FailureState::Failing => "",
+            FailureState::Unread => {
+                " [in an earlier run, and not read again since: use `retry` once it is mended]"
+            }
+            FailureState::Unsure => {
                 " [in an earlier run; later runs went well, but do not say whether they read it: look whether it is \
                  there, or use `retry`]"
             }
         };
         let times = if self.count == 1 { "once".to_owned() } else { format!("{} times", self.count) };
         let place = self.place.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
-        let finding = Finding::new(
+        let finding = IndexerFinding::new(
             weight,
             format!("{} ({times}{place})", self.pattern),
             format!("{}{earlier}", self.example),

@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::{Parties, Party};
-use crate::indexer_runs::status::{Execution, Status};
+use super::{IndexerParts, ReferencedDefinition};
+use crate::indexer_runs::status::{IndexerExecution, IndexerStatus};
 
 /// A last success older than this is worth a word.
 const OLD_DAYS: i64 = 7;
 
 /// Something worth knowing about an indexer.
-pub(super) struct Finding {
-    weight: Weight,
+pub(super) struct IndexerFinding {
+    weight: FindingSeverity,
     what: String,
     why: String,
     fix: String,
@@ -19,38 +19,38 @@ pub(super) struct Finding {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum FindingSeverity {
     Error,
     Warning,
     Note,
 }
 
-impl Finding {
+impl IndexerFinding {
     pub(super) fn new(
-        weight: Weight,
+        weight: FindingSeverity,
         what: impl Into<String>,
         why: impl Into<String>,
         fix: impl Into<String>,
-    ) -> Finding {
-        Finding { weight, what: what.into(), why: why.into(), fix: fix.into(), more: Map::new() }
+    ) -> IndexerFinding {
+        IndexerFinding { weight, what: what.into(), why: why.into(), fix: fix.into(), more: Map::new() }
     }
 
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Finding {
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> IndexerFinding {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
     pub(super) fn is_error(&self) -> bool {
-        self.weight == Weight::Error
+        self.weight == FindingSeverity::Error
     }
 
-    pub(super) fn told(self) -> Value {
+    pub(super) fn into_json(self) -> Value {
         let weight = match self.weight {
-            Weight::Error => "error",
-            Weight::Warning => "warning",
-            Weight::Note => "note",
+            FindingSeverity::Error => "error",
+            FindingSeverity::Warning => "warning",
+            FindingSeverity::Note => "note",
         };
-        let mut told = crate::tool::object(
+        let mut told = crate::tool::into_members(
             json!({"severity": weight, "what": self.what, "why": self.why, "fix": self.fix}),
         );
         told.extend(self.more);
@@ -59,36 +59,36 @@ impl Finding {
 }
 
 /// Everything that can be seen without running it.
-pub(super) fn check(parties: &Parties, status: &Status) -> Vec<Finding> {
+pub(super) fn check(parties: &IndexerParts, status: &IndexerStatus) -> Vec<IndexerFinding> {
     let mut findings = Vec::new();
-    named(&parties.data_source, "data source", "createOrUpdateDataSource", &mut findings);
-    named(&parties.index, "target index", "createOrUpdateIndex", &mut findings);
-    named(&parties.skillset, "skillset", "callOperation Skillsets_CreateOrUpdate", &mut findings);
-    if let Party::There(index) = &parties.index {
-        mappings(&parties.indexer, index, &mut findings);
-        key(&parties.indexer, index, &mut findings);
+    check_reference(&parties.data_source, "data source", "createOrUpdateDataSource", &mut findings);
+    check_reference(&parties.index, "target index", "createOrUpdateIndex", &mut findings);
+    check_reference(&parties.skillset, "skillset", "callOperation Skillsets_CreateOrUpdate", &mut findings);
+    if let ReferencedDefinition::There(index) = &parties.index {
+        check_mappings(&parties.indexer, index, &mut findings);
+        check_key(&parties.indexer, index, &mut findings);
     }
     outputs_without_skills(parties, &mut findings);
-    schedule(&parties.indexer, status, &mut findings);
-    runs(&parties.indexer, status, &mut findings);
+    check_schedule(&parties.indexer, status, &mut findings);
+    check_runs(&parties.indexer, status, &mut findings);
     findings
 }
 
-fn named(party: &Party, kind: &str, tool: &str, findings: &mut Vec<Finding>) {
+fn check_reference(party: &ReferencedDefinition, kind: &str, tool: &str, findings: &mut Vec<IndexerFinding>) {
     match party {
-        Party::Missing(name) => findings.push(Finding::new(
-            Weight::Error,
+        ReferencedDefinition::Missing(name) => findings.push(IndexerFinding::new(
+            FindingSeverity::Error,
             format!("The {kind} '{name}' does not exist"),
             "the indexer names it, and no run can do without it",
             format!("create it with {tool}, or correct the name with createOrUpdateIndexer"),
         )),
-        Party::Unknown(why) => findings.push(Finding::new(
-            Weight::Note,
+        ReferencedDefinition::Unknown(why) => findings.push(IndexerFinding::new(
+            FindingSeverity::Note,
             format!("The {kind} could not be read"),
             why.clone(),
             "ask again, or check the permissions of the key",
         )),
-        Party::None | Party::There(_) => {}
+        ReferencedDefinition::None | ReferencedDefinition::There(_) => {}
     }
 }
 
@@ -105,7 +105,7 @@ fn target(mapping: &Value) -> &str {
     text(mapping, "targetFieldName").or_else(|| text(mapping, "sourceFieldName")).unwrap_or_default()
 }
 
-fn mappings(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
+fn check_mappings(indexer: &Value, index: &Value, findings: &mut Vec<IndexerFinding>) {
     let names: Vec<&str> = elements(index, "fields").filter_map(|field| text(field, "name")).collect();
     for list in ["fieldMappings", "outputFieldMappings"] {
         for mapping in elements(indexer, list) {
@@ -113,8 +113,8 @@ fn mappings(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
             // Names of target fields are taken in any case.
             if !names.iter().any(|name| name.eq_ignore_ascii_case(target)) {
                 let source = text(mapping, "sourceFieldName").unwrap_or_default();
-                findings.push(Finding::new(
-                    Weight::Error,
+                findings.push(IndexerFinding::new(
+                    FindingSeverity::Error,
                     format!(
                         "{list}: '{source}' leads to the field '{target}', which the index does not have"
                     ),
@@ -126,7 +126,7 @@ fn mappings(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
     }
 }
 
-fn key(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
+fn check_key(indexer: &Value, index: &Value, findings: &mut Vec<IndexerFinding>) {
     let is_key = |field: &&Value| field.get("key").and_then(Value::as_bool) == Some(true);
     let Some(key) = elements(index, "fields").find(is_key).and_then(|field| text(field, "name")) else {
         return;
@@ -134,8 +134,8 @@ fn key(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
     let mapping =
         elements(indexer, "fieldMappings").find(|mapping| target(mapping).eq_ignore_ascii_case(key));
     match mapping {
-        None => findings.push(Finding::new(
-            Weight::Note,
+        None => findings.push(IndexerFinding::new(
+            FindingSeverity::Note,
             format!("No field mapping leads to the key field '{key}'"),
             "the key is then taken from a member of the same name, or made from the address of the file",
             format!(
@@ -147,8 +147,8 @@ fn key(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
             let source = text(mapping, "sourceFieldName").unwrap_or_default();
             let is_address = source.starts_with("metadata_storage_") || source.contains("path") || source.contains("url");
             if is_address && mapping.get("mappingFunction").is_none_or(Value::is_null) {
-                findings.push(Finding::new(
-                    Weight::Warning,
+                findings.push(IndexerFinding::new(
+                    FindingSeverity::Warning,
                     format!("The key field '{key}' takes '{source}' as it is"),
                     "keys have letters, digits, _, - and = only; addresses have other characters, too",
                     "give this mapping \"mappingFunction\": {\"name\": \"base64Encode\"}",
@@ -158,11 +158,11 @@ fn key(indexer: &Value, index: &Value, findings: &mut Vec<Finding>) {
     }
 }
 
-fn outputs_without_skills(parties: &Parties, findings: &mut Vec<Finding>) {
+fn outputs_without_skills(parties: &IndexerParts, findings: &mut Vec<IndexerFinding>) {
     let outputs = elements(&parties.indexer, "outputFieldMappings").count();
-    if outputs > 0 && matches!(parties.skillset, Party::None) {
-        findings.push(Finding::new(
-            Weight::Warning,
+    if outputs > 0 && matches!(parties.skillset, ReferencedDefinition::None) {
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Warning,
             format!("{outputs} outputFieldMappings, but no skillset"),
             "they take what skills have made of an item",
             "name a skillset in skillsetName, or use fieldMappings",
@@ -170,10 +170,10 @@ fn outputs_without_skills(parties: &Parties, findings: &mut Vec<Finding>) {
     }
 }
 
-fn schedule(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
+fn check_schedule(indexer: &Value, status: &IndexerStatus, findings: &mut Vec<IndexerFinding>) {
     if indexer.get("disabled").and_then(Value::as_bool) == Some(true) {
-        findings.push(Finding::new(
-            Weight::Error,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Error,
             "The indexer is disabled",
             "neither its schedule nor runIndexer starts it",
             "set \"disabled\": false with createOrUpdateIndexer",
@@ -181,8 +181,8 @@ fn schedule(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
         return;
     }
     if indexer.get("schedule").is_none_or(Value::is_null) && status.last().is_some() {
-        findings.push(Finding::new(
-            Weight::Note,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Note,
             "It has no schedule",
             "it runs only when somebody asks for it",
             "call runIndexer, or give it a schedule such as {\"interval\": \"PT1H\"}",
@@ -190,10 +190,10 @@ fn schedule(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
     }
 }
 
-fn runs(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
+fn check_runs(indexer: &Value, status: &IndexerStatus, findings: &mut Vec<IndexerFinding>) {
     let Some(last) = status.last() else {
-        findings.push(Finding::new(
-            Weight::Warning,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Warning,
             "It has never run",
             "there is no run in its history",
             "call runIndexer",
@@ -202,23 +202,23 @@ fn runs(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
     };
     let reason = last.message().unwrap_or("the service gives no reason").to_owned();
     if status.overall() == "error" {
-        findings.push(Finding::new(
-            Weight::Error,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Error,
             "The indexer as a whole is in error: no run can begin",
             reason.clone(),
             "correct what it names, then call runIndexer; that clears the state",
         ));
     } else if last.status() == "transientFailure" {
-        findings.push(Finding::new(
-            Weight::Error,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Error,
             "The last run failed",
             reason.clone(),
             limit_fix(indexer, &reason)
                 .unwrap_or("correct the causes below, then use `retry` or call runIndexer"),
         ));
     } else if last.failed() > 0 {
-        findings.push(Finding::new(
-            Weight::Warning,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Warning,
             format!(
                 "{} of {} items failed in a run that counts as a success",
                 last.failed(),
@@ -230,14 +230,14 @@ fn runs(indexer: &Value, status: &Status, findings: &mut Vec<Finding>) {
     }
     let lower = reason.to_lowercase();
     if ["quota", "storage limit", "no space"].iter().any(|word| lower.contains(word)) {
-        findings.push(Finding::new(
-            Weight::Error,
+        findings.push(IndexerFinding::new(
+            FindingSeverity::Error,
             "A quota of the service is used up",
             reason,
             "read search://servicestats, then delete what nobody needs or choose a larger tier",
         ));
     }
-    age(status, findings);
+    check_last_success(status, findings);
 }
 
 /// What to do when a run stopped because too many items failed.
@@ -250,13 +250,13 @@ fn limit_fix(indexer: &Value, reason: &str) -> Option<&'static str> {
     )
 }
 
-fn age(status: &Status, findings: &mut Vec<Finding>) {
-    let success = |run: &Execution<'_>| run.status() == "success";
+fn check_last_success(status: &IndexerStatus, findings: &mut Vec<IndexerFinding>) {
+    let success = |run: &IndexerExecution<'_>| run.status() == "success";
     let last = status.last().filter(success).or_else(|| status.history().find(success));
     let time = last.and_then(|run| DateTime::parse_from_rfc3339(run.end().unwrap_or(run.start())).ok());
     match time {
-        None => findings.push(Finding::new(
-            Weight::Warning,
+        None => findings.push(IndexerFinding::new(
+            FindingSeverity::Warning,
             "No run in its history was a success",
             "the history holds the last fifty runs",
             "see the other findings",
@@ -264,8 +264,8 @@ fn age(status: &Status, findings: &mut Vec<Finding>) {
         Some(time) => {
             let days = Utc::now().signed_duration_since(time).num_days();
             if days >= OLD_DAYS {
-                findings.push(Finding::new(
-                    Weight::Warning,
+                findings.push(IndexerFinding::new(
+                    FindingSeverity::Warning,
                     format!("The last success was {days} days ago"),
                     format!("it ended at {}", time.to_rfc3339()),
                     "call runIndexer, or check the schedule",

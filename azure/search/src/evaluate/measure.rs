@@ -15,14 +15,14 @@ const SAME: f64 = 1e-9;
 
 /// One hit of a search, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Hit {
+pub(super) struct ScoredHit {
     pub(super) key: String,
     pub(super) score: f64,
 }
 
 /// What a variant made of one query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Measures {
+pub(super) struct RankingMeasures {
     /// `None` when no document was judged relevant: then there is nothing to find.
     pub(super) ndcg: Option<f64>,
     pub(super) recall: Option<f64>,
@@ -39,8 +39,8 @@ pub(super) struct Measures {
     pub(super) note: Option<String>,
 }
 
-pub(super) fn measure(hits: &[Hit], judgments: &BTreeMap<String, f64>, k: usize) -> Measures {
-    let grade = |hit: &Hit| judgments.get(&hit.key).copied().unwrap_or_default();
+pub(super) fn measure(hits: &[ScoredHit], judgments: &BTreeMap<String, f64>, k: usize) -> RankingMeasures {
+    let grade = |hit: &ScoredHit| judgments.get(&hit.key).copied().unwrap_or_default();
     let grades: Vec<f64> = hits.iter().map(grade).collect();
     let mut ideal: Vec<f64> = judgments.values().copied().collect();
     ideal.sort_by(|one, other| other.total_cmp(one));
@@ -55,7 +55,7 @@ pub(super) fn measure(hits: &[Hit], judgments: &BTreeMap<String, f64>, k: usize)
     let missing = judgments.iter().filter(|(key, grade)| **grade > 0.0 && !is_top(key));
     let unjudged = top().enumerate().filter(|(_, hit)| !judgments.contains_key(&hit.key));
     let is_judged = relevant > 0;
-    Measures {
+    RankingMeasures {
         ndcg: normalized(&grades),
         recall: is_judged.then(|| found as f64 / relevant as f64),
         precision: found as f64 / k as f64,
@@ -78,7 +78,7 @@ fn dcg(grades: &[f64], k: usize) -> f64 {
 
 /// The grades with equal scores in the worst and in the best order; `None` when the hits are not ordered by score, as
 /// with `orderby`.
-fn reordered(hits: &[Hit], grades: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+fn reordered(hits: &[ScoredHit], grades: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     if !hits.is_sorted_by(|one, next| one.score >= next.score) {
         return None;
     }
@@ -99,8 +99,8 @@ fn reordered(hits: &[Hit], grades: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
 mod tests {
     use super::*;
 
-    fn hits(list: &[(&str, f64)]) -> Vec<Hit> {
-        list.iter().map(|(key, score)| Hit { key: (*key).to_owned(), score: *score }).collect()
+    fn hits(list: &[(&str, f64)]) -> Vec<ScoredHit> {
+        list.iter().map(|(key, score)| ScoredHit { key: (*key).to_owned(), score: *score }).collect()
     }
 
     fn judgments(list: &[(&str, f64)]) -> BTreeMap<String, f64> {

@@ -3,9 +3,9 @@
 use bindpost_mcp_openapi::count_fitting;
 use serde_json::{Map, Value, json};
 
-use super::measure::Measures;
-use super::{Judged, Outcome};
-use crate::tool::counted;
+use super::measure::RankingMeasures;
+use super::{EvaluatedQuery, Outcome};
+use crate::tool::pluralized;
 
 /// As many keys of one kind as a query tells.
 const KEYS: usize = 5;
@@ -13,7 +13,7 @@ const KEYS: usize = 5;
 const SAME: f64 = 1e-6;
 
 /// The answer. Queries come with the greatest loss first, or the lowest nDCG; those beyond the budget are left off.
-pub(super) fn report(judged: &[Judged], k: usize, compares: bool, bytes: usize) -> Value {
+pub(super) fn report(judged: &[EvaluatedQuery], k: usize, compares: bool, bytes: usize) -> Value {
     let baseline = || judged.iter().filter_map(|one| one.baseline.as_ref().ok());
     let candidate = || judged.iter().filter_map(|one| one.candidate.as_ref()?.as_ref().ok());
     let mut means = Map::from_iter([("baseline".to_owned(), means_of(baseline()))]);
@@ -31,13 +31,13 @@ pub(super) fn report(judged: &[Judged], k: usize, compares: bool, bytes: usize) 
         set(&mut answer, "meanNdcgChange", mean.map(rounded).into());
     }
     set(&mut answer, "mean", Value::Object(means));
-    let mut ordered: Vec<&Judged> = judged.iter().collect();
-    let place = |one: &Judged| match compares {
+    let mut ordered: Vec<&EvaluatedQuery> = judged.iter().collect();
+    let place = |one: &EvaluatedQuery| match compares {
         true => change(one).unwrap_or(f64::NEG_INFINITY),
         false => one.baseline.as_ref().ok().and_then(|measures| measures.ndcg).unwrap_or(2.0),
     };
     ordered.sort_by(|one, other| place(one).total_cmp(&place(other)));
-    let told: Vec<Value> = ordered.into_iter().map(|one| told(one, compares)).collect();
+    let told: Vec<Value> = ordered.into_iter().map(|one| query_json(one, compares)).collect();
     set(&mut answer, "notes", json!(notes(judged, k)));
     let room = bytes.saturating_sub(answer.to_string().len() + 1024);
     let fit = count_fitting(&told, room);
@@ -56,13 +56,13 @@ fn set(answer: &mut Value, name: &str, value: Value) {
 }
 
 /// How much nDCG the candidate gained over the baseline.
-fn change(one: &Judged) -> Option<f64> {
+fn change(one: &EvaluatedQuery) -> Option<f64> {
     let ndcg = |outcome: &Outcome| outcome.as_ref().ok()?.ndcg;
     Some(ndcg(one.candidate.as_ref()?)? - ndcg(&one.baseline)?)
 }
 
-fn means_of<'a>(measures: impl Iterator<Item = &'a Measures> + Clone) -> Value {
-    let mean = |of: fn(&Measures) -> Option<f64>| {
+fn means_of<'a>(measures: impl Iterator<Item = &'a RankingMeasures> + Clone) -> Value {
+    let mean = |of: fn(&RankingMeasures) -> Option<f64>| {
         let values: Vec<f64> = measures.clone().filter_map(of).collect();
         match values.is_empty() {
             true => Value::Null,
@@ -78,7 +78,7 @@ fn means_of<'a>(measures: impl Iterator<Item = &'a Measures> + Clone) -> Value {
     })
 }
 
-fn told(one: &Judged, compares: bool) -> Value {
+fn query_json(one: &EvaluatedQuery, compares: bool) -> Value {
     let mut told = json!({"search": one.query.search, "baseline": outcome(&one.baseline)});
     if let Some(id) = &one.query.id {
         set(&mut told, "id", id.as_str().into());
@@ -126,7 +126,7 @@ fn outcome(outcome: &Outcome) -> Value {
 }
 
 /// What the means do not say by themselves.
-fn notes(judged: &[Judged], k: usize) -> Vec<String> {
+fn notes(judged: &[EvaluatedQuery], k: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let outcomes = || judged.iter().flat_map(|one| [Some(&one.baseline), one.candidate.as_ref()]).flatten();
     let mut note = |count: usize, text: String| {
@@ -139,7 +139,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         failed,
         format!(
             "{} not in the means; perQuery says why.",
-            counted(failed as u64, "search failed and is", "searches failed and are")
+            pluralized(failed as u64, "search failed and is", "searches failed and are")
         ),
     );
     let measured = || outcomes().filter_map(|outcome| outcome.as_ref().ok());
@@ -148,7 +148,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         nothing,
         format!(
             "{} not in the means.",
-            counted(
+            pluralized(
                 nothing as u64,
                 "query has no relevant judgment and is",
                 "queries have no relevant judgment and are"
@@ -161,7 +161,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         format!(
             "{} among the first {k} never judged, counted as irrelevant; a better variant may find good documents that \
              nobody judged. Judge those in unjudgedAtTop first.",
-            counted(unjudged as u64, "hit", "hits")
+            pluralized(unjudged as u64, "hit", "hits")
         ),
     );
     let tied = measured().filter(|measures| measures.tied.is_some()).count();
@@ -170,7 +170,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         format!(
             "{} hits with equal scores, whose order is arbitrary; ndcgWithTies gives the range. A \
              difference inside it means nothing.",
-            counted(tied as u64, "result has", "results have")
+            pluralized(tied as u64, "result has", "results have")
         ),
     );
     let partial = measured().filter(|measures| measures.note.is_some()).count();
@@ -178,7 +178,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         partial,
         format!(
             "{} answered in part only; see the note.",
-            counted(partial as u64, "search was", "searches were")
+            pluralized(partial as u64, "search was", "searches were")
         ),
     );
     let few = judged.len();
@@ -186,7 +186,7 @@ fn notes(judged: &[Judged], k: usize) -> Vec<String> {
         usize::from(few < 25),
         format!(
             "{} few: small differences of means may be chance.",
-            counted(few as u64, "query is", "queries are")
+            pluralized(few as u64, "query is", "queries are")
         ),
     );
     notes

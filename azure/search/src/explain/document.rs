@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bindpost_mcp_server::nearest::{distance, letters};
 use serde_json::{Value, json};
 
-use super::terms::{Word, named};
-use super::variants::{Ran, Variant, request};
-use super::{Question, Terms, filtered, searched};
-use crate::failure::{Failure, Kind};
+use super::terms::{QueryWord, join_words};
+use super::variants::{QueryVariant, VariantRun, request};
+use super::{ExplainRequest, QueryTerms, filtered, searched_fields};
+use crate::failure::{Kind, ServiceFailure};
 use crate::reading::values_at;
 
 /// As far as a rank is looked for: the largest page.
@@ -17,7 +17,7 @@ const DEEPEST: usize = 1000;
 const MOST_FIELDS: usize = 30;
 
 /// One field of the document against the words of the query.
-struct Compared {
+struct FieldComparison {
     path: String,
     matched: Vec<String>,
     missing: Vec<String>,
@@ -28,11 +28,11 @@ struct Compared {
 
 /// The document as the answer tells it, and the reasons, the most telling one first.
 pub(super) async fn explain(
-    question: &Question<'_>,
+    question: &ExplainRequest<'_>,
     key: &str,
-    ran: &[Ran],
-    terms: &Terms,
-) -> Result<(Value, Vec<String>), Failure> {
+    ran: &[VariantRun],
+    terms: &QueryTerms,
+) -> Result<(Value, Vec<String>), ServiceFailure> {
     let document = match question.reader.document(&question.index.name, key).await {
         Ok(document) => document,
         // Signs that no key has.
@@ -53,13 +53,13 @@ pub(super) async fn explain(
     let compared = compare(question, &document, terms).await?;
     let mut places = BTreeMap::new();
     for ran in ran.iter().filter(|ran| ran.failure.is_none()) {
-        let place = place(question, key, ran).await?;
+        let place = find_rank(question, key, ran).await?;
         if passing.passes != Some(false) {
-            reasons.extend(sentence(ran, &place, &compared, terms));
+            reasons.extend(rank_reason(ran, &place, &compared, terms));
         }
-        places.insert(ran.variant.name.clone(), place.told());
+        places.insert(ran.variant.name.clone(), place.to_json());
     }
-    reasons.extend(words(&compared, terms));
+    reasons.extend(word_reasons(&compared, terms));
     reasons.extend(synonyms(question, &compared));
     let fields: Vec<Value> = compared
         .iter()
@@ -80,7 +80,7 @@ pub(super) async fn explain(
 
 /// Where a variant has the document.
 #[derive(Debug)]
-enum Place {
+enum DocumentRank {
     /// Among the hits shown, at this rank.
     Shown(usize),
     /// It matches, and ranks here.
@@ -92,29 +92,33 @@ enum Place {
     Unknown,
 }
 
-impl Place {
-    fn told(&self) -> Value {
+impl DocumentRank {
+    fn to_json(&self) -> Value {
         match self {
-            Place::Shown(rank) | Place::Below(rank) => json!({"rank": rank, "matches": true}),
-            Place::FarBelow => json!({"rank": null, "matches": true}),
-            Place::Unmatched => json!({"rank": null, "matches": false}),
-            Place::Unknown => json!({"rank": null, "matches": null}),
+            DocumentRank::Shown(rank) | DocumentRank::Below(rank) => json!({"rank": rank, "matches": true}),
+            DocumentRank::FarBelow => json!({"rank": null, "matches": true}),
+            DocumentRank::Unmatched => json!({"rank": null, "matches": false}),
+            DocumentRank::Unknown => json!({"rank": null, "matches": null}),
         }
     }
 }
 
-async fn place(question: &Question<'_>, key: &str, ran: &Ran) -> Result<Place, Failure> {
+async fn find_rank(
+    question: &ExplainRequest<'_>,
+    key: &str,
+    ran: &VariantRun,
+) -> Result<DocumentRank, ServiceFailure> {
     if let Some(rank) = ran.rank(key) {
-        return Ok(Place::Shown(rank));
+        return Ok(DocumentRank::Shown(rank));
     }
     let index = &question.index.name;
     let mut body = request(question, &ran.variant);
     body.remove("highlight");
     let mut only = body.clone();
     // With vectors the filter would change which neighbours are found.
-    let asked = !ran.variant.has_vectors() && filtered::only(question, key, &mut only);
+    let asked = !ran.variant.has_vectors() && filtered::restrict_to_key(question, key, &mut only);
     if asked && question.reader.search(index, only).await?.count() == Some(0) {
-        return Ok(Place::Unmatched);
+        return Ok(DocumentRank::Unmatched);
     }
     body.insert("top".to_owned(), json!(DEEPEST));
     let found = question.reader.search(index, body).await?;
@@ -122,20 +126,27 @@ async fn place(question: &Question<'_>, key: &str, ran: &Ran) -> Result<Place, F
         found.documents().iter().map(|document| document.get(question.index.key()).and_then(Value::as_str));
     let rank = keys.into_iter().position(|other| other == Some(key));
     Ok(match (rank, asked) {
-        (Some(index), _) => Place::Below(index + 1),
-        (None, true) => Place::FarBelow,
+        (Some(index), _) => DocumentRank::Below(index + 1),
+        (None, true) => DocumentRank::FarBelow,
         // All hits were looked through.
-        (None, false) if found.count().is_none_or(|count| count <= DEEPEST as u64) => Place::Unmatched,
-        (None, false) => Place::Unknown,
+        (None, false) if found.count().is_none_or(|count| count <= DEEPEST as u64) => DocumentRank::Unmatched,
+        (None, false) => DocumentRank::Unknown,
     })
 }
 
 /// Compares the words of every searched field with those of the query, as the field's analyzers make them.
-async fn compare(question: &Question<'_>, document: &Value, terms: &Terms) -> Result<Vec<Compared>, Failure> {
+async fn compare(
+    question: &ExplainRequest<'_>,
+    document: &Value,
+    terms: &QueryTerms,
+) -> Result<Vec<FieldComparison>, ServiceFailure> {
     let mut compared = Vec::new();
-    for field in searched(question).into_iter().take(MOST_FIELDS) {
-        let (Some(group), Some(analyzer)) = (terms.of(&field.path), &field.index_analyzer) else { continue };
-        let mut one = Compared {
+    for field in searched_fields(question).into_iter().take(MOST_FIELDS) {
+        let (Some(group), Some(analyzer)) = (terms.tokens_for_field(&field.path), &field.index_analyzer)
+        else {
+            continue;
+        };
+        let mut one = FieldComparison {
             path: field.path.clone(),
             matched: Vec::new(),
             missing: group.tokens.clone(),
@@ -188,24 +199,33 @@ fn nearest_token<'a>(wanted: &str, there: &BTreeSet<&'a str>) -> Option<&'a str>
     near.filter(|(apart, _)| *apart <= most).min().map(|(_, token)| token)
 }
 
-fn sentence(ran: &Ran, place: &Place, compared: &[Compared], terms: &Terms) -> Option<String> {
-    let Ran { variant, count, .. } = ran;
+fn rank_reason(
+    ran: &VariantRun,
+    place: &DocumentRank,
+    compared: &[FieldComparison],
+    terms: &QueryTerms,
+) -> Option<String> {
+    let VariantRun { variant, count, .. } = ran;
     let name = &variant.name;
     let of = count.map_or(String::new(), |count| format!(" of {count}"));
     Some(match place {
-        Place::Shown(rank) => format!("{name}: found at rank {rank}{of}."),
-        Place::Below(rank) => format!("{name}: it matches, but ranks {rank}{of}, below the hits shown."),
-        Place::FarBelow => format!("{name}: it matches, but ranks below the first {DEEPEST}{of}."),
-        Place::Unknown => format!(
+        DocumentRank::Shown(rank) => format!("{name}: found at rank {rank}{of}."),
+        DocumentRank::Below(rank) => {
+            format!("{name}: it matches, but ranks {rank}{of}, below the hits shown.")
+        }
+        DocumentRank::FarBelow => format!("{name}: it matches, but ranks below the first {DEEPEST}{of}."),
+        DocumentRank::Unknown => format!(
             "{name}: it is not among the first {DEEPEST}{of}; whether it matches at all cannot be told, because the key \
              is not filterable."
         ),
-        Place::Unmatched => format!("{name}: it does not match{}.", why(variant, compared, terms)),
+        DocumentRank::Unmatched => {
+            format!("{name}: it does not match{}.", mismatch_reason(variant, compared, terms))
+        }
     })
 }
 
 /// Why a variant does not match, as far as words tell.
-fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
+fn mismatch_reason(variant: &QueryVariant, compared: &[FieldComparison], terms: &QueryTerms) -> String {
     if variant.parameters.get("search").is_some_and(Value::is_null) {
         return ": it is not among the nearest vectors, or has none".to_owned();
     }
@@ -216,13 +236,13 @@ fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
     let own: Option<Vec<&str>> =
         variant.text("searchFields").map(|fields| fields.split(',').map(str::trim).collect());
     let is_searched =
-        |field: &&Compared| own.as_ref().is_none_or(|fields| fields.contains(&field.path.as_str()));
-    let compared: Vec<&Compared> = compared.iter().filter(is_searched).collect();
+        |field: &&FieldComparison| own.as_ref().is_none_or(|fields| fields.contains(&field.path.as_str()));
+    let compared: Vec<&FieldComparison> = compared.iter().filter(is_searched).collect();
     let matched = compared.iter().any(|field| !field.matched.is_empty());
     let nowhere = found_nowhere(&compared, terms);
     match (variant.needs_all(), nowhere.is_empty()) {
         (true, false) => {
-            format!(": searchMode all needs every word, and {} is in no searched field", named(&nowhere))
+            format!(": searchMode all needs every word, and {} is in no searched field", join_words(&nowhere))
         }
         (false, _) if !matched => ": no searched field has a word of the query".to_owned(),
         _ if !terms.words.negated.is_empty() => ", perhaps because of a negated word".to_owned(),
@@ -233,7 +253,7 @@ fn why(variant: &Variant, compared: &[Compared], terms: &Terms) -> String {
 
 /// The words of the query that no searched field of the document has, each with the tokens that analyzers made of it.
 /// Fields of different analyzers have different tokens: a word is there when one of its tokens is.
-fn found_nowhere(compared: &[&Compared], terms: &Terms) -> Vec<Word> {
+fn found_nowhere(compared: &[&FieldComparison], terms: &QueryTerms) -> Vec<QueryWord> {
     let matched: Vec<&String> = compared.iter().flat_map(|field| &field.matched).collect();
     let there = terms.as_words(matched.iter().copied());
     let missing = compared.iter().filter(|field| field.note.is_none()).flat_map(|field| &field.missing);
@@ -243,7 +263,7 @@ fn found_nowhere(compared: &[&Compared], terms: &Terms) -> Vec<Word> {
 }
 
 /// Which words match where, and which nearly do.
-fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
+fn word_reasons(compared: &[FieldComparison], terms: &QueryTerms) -> Vec<String> {
     if terms.words.plain.is_empty() {
         return Vec::new();
     }
@@ -251,7 +271,7 @@ fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
     let matching: Vec<String> = compared
         .iter()
         .filter(|field| !field.matched.is_empty())
-        .map(|field| format!("{} in {}", named(&terms.as_words(&field.matched)), field.path))
+        .map(|field| format!("{} in {}", join_words(&terms.as_words(&field.matched)), field.path))
         .collect();
     match matching.is_empty() {
         true => {
@@ -261,13 +281,14 @@ fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
     }
     let nowhere = found_nowhere(&compared.iter().collect::<Vec<_>>(), terms);
     if !matching.is_empty() && !nowhere.is_empty() {
-        reasons.push(format!("Words in no searched field: {}.", named(&nowhere)));
+        reasons.push(format!("Words in no searched field: {}.", join_words(&nowhere)));
     }
     let mut told = BTreeSet::new();
     for field in compared {
         for (wanted, there) in &field.near {
             let word = nowhere.iter().find(|word| word.tokens.contains(wanted));
-            if let Some(Word { word: wanted, .. }) = word.filter(|word| told.insert(word.word.as_str())) {
+            if let Some(QueryWord { word: wanted, .. }) = word.filter(|word| told.insert(word.word.as_str()))
+            {
                 reasons.push(format!(
                     "{wanted} is nearly {there} in {}: a misspelling? queryType full with {wanted}~ would find it.",
                     field.path
@@ -285,8 +306,8 @@ fn words(compared: &[Compared], terms: &Terms) -> Vec<String> {
     reasons
 }
 
-fn synonyms(question: &Question<'_>, compared: &[Compared]) -> Option<String> {
-    let fields = searched(question).into_iter().filter(|field| !field.synonym_maps.is_empty());
+fn synonyms(question: &ExplainRequest<'_>, compared: &[FieldComparison]) -> Option<String> {
+    let fields = searched_fields(question).into_iter().filter(|field| !field.synonym_maps.is_empty());
     let maps: BTreeSet<&String> = fields.flat_map(|field| &field.synonym_maps).collect();
     let missing = compared.iter().any(|field| !field.missing.is_empty());
     (missing && !maps.is_empty()).then(|| {

@@ -1,34 +1,43 @@
 //! Whether a document passes a filter, and which of its values say no.
 
-use bindpost_azure_search_service::odata::ast::Filter;
+use bindpost_azure_search_service::odata::ast::OdataFilter;
 use bindpost_azure_search_service::odata::{matches, parse_filter};
 use serde_json::{Map, Value, json};
 
-use super::Question;
-use crate::failure::Failure;
-use crate::reading::{literal, values_at};
-use crate::tool::{object, shortened};
+use super::ExplainRequest;
+use crate::failure::ServiceFailure;
+use crate::reading::{odata_literal, values_at};
+use crate::tool::{into_members, shortened};
 
 /// What a filter makes of a document.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct FilterVerdict {
     /// `None` when it cannot be told.
     pub(super) passes: Option<bool>,
     pub(super) reason: Option<String>,
 }
 
 /// Asks the service, if the key can be filtered by; otherwise compares the document here.
-pub(super) async fn check(question: &Question<'_>, key: &str, document: &Value) -> Result<Passing, Failure> {
+pub(super) async fn check(
+    question: &ExplainRequest<'_>,
+    key: &str,
+    document: &Value,
+) -> Result<FilterVerdict, ServiceFailure> {
     let Some(filter) = question.arguments.filter.as_deref().filter(|filter| !filter.trim().is_empty()) else {
-        return Ok(Passing { passes: Some(true), reason: None });
+        return Ok(FilterVerdict { passes: Some(true), reason: None });
     };
     let tree = parse_filter(filter, &question.index.schema).ok();
     let passes = match by_key(question, key, filter) {
         Some(whole) => {
             let body = json!({"search": "*", "filter": whole, "top": 0, "count": true});
-            question.reader.search(&question.index.name, object(body)).await?.count().map(|count| count > 0)
+            question
+                .reader
+                .search(&question.index.name, into_members(body))
+                .await?
+                .count()
+                .map(|count| count > 0)
         }
-        None => tree.as_ref().and_then(|tree| here(tree, document)),
+        None => tree.as_ref().and_then(|tree| evaluate_locally(tree, document)),
     };
     let reason = match passes {
         Some(true) => None,
@@ -45,13 +54,13 @@ pub(super) async fn check(question: &Question<'_>, key: &str, document: &Value) 
                 .to_owned(),
         ),
     };
-    Ok(Passing { passes, reason })
+    Ok(FilterVerdict { passes, reason })
 }
 
 /// The filter for this document alone; `None` when the key is not filterable.
-pub(super) fn by_key(question: &Question<'_>, key: &str, filter: &str) -> Option<String> {
+pub(super) fn by_key(question: &ExplainRequest<'_>, key: &str, filter: &str) -> Option<String> {
     let field = question.index.schema.key();
-    let this = format!("{} eq {}", field.name, literal(key));
+    let this = format!("{} eq {}", field.name, odata_literal(key));
     field.filterable.then(|| match filter.trim().is_empty() {
         true => this,
         false => format!("{this} and ({filter})"),
@@ -59,7 +68,7 @@ pub(super) fn by_key(question: &Question<'_>, key: &str, filter: &str) -> Option
 }
 
 /// The filter on the document as it is shown. `None` when it has a part that only the service can answer.
-fn here(filter: &Filter, document: &Value) -> Option<bool> {
+fn evaluate_locally(filter: &OdataFilter, document: &Value) -> Option<bool> {
     let mut asked = false;
     let holds = matches(filter, document, &mut |_| {
         asked = true;
@@ -69,13 +78,13 @@ fn here(filter: &Filter, document: &Value) -> Option<bool> {
 }
 
 /// The values in the document of the fields in those parts that do not hold: `rating is 3`.
-fn failing(filter: &Filter, document: &Value) -> Vec<String> {
-    let parts: Vec<&Filter> = match filter {
-        Filter::And(parts) => parts.iter().collect(),
+fn failing(filter: &OdataFilter, document: &Value) -> Vec<String> {
+    let parts: Vec<&OdataFilter> = match filter {
+        OdataFilter::And(parts) => parts.iter().collect(),
         one => vec![one],
     };
     let mut fields = Vec::new();
-    for part in parts.into_iter().filter(|part| here(part, document) == Some(false)) {
+    for part in parts.into_iter().filter(|part| evaluate_locally(part, document) == Some(false)) {
         collect(part, &mut fields);
     }
     fields.into_iter().map(|path| format!("{path} is {}", value(document, &path))).collect()
@@ -90,25 +99,27 @@ fn value(document: &Value, path: &str) -> String {
     }
 }
 
-fn collect(filter: &Filter, fields: &mut Vec<String>) {
+fn collect(filter: &OdataFilter, fields: &mut Vec<String>) {
     let path = match filter {
-        Filter::And(parts) | Filter::Or(parts) => return parts.iter().for_each(|part| collect(part, fields)),
-        Filter::Not(inner) => return collect(inner, fields),
-        Filter::Any { path, condition: Some(inner) } => match &**inner {
+        OdataFilter::And(parts) | OdataFilter::Or(parts) => {
+            return parts.iter().for_each(|part| collect(part, fields));
+        }
+        OdataFilter::Not(inner) => return collect(inner, fields),
+        OdataFilter::Any { path, condition: Some(inner) } => match &**inner {
             // The element itself is what counts; a complex one has its own paths.
-            Filter::Compare { path, .. } | Filter::In { path, .. } => path,
+            OdataFilter::Compare { path, .. } | OdataFilter::In { path, .. } => path,
             other => {
                 collect(other, fields);
                 path
             }
         },
-        Filter::Compare { path, .. }
-        | Filter::In { path, .. }
-        | Filter::Any { path, .. }
-        | Filter::All { path, .. }
-        | Filter::Distance { path, .. }
-        | Filter::Within { path, .. } => path,
-        Filter::Constant(_) | Filter::Match(_) => return,
+        OdataFilter::Compare { path, .. }
+        | OdataFilter::In { path, .. }
+        | OdataFilter::Any { path, .. }
+        | OdataFilter::All { path, .. }
+        | OdataFilter::Distance { path, .. }
+        | OdataFilter::Within { path, .. } => path,
+        OdataFilter::Constant(_) | OdataFilter::Match(_) => return,
     };
     if !fields.contains(&path.field) {
         fields.push(path.field.clone());
@@ -116,7 +127,11 @@ fn collect(filter: &Filter, fields: &mut Vec<String>) {
 }
 
 /// Adds a condition on the key to a request.
-pub(super) fn only(question: &Question<'_>, key: &str, body: &mut Map<String, Value>) -> bool {
+pub(super) fn restrict_to_key(
+    question: &ExplainRequest<'_>,
+    key: &str,
+    body: &mut Map<String, Value>,
+) -> bool {
     let filter = body.get("filter").and_then(Value::as_str).unwrap_or_default();
     match by_key(question, key, filter) {
         Some(whole) => {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, searched};
-use crate::failure::{Failure, Kind};
+use super::{ExplainRequest, searched_fields};
+use crate::failure::{Kind, ServiceFailure};
 
 /// One analyzer and the tokens it makes of the query's words.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct AnalyzerTokens {
     pub(super) analyzer: String,
     /// The fields that are searched with it.
     pub(super) fields: Vec<String>,
@@ -18,21 +18,21 @@ pub(super) struct Group {
 
 /// A query as far as its words go.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Terms {
-    pub(super) groups: Vec<Group>,
-    pub(super) words: Words,
+pub(super) struct QueryTerms {
+    pub(super) groups: Vec<AnalyzerTokens>,
+    pub(super) words: ClassifiedWords,
 }
 
 /// A word of the query as it was written, and tokens that analyzers made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct QueryWord {
     pub(super) word: String,
     pub(super) tokens: Vec<String>,
 }
 
 /// Words in a sentence; stems that are spelled otherwise stand in brackets.
-pub(super) fn named(words: &[Word]) -> String {
-    let told = words.iter().map(|Word { word, tokens }| {
+pub(super) fn join_words(words: &[QueryWord]) -> String {
+    let told = words.iter().map(|QueryWord { word, tokens }| {
         let stems: Vec<&str> = tokens
             .iter()
             .map(String::as_str)
@@ -48,7 +48,7 @@ pub(super) fn named(words: &[Word]) -> String {
 
 /// The words of a query by what its signs say of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct ClassifiedWords {
     /// Looked for after analysis.
     pub(super) plain: Vec<String>,
     /// `hot*`, `hotle~`, `/reg.*/`: compared as they are written, not analyzed.
@@ -57,10 +57,10 @@ pub(super) struct Words {
     pub(super) negated: Vec<String>,
 }
 
-impl Words {
+impl ClassifiedWords {
     /// Reads a query, roughly: signs that join words are dropped. `name:word` looks in one field, and only the word counts.
-    pub(super) fn read(search: &str) -> Words {
-        let mut words = Words::default();
+    pub(super) fn read(search: &str) -> ClassifiedWords {
+        let mut words = ClassifiedWords::default();
         let mut negate_next = false;
         for part in search.split(|c: char| c.is_whitespace() || ['"', '(', ')', '|', '+', ','].contains(&c)) {
             match part {
@@ -98,13 +98,14 @@ impl Words {
 }
 
 /// Asks the service for the tokens of every analyzer that searched fields have.
-pub(super) async fn read(question: &Question<'_>) -> Result<Terms, Failure> {
-    let mut terms = Terms { groups: Vec::new(), words: Words::read(&question.arguments.search) };
-    for field in searched(question) {
+pub(super) async fn analyze_query(question: &ExplainRequest<'_>) -> Result<QueryTerms, ServiceFailure> {
+    let mut terms =
+        QueryTerms { groups: Vec::new(), words: ClassifiedWords::read(&question.arguments.search) };
+    for field in searched_fields(question) {
         let Some(analyzer) = &field.search_analyzer else { continue };
         match terms.groups.iter_mut().find(|group| group.analyzer == *analyzer) {
             Some(group) => group.fields.push(field.path.clone()),
-            None => terms.groups.push(Group {
+            None => terms.groups.push(AnalyzerTokens {
                 analyzer: analyzer.clone(),
                 fields: vec![field.path.clone()],
                 tokens: Vec::new(),
@@ -133,16 +134,20 @@ pub(super) async fn read(question: &Question<'_>) -> Result<Terms, Failure> {
     Ok(terms)
 }
 
-impl Terms {
+impl QueryTerms {
     /// The group that a field is searched with.
-    pub(super) fn of(&self, path: &str) -> Option<&Group> {
+    pub(super) fn tokens_for_field(&self, path: &str) -> Option<&AnalyzerTokens> {
         self.groups.iter().find(|group| group.fields.iter().any(|field| field == path))
     }
 
     /// The words that tokens came from, in the order of the query; a token that no word explains stands for itself.
-    pub(super) fn as_words<'t>(&self, tokens: impl IntoIterator<Item = &'t String>) -> Vec<Word> {
-        let mut words: Vec<Word> =
-            self.words.plain.iter().map(|word| Word { word: word.clone(), tokens: Vec::new() }).collect();
+    pub(super) fn as_words<'t>(&self, tokens: impl IntoIterator<Item = &'t String>) -> Vec<QueryWord> {
+        let mut words: Vec<QueryWord> = self
+            .words
+            .plain
+            .iter()
+            .map(|word| QueryWord { word: word.clone(), tokens: Vec::new() })
+            .collect();
         let mut others = Vec::new();
         for token in tokens {
             let origin = words
@@ -163,11 +168,11 @@ impl Terms {
         words.retain(|word| seen.insert(word.word.to_lowercase()));
         // An analyzer that makes one token of the whole query says nothing about its words.
         others.retain(|token| words.is_empty() || !token.contains(char::is_whitespace));
-        words.extend(others.into_iter().map(|token| Word { word: token.clone(), tokens: vec![token] }));
+        words.extend(others.into_iter().map(|token| QueryWord { word: token.clone(), tokens: vec![token] }));
         words
     }
 
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         self.groups
             .iter()
             .map(|group| match &group.refused {
@@ -225,20 +230,21 @@ mod tests {
 
     #[test]
     fn words_are_told_apart_by_their_signs() {
-        let words = Words::read(r#"+beach "grand hotel" -spa hot* hotle~1 title:sea^2 NOT pool (a|b) *"#);
+        let words =
+            ClassifiedWords::read(r#"+beach "grand hotel" -spa hot* hotle~1 title:sea^2 NOT pool (a|b) *"#);
         assert_eq!(words.plain, ["beach", "grand", "hotel", "sea", "a", "b"]);
         assert_eq!(words.patterns, ["hot*", "hotle~1"]);
         assert_eq!(words.negated, ["spa", "pool"]);
-        assert_eq!(Words::read(" * "), Words::default());
-        assert_eq!(Words::read("wi-fi https://x.org").plain, ["wi-fi", "https://x.org"]);
+        assert_eq!(ClassifiedWords::read(" * "), ClassifiedWords::default());
+        assert_eq!(ClassifiedWords::read("wi-fi https://x.org").plain, ["wi-fi", "https://x.org"]);
     }
 
     #[test]
     fn tokens_are_told_as_the_words_they_came_from() {
-        let terms = Terms { groups: Vec::new(), words: Words::read("Lake hut easy") };
+        let terms = QueryTerms { groups: Vec::new(), words: ClassifiedWords::read("Lake hut easy") };
         let tokens = ["lake", "hut", "easy", "easi", "Lake hut easy", "synonym"].map(str::to_owned);
-        assert_eq!(named(&terms.as_words(&tokens)), "Lake, hut, easy (easi), synonym");
+        assert_eq!(join_words(&terms.as_words(&tokens)), "Lake, hut, easy (easi), synonym");
         let whole = ["Lake hut easy".to_owned()];
-        assert_eq!(named(&terms.as_words(&whole)), "Lake hut easy");
+        assert_eq!(join_words(&terms.as_words(&whole)), "Lake hut easy");
     }
 }

@@ -3,10 +3,10 @@
 use bindpost_mcp_openapi::count_fitting;
 use serde_json::{Map, Value, json};
 
-use super::{Question, searched};
-use crate::failure::{Failure, Kind};
-use crate::reading::Index;
-use crate::tool::{object, shortened};
+use super::{ExplainRequest, searched_fields};
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::IndexDescription;
+use crate::tool::{into_members, shortened};
 
 /// As many scoring profiles as are tried without being asked for.
 const PROFILES: usize = 4;
@@ -15,19 +15,19 @@ const HIGHLIGHTED: usize = 20;
 
 /// One way to search.
 #[derive(Clone, Debug)]
-pub(super) struct Variant {
+pub(super) struct QueryVariant {
     pub(super) name: String,
     /// Laid over the parameters that all variants have.
     pub(super) parameters: Map<String, Value>,
 }
 
-impl Variant {
+impl QueryVariant {
     pub(super) const ANY: &'static str = "any";
     pub(super) const ALL: &'static str = "all";
     const FULL: &'static str = "full";
 
-    fn new(name: impl Into<String>, parameters: Value) -> Variant {
-        Variant { name: name.into(), parameters: object(parameters) }
+    fn new(name: impl Into<String>, parameters: Value) -> QueryVariant {
+        QueryVariant { name: name.into(), parameters: into_members(parameters) }
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
@@ -47,7 +47,7 @@ impl Variant {
 
 /// A hit of a variant.
 #[derive(Clone, Debug)]
-pub(super) struct Hit {
+pub(super) struct VariantHit {
     pub(super) key: String,
     score: Value,
     reranker_score: Option<Value>,
@@ -56,26 +56,26 @@ pub(super) struct Hit {
 
 /// A variant and what came of it.
 #[derive(Clone, Debug)]
-pub(super) struct Ran {
-    pub(super) variant: Variant,
+pub(super) struct VariantRun {
+    pub(super) variant: QueryVariant,
     pub(super) count: Option<u64>,
-    pub(super) hits: Vec<Hit>,
+    pub(super) hits: Vec<VariantHit>,
     /// Why the answer is less than was asked for.
     note: Option<String>,
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<ServiceFailure>,
 }
 
-impl Ran {
+impl VariantRun {
     /// From 1 on.
     pub(super) fn rank(&self, key: &str) -> Option<usize> {
         self.hits.iter().position(|hit| hit.key == key).map(|index| index + 1)
     }
 
     /// As the answer tells it, in about so many bytes: hits that do not fit are left off.
-    pub(super) fn told(&self, bytes: usize) -> Value {
+    pub(super) fn to_json(&self, bytes: usize) -> Value {
         let mut told = Map::from_iter([
             ("name".to_owned(), json!(self.variant.name)),
-            ("parameters".to_owned(), json!(shown(&self.variant.parameters))),
+            ("parameters".to_owned(), json!(without_vectors(&self.variant.parameters))),
         ]);
         if let Some(failure) = &self.failure {
             told.insert("refused".to_owned(), failure.to_json());
@@ -107,7 +107,7 @@ impl Ran {
 }
 
 /// Parameters without the numbers of vectors.
-fn shown(parameters: &Map<String, Value>) -> Map<String, Value> {
+fn without_vectors(parameters: &Map<String, Value>) -> Map<String, Value> {
     let mut shown = parameters.clone();
     let queries = shown.get_mut("vectorQueries").and_then(Value::as_array_mut).into_iter().flatten();
     for query in queries.filter_map(Value::as_object_mut) {
@@ -119,38 +119,42 @@ fn shown(parameters: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The variants that the caller wants, or all that the index has; and what was left out, and why.
-pub(super) fn choose(question: &Question<'_>) -> Result<(Vec<Variant>, Vec<String>), Failure> {
+pub(super) fn choose(
+    question: &ExplainRequest<'_>,
+) -> Result<(Vec<QueryVariant>, Vec<String>), ServiceFailure> {
     let Some(wanted) = question.arguments.variants.as_ref().filter(|wanted| !wanted.is_empty()) else {
-        return Ok(default(question));
+        return Ok(default_variants(question));
     };
-    let mut variants: Vec<Variant> = Vec::new();
+    let mut variants: Vec<QueryVariant> = Vec::new();
     for (number, wanted) in wanted.iter().enumerate() {
         let variant = match wanted {
-            Value::String(name) => named(question, name)?,
+            Value::String(name) => variant_by_name(question, name)?,
             Value::Object(parameters) => {
                 let mut parameters = parameters.clone();
                 let name = match parameters.remove("name") {
                     Some(Value::String(name)) => name,
                     _ => format!("variant {}", number + 1),
                 };
-                Variant { name, parameters }
+                QueryVariant { name, parameters }
             }
-            _ => return Err(Failure::new(Kind::InvalidRequest, "a variant is a name or an object")),
+            _ => return Err(ServiceFailure::new(Kind::InvalidRequest, "a variant is a name or an object")),
         };
         if variants.iter().any(|other| other.name == variant.name) {
             let message = format!("two variants are named {:?}", variant.name);
-            return Err(Failure::new(Kind::InvalidRequest, message).with("fix", "give each its own `name`"));
+            return Err(
+                ServiceFailure::new(Kind::InvalidRequest, message).with("fix", "give each its own `name`")
+            );
         }
         variants.push(variant);
     }
     Ok((variants, Vec::new()))
 }
 
-fn default(question: &Question<'_>) -> (Vec<Variant>, Vec<String>) {
+fn default_variants(question: &ExplainRequest<'_>) -> (Vec<QueryVariant>, Vec<String>) {
     let index = question.index;
     let mut left_out = Vec::new();
-    let mut variants: Vec<Variant> =
-        [Variant::ANY, Variant::ALL, Variant::FULL].into_iter().filter_map(plain).collect();
+    let mut variants: Vec<QueryVariant> =
+        [QueryVariant::ANY, QueryVariant::ALL, QueryVariant::FULL].into_iter().filter_map(plain).collect();
     let (profiles, in_need): (Vec<&str>, Vec<&str>) = index
         .names("/scoringProfiles")
         .into_iter()
@@ -185,7 +189,7 @@ fn default(question: &Question<'_>) -> (Vec<Variant>, Vec<String>) {
 }
 
 /// The parameters that the functions of a scoring profile read.
-fn parameters_of<'i>(index: &'i Index, profile: &str) -> Vec<&'i str> {
+fn parameters_of<'i>(index: &'i IndexDescription, profile: &str) -> Vec<&'i str> {
     let list = |value: Option<&'i Value>| value.and_then(Value::as_array).into_iter().flatten();
     let profile = list(index.json.get("scoringProfiles"))
         .find(|one| one.get("name").and_then(Value::as_str) == Some(profile));
@@ -198,54 +202,54 @@ fn parameters_of<'i>(index: &'i Index, profile: &str) -> Vec<&'i str> {
 }
 
 /// Whether the caller gave this scoring parameter, written `name-values`.
-fn is_given(question: &Question<'_>, parameter: &str) -> bool {
+fn is_given(question: &ExplainRequest<'_>, parameter: &str) -> bool {
     let given = question.arguments.scoring_parameters.iter().flatten();
     given.filter_map(|given| given.strip_prefix(parameter)).any(|rest| rest.starts_with('-'))
 }
 
 /// How many documents have any of the words when the filter leaves out all of them; `None` if that is not so, or
 /// cannot be known.
-pub(super) async fn without_filter(question: &Question<'_>, ran: &[Ran]) -> Option<u64> {
+pub(super) async fn count_without_filter(question: &ExplainRequest<'_>, ran: &[VariantRun]) -> Option<u64> {
     question.arguments.filter.as_deref().filter(|filter| !filter.trim().is_empty())?;
-    let any = ran.iter().find(|ran| ran.variant.name == Variant::ANY && ran.count == Some(0))?;
+    let any = ran.iter().find(|ran| ran.variant.name == QueryVariant::ANY && ran.count == Some(0))?;
     let mut body = request(question, &any.variant);
     body.remove("filter");
     body.insert("top".to_owned(), json!(0));
     question.reader.search(&question.index.name, body).await.ok()?.count()
 }
 
-fn plain(name: &str) -> Option<Variant> {
+fn plain(name: &str) -> Option<QueryVariant> {
     let parameters = match name {
-        Variant::ANY => json!({"queryType": "simple", "searchMode": "any"}),
-        Variant::ALL => json!({"queryType": "simple", "searchMode": "all"}),
-        Variant::FULL => json!({"queryType": "full", "searchMode": "any"}),
+        QueryVariant::ANY => json!({"queryType": "simple", "searchMode": "any"}),
+        QueryVariant::ALL => json!({"queryType": "simple", "searchMode": "all"}),
+        QueryVariant::FULL => json!({"queryType": "full", "searchMode": "any"}),
         _ => return None,
     };
-    Some(Variant::new(name, parameters))
+    Some(QueryVariant::new(name, parameters))
 }
 
-fn profile(name: &str) -> Variant {
-    Variant::new(format!("profile:{name}"), json!({"scoringProfile": name}))
+fn profile(name: &str) -> QueryVariant {
+    QueryVariant::new(format!("profile:{name}"), json!({"scoringProfile": name}))
 }
 
-fn semantic(index: &Index) -> Option<Variant> {
+fn semantic(index: &IndexDescription) -> Option<QueryVariant> {
     let configurations = index.names("/semantic/configurations");
     let default = index.json.pointer("/semantic/defaultConfiguration").and_then(Value::as_str);
     let name = default.filter(|name| configurations.contains(name)).or(configurations.first().copied())?;
-    Some(Variant::new("semantic", json!({"queryType": "semantic", "semanticConfiguration": name})))
+    Some(QueryVariant::new("semantic", json!({"queryType": "semantic", "semanticConfiguration": name})))
 }
 
-fn vector(queries: &Value) -> Variant {
-    Variant::new("vector", json!({"search": null, "vectorQueries": queries}))
+fn vector(queries: &Value) -> QueryVariant {
+    QueryVariant::new("vector", json!({"search": null, "vectorQueries": queries}))
 }
 
-fn hybrid(queries: &Value) -> Variant {
-    Variant::new("hybrid", json!({"vectorQueries": queries}))
+fn hybrid(queries: &Value) -> QueryVariant {
+    QueryVariant::new("hybrid", json!({"vectorQueries": queries}))
 }
 
-fn named(question: &Question<'_>, name: &str) -> Result<Variant, Failure> {
+fn variant_by_name(question: &ExplainRequest<'_>, name: &str) -> Result<QueryVariant, ServiceFailure> {
     let index = question.index;
-    let invalid = |message: String| Failure::new(Kind::InvalidRequest, message);
+    let invalid = |message: String| ServiceFailure::new(Kind::InvalidRequest, message);
     if let Some(variant) = plain(name) {
         return Ok(variant);
     }
@@ -272,7 +276,7 @@ fn named(question: &Question<'_>, name: &str) -> Result<Variant, Failure> {
 
 /// The vector queries of this question: the caller's vector in all fields it fits, or the text where the service can make
 /// a vector of it. Otherwise why there are none.
-fn vector_queries(question: &Question<'_>) -> Result<Value, String> {
+fn vector_queries(question: &ExplainRequest<'_>) -> Result<Value, String> {
     let index = question.index;
     let fields = index.vectors();
     let joined = |fields: Vec<&str>| fields.join(",");
@@ -281,7 +285,7 @@ fn vector_queries(question: &Question<'_>) -> Result<Value, String> {
     }
     let k = question.arguments.top().max(50);
     if let Some(numbers) = &question.arguments.vector {
-        let fits = |vector: &bindpost_azure_search_service::definition::VectorField| {
+        let fits = |vector: &bindpost_azure_search_service::definition::VectorAttributes| {
             vector.dimensions == numbers.len()
                 || (vector.packed_bits && vector.dimensions / 8 == numbers.len())
         };
@@ -324,7 +328,7 @@ fn vector_queries(question: &Question<'_>) -> Result<Value, String> {
 }
 
 /// The whole request of a variant.
-pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String, Value> {
+pub(super) fn request(question: &ExplainRequest<'_>, variant: &QueryVariant) -> Map<String, Value> {
     let arguments = question.arguments;
     let mut body = Map::from_iter([
         ("search".to_owned(), json!(arguments.search)),
@@ -333,7 +337,7 @@ pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String,
     if let Some(filter) = &arguments.filter {
         body.insert("filter".to_owned(), json!(filter));
     }
-    if let Some(fields) = arguments.searched() {
+    if let Some(fields) = arguments.selected_fields() {
         body.insert("searchFields".to_owned(), json!(fields.join(",")));
     }
     if let Some(parameters) = &arguments.scoring_parameters {
@@ -351,16 +355,16 @@ pub(super) fn request(question: &Question<'_>, variant: &Variant) -> Map<String,
     body
 }
 
-pub(super) async fn run(question: &Question<'_>, variant: Variant) -> Ran {
+pub(super) async fn run(question: &ExplainRequest<'_>, variant: QueryVariant) -> VariantRun {
     let mut body = request(question, &variant);
     let words =
         body.get("search").and_then(Value::as_str).is_some_and(|text| !["", "*"].contains(&text.trim()));
     let fields: Vec<&str> =
-        searched(question).into_iter().take(HIGHLIGHTED).map(|field| field.path.as_str()).collect();
+        searched_fields(question).into_iter().take(HIGHLIGHTED).map(|field| field.path.as_str()).collect();
     if words && !fields.is_empty() {
         body.entry("highlight").or_insert_with(|| json!(fields.join(",")));
     }
-    let mut ran = Ran { variant, count: None, hits: Vec::new(), note: None, failure: None };
+    let mut ran = VariantRun { variant, count: None, hits: Vec::new(), note: None, failure: None };
     let found = match question.reader.search(&question.index.name, body).await {
         Ok(found) => found,
         Err(failure) => {
@@ -369,11 +373,11 @@ pub(super) async fn run(question: &Question<'_>, variant: Variant) -> Ran {
         }
     };
     ran.count = found.count();
-    ran.note = found.partial();
+    ran.note = found.partial_reason();
     let key = question.index.key();
     let hits = found.documents().iter().filter_map(|document| {
         let reranker = document.get("@search.rerankerScore").filter(|score| score.is_number());
-        Some(Hit {
+        Some(VariantHit {
             key: document.get(key)?.as_str()?.to_owned(),
             score: document.get("@search.score").cloned().unwrap_or_default(),
             reranker_score: reranker.cloned(),

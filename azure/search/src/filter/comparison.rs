@@ -1,26 +1,26 @@
 //! Comparisons of one value: the operator, and a constant of the field's type.
 
-use bindpost_azure_search_service::definition::{Field, Primitive};
+use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
 use bindpost_azure_search_service::odata::date;
 use serde_json::{Map, Value};
 
-use super::problem::Problem;
-use crate::reading::{literal, type_name};
+use super::problem::FilterProblem;
+use crate::reading::{odata_literal, type_name};
 
 /// A piece of a filter.
-pub(super) struct Text {
+pub(super) struct FilterText {
     pub(super) text: String,
     /// Whether it can stand beside `and`, `or` and after `not` as it is.
     pub(super) closed: bool,
 }
 
-impl Text {
-    pub(super) fn closed(text: String) -> Option<Text> {
-        Some(Text { text, closed: true })
+impl FilterText {
+    pub(super) fn closed(text: String) -> Option<FilterText> {
+        Some(FilterText { text, closed: true })
     }
 
-    pub(super) fn open(text: String) -> Option<Text> {
-        Some(Text { text, closed: false })
+    pub(super) fn open(text: String) -> Option<FilterText> {
+        Some(FilterText { text, closed: false })
     }
 
     pub(super) fn as_operand(&self) -> String {
@@ -30,56 +30,59 @@ impl Text {
 
 /// A comparison of one value.
 pub(super) fn one_value(
-    field: &Field,
-    primitive: Primitive,
+    field: &IndexField,
+    primitive: PrimitiveType,
     written: &str,
     op: &str,
     members: &Map<String, Value>,
-) -> Result<Text, Problem> {
+) -> Result<FilterText, FilterProblem> {
     let value = members.get("value");
-    let is_point = primitive == Primitive::GeographyPoint;
+    let is_point = primitive == PrimitiveType::GeographyPoint;
     if op == "geoDistance" || is_point {
         return match (op, is_point) {
-            ("geoDistance", true) => near(written, members),
-            ("geoDistance", false) => Err(Problem::new("wrongType", "geoDistance is for fields of points.")),
-            _ => {
-                Err(Problem::new("wrongType", "Points are compared by geoDistance, exists and missing only."))
+            ("geoDistance", true) => geo_distance(written, members),
+            ("geoDistance", false) => {
+                Err(FilterProblem::new("wrongType", "geoDistance is for fields of points."))
             }
+            _ => Err(FilterProblem::new(
+                "wrongType",
+                "Points are compared by geoDistance, exists and missing only.",
+            )),
         };
     }
     match op {
         "in" | "search.in" => {
             let values = value.and_then(Value::as_array).filter(|values| !values.is_empty());
-            one_of(field, primitive, written, values.ok_or_else(|| no_value(op))?)
+            one_of(field, primitive, written, values.ok_or_else(|| missing_value(op))?)
         }
         "between" => {
             let Some([from, to]) = value.and_then(Value::as_array).map(Vec::as_slice) else {
-                return Err(no_value(op).fix("give value: [from, to]"));
+                return Err(missing_value(op).fix("give value: [from, to]"));
             };
-            ordered(primitive, op)?;
+            check_ordered(primitive, op)?;
             let (from, to) = (constant(field, primitive, from)?, constant(field, primitive, to)?);
-            Ok(Text { text: format!("{written} ge {from} and {written} le {to}"), closed: false })
+            Ok(FilterText { text: format!("{written} ge {from} and {written} le {to}"), closed: false })
         }
         _ => {
-            let value = value.ok_or_else(|| no_value(op))?;
+            let value = value.ok_or_else(|| missing_value(op))?;
             if value.is_null() && !["eq", "ne"].contains(&op) {
-                return Err(Problem::new("wrongType", "null is compared by eq and ne only.")
+                return Err(FilterProblem::new("wrongType", "null is compared by eq and ne only.")
                     .fix("use exists or missing"));
             }
             if !["eq", "ne"].contains(&op) {
-                ordered(primitive, op)?;
+                check_ordered(primitive, op)?;
             }
             let constant =
                 if value.is_null() { "null".to_owned() } else { constant(field, primitive, value)? };
-            Ok(Text { text: format!("{written} {op} {constant}"), closed: true })
+            Ok(FilterText { text: format!("{written} {op} {constant}"), closed: true })
         }
     }
 }
 
-fn ordered(primitive: Primitive, op: &str) -> Result<(), Problem> {
+fn check_ordered(primitive: PrimitiveType, op: &str) -> Result<(), FilterProblem> {
     match primitive {
-        Primitive::Boolean => {
-            Err(Problem::new("wrongType", format!("true and false have no order for {op}."))
+        PrimitiveType::Boolean => {
+            Err(FilterProblem::new("wrongType", format!("true and false have no order for {op}."))
                 .fix("use eq or ne"))
         }
         _ => Ok(()),
@@ -88,54 +91,54 @@ fn ordered(primitive: Primitive, op: &str) -> Result<(), Problem> {
 
 /// One of several values. Strings go into `search.in`, which is quick with thousands of them.
 pub(super) fn one_of(
-    field: &Field,
-    primitive: Primitive,
+    field: &IndexField,
+    primitive: PrimitiveType,
     written: &str,
     values: &[Value],
-) -> Result<Text, Problem> {
+) -> Result<FilterText, FilterProblem> {
     let constants: Vec<String> =
         values.iter().map(|value| constant(field, primitive, value)).collect::<Result<_, _>>()?;
     if let [one] = constants.as_slice() {
-        return Ok(Text { text: format!("{written} eq {one}"), closed: true });
+        return Ok(FilterText { text: format!("{written} eq {one}"), closed: true });
     }
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
     let delimiter = [',', '|', ';', '~', '\u{1f}']
         .into_iter()
         .find(|delimiter| texts.iter().all(|text| !text.contains(*delimiter)))
         // An empty value would get lost between two delimiters.
-        .filter(|_| primitive == Primitive::String && texts.iter().all(|text| !text.is_empty()));
+        .filter(|_| primitive == PrimitiveType::String && texts.iter().all(|text| !text.is_empty()));
     Ok(match delimiter {
         Some(delimiter) => {
-            let list = literal(&texts.join(&delimiter.to_string()));
-            Text { text: format!("search.in({written}, {list}, '{delimiter}')"), closed: true }
+            let list = odata_literal(&texts.join(&delimiter.to_string()));
+            FilterText { text: format!("search.in({written}, {list}, '{delimiter}')"), closed: true }
         }
         None => {
             let parts: Vec<String> = constants.iter().map(|one| format!("{written} eq {one}")).collect();
-            Text { text: parts.join(" or "), closed: false }
+            FilterText { text: parts.join(" or "), closed: false }
         }
     })
 }
 
 /// A value as filters write it, if it is one of the field's type.
-fn constant(field: &Field, primitive: Primitive, value: &Value) -> Result<String, Problem> {
+fn constant(field: &IndexField, primitive: PrimitiveType, value: &Value) -> Result<String, FilterProblem> {
     let wrong = |expected: &str| {
         let path = &field.path;
         let message =
             format!("'{path}' is of type {} and cannot be compared with {value}.", type_name(field.kind));
-        Problem::new("wrongType", message).field(path).fix(format!("give {expected}"))
+        FilterProblem::new("wrongType", message).field(path).fix(format!("give {expected}"))
     };
     match (primitive, value) {
-        (Primitive::String, Value::String(text)) => Ok(literal(text)),
-        (Primitive::String, _) => Err(wrong("a text")),
-        (Primitive::Boolean, Value::Bool(value)) => Ok(value.to_string()),
-        (Primitive::Boolean, _) => Err(wrong("true or false, without quotes")),
-        (Primitive::Int32 | Primitive::Int64, Value::Number(number)) if number.as_i64().is_some() => {
+        (PrimitiveType::String, Value::String(text)) => Ok(odata_literal(text)),
+        (PrimitiveType::String, _) => Err(wrong("a text")),
+        (PrimitiveType::Boolean, Value::Bool(value)) => Ok(value.to_string()),
+        (PrimitiveType::Boolean, _) => Err(wrong("true or false, without quotes")),
+        (PrimitiveType::Int32 | PrimitiveType::Int64, Value::Number(number)) if number.as_i64().is_some() => {
             Ok(number.to_string())
         }
-        (Primitive::Int32 | Primitive::Int64, _) => Err(wrong("a whole number, without quotes")),
-        (Primitive::Double, Value::Number(number)) => Ok(number.to_string()),
-        (Primitive::Double, _) => Err(wrong("a number, without quotes")),
-        (Primitive::DateTimeOffset, Value::String(text)) => {
+        (PrimitiveType::Int32 | PrimitiveType::Int64, _) => Err(wrong("a whole number, without quotes")),
+        (PrimitiveType::Double, Value::Number(number)) => Ok(number.to_string()),
+        (PrimitiveType::Double, _) => Err(wrong("a number, without quotes")),
+        (PrimitiveType::DateTimeOffset, Value::String(text)) => {
             let whole = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.clone() };
             date::parse(&whole).map(|_| whole).ok_or_else(|| wrong("a date such as 2024-01-31T12:00:00Z"))
         }
@@ -143,9 +146,9 @@ fn constant(field: &Field, primitive: Primitive, value: &Value) -> Result<String
     }
 }
 
-fn near(written: &str, members: &Map<String, Value>) -> Result<Text, Problem> {
+fn geo_distance(written: &str, members: &Map<String, Value>) -> Result<FilterText, FilterProblem> {
     let needed = || {
-        Problem::new("wrongType", "geoDistance needs a point and a number of kilometres.")
+        FilterProblem::new("wrongType", "geoDistance needs a point and a number of kilometres.")
             .fix("give point: [longitude, latitude] and km: 10")
     };
     let number = |value: Option<&Value>, most: f64| {
@@ -162,14 +165,14 @@ fn near(written: &str, members: &Map<String, Value>) -> Result<Text, Problem> {
     let (longitude, latitude) = (number(longitude, 180.0)?, number(latitude, 90.0)?);
     let kilometres = number(members.get("km"), f64::MAX)?;
     let text = format!("geo.distance({written}, geography'POINT({longitude} {latitude})') le {kilometres}");
-    Ok(Text { text, closed: true })
+    Ok(FilterText { text, closed: true })
 }
 
 /// A value is missing.
-pub(super) fn no_value(op: &str) -> Problem {
+pub(super) fn missing_value(op: &str) -> FilterProblem {
     let fix = match op {
         "in" | "contains" | "containsAll" => "give value: ['a', 'b']",
         _ => "give value: …",
     };
-    Problem::new("form", format!("`{op}` needs a value.")).fix(fix)
+    FilterProblem::new("form", format!("`{op}` needs a value.")).fix(fix)
 }

@@ -1,12 +1,12 @@
 //! From a form to the text of a filter: every path exists, every constant has its field's type.
 
-use bindpost_azure_search_service::definition::{Field, FieldType, Primitive};
+use bindpost_azure_search_service::definition::{FieldType, IndexField, PrimitiveType};
 use bindpost_mcp_server::nearest::nearest;
 use serde_json::{Map, Value};
 
-use super::comparison::{Text, no_value, one_of, one_value};
-use super::problem::Problem;
-use crate::reading::{Index, literal};
+use super::comparison::{FilterText, missing_value, one_of, one_value};
+use super::problem::FilterProblem;
+use crate::reading::{IndexDescription, odata_literal};
 
 /// Conditions within each other; the service takes a hundred levels.
 const DEEPEST: usize = 50;
@@ -32,64 +32,64 @@ const MEMBERS: [&str; 9] = ["field", "op", "value", "on", "where", "mode", "quer
 
 /// What a form became.
 #[derive(Debug, Default)]
-pub(super) struct Built {
+pub(super) struct BuiltFilter {
     pub(super) filter: String,
     /// All of them, not only the first.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<FilterProblem>,
     pub(super) notes: Vec<String>,
 }
 
-pub(super) fn build(form: &Value, index: &Index) -> Built {
-    let mut builder = Builder { index, problems: Vec::new(), notes: Vec::new(), lambdas: 0 };
+pub(super) fn build(form: &Value, index: &IndexDescription) -> BuiltFilter {
+    let mut builder = FilterBuilder { index, problems: Vec::new(), notes: Vec::new(), lambdas: 0 };
     let filter = builder.condition(form, "conditions", None, 0).map(|text| text.text);
-    Built { filter: filter.unwrap_or_default(), problems: builder.problems, notes: builder.notes }
+    BuiltFilter { filter: filter.unwrap_or_default(), problems: builder.problems, notes: builder.notes }
 }
 
-struct Builder<'a> {
-    index: &'a Index,
-    problems: Vec<Problem>,
+struct FilterBuilder<'a> {
+    index: &'a IndexDescription,
+    problems: Vec<FilterProblem>,
     notes: Vec<String>,
     lambdas: usize,
 }
 
 /// The element of a complex collection that conditions are on: its variable and its field.
 #[derive(Clone)]
-struct Element<'a> {
+struct LambdaElement<'a> {
     variable: String,
-    field: &'a Field,
+    field: &'a IndexField,
 }
 
 /// A field as a condition names it.
-struct Subject<'a> {
-    field: &'a Field,
+struct ConditionField<'a> {
+    field: &'a IndexField,
     /// As the filter writes it.
     written: String,
     /// The collections that have to be entered on the way: path and variable, the outermost first.
     entered: Vec<(String, String)>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> FilterBuilder<'a> {
     fn condition(
         &mut self,
         form: &Value,
         at: &str,
-        element: Option<&Element<'a>>,
+        element: Option<&LambdaElement<'a>>,
         depth: usize,
-    ) -> Option<Text> {
+    ) -> Option<FilterText> {
         let Some(members) = form.as_object().filter(|members| !members.is_empty()) else {
-            return self.refuse(shape(form).at(at));
+            return self.refuse(shape_problem(form).at(at));
         };
         if depth > DEEPEST {
-            return self.refuse(Problem::new("form", "The conditions are nested too deep.").at(at));
+            return self.refuse(FilterProblem::new("form", "The conditions are nested too deep.").at(at));
         }
         for (name, joined) in [("all", " and "), ("any", " or ")] {
             if let Some(parts) = members.get(name) {
-                return self.joined(parts, &format!("{at}.{name}"), joined, element, depth);
+                return self.join_conditions(parts, &format!("{at}.{name}"), joined, element, depth);
             }
         }
         if let Some(inner) = members.get("not") {
             let inner = self.condition(inner, &format!("{at}.not"), element, depth + 1)?;
-            return Text::closed(format!("not ({})", inner.text));
+            return FilterText::closed(format!("not ({})", inner.text));
         }
         let unknown: Vec<&String> = members.keys().filter(|name| !MEMBERS.contains(&name.as_str())).collect();
         if let Some(unknown) = unknown.first() {
@@ -98,51 +98,51 @@ impl<'a> Builder<'a> {
                 Some(near) => format!("write `{near}`"),
                 None => format!("a condition has {}", known.join(", ")),
             };
-            let problem = Problem::new("form", format!("A condition has no member `{unknown}`."));
+            let problem = FilterProblem::new("form", format!("A condition has no member `{unknown}`."));
             return self.refuse(problem.fix(fix).at(at));
         }
         self.leaf(members, at, element, depth)
     }
 
-    fn joined(
+    fn join_conditions(
         &mut self,
         parts: &Value,
         at: &str,
         joined: &str,
-        element: Option<&Element<'a>>,
+        element: Option<&LambdaElement<'a>>,
         depth: usize,
-    ) -> Option<Text> {
+    ) -> Option<FilterText> {
         let Some(parts) = parts.as_array().filter(|parts| !parts.is_empty()) else {
-            let problem = Problem::new("form", "A list of conditions is needed here, one at least.");
+            let problem = FilterProblem::new("form", "A list of conditions is needed here, one at least.");
             return self.refuse(problem.at(at));
         };
         // Every part is looked at, so that all problems are told at once.
-        let built: Vec<Option<Text>> = parts
+        let built: Vec<Option<FilterText>> = parts
             .iter()
             .enumerate()
             .map(|(number, part)| self.condition(part, &format!("{at}[{number}]"), element, depth + 1))
             .collect();
-        let mut built: Vec<Text> = built.into_iter().collect::<Option<_>>()?;
+        let mut built: Vec<FilterText> = built.into_iter().collect::<Option<_>>()?;
         if built.len() == 1 {
             return built.pop();
         }
-        Text::open(built.iter().map(Text::as_operand).collect::<Vec<_>>().join(joined))
+        FilterText::open(built.iter().map(FilterText::as_operand).collect::<Vec<_>>().join(joined))
     }
 
     fn leaf(
         &mut self,
         members: &Map<String, Value>,
         at: &str,
-        element: Option<&Element<'a>>,
+        element: Option<&LambdaElement<'a>>,
         depth: usize,
-    ) -> Option<Text> {
+    ) -> Option<FilterText> {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let (path, op) = (text("field"), text("op"));
         if op == Some("matches") {
             return self.matches(members, path, at, element);
         }
         let Some(path) = path else {
-            return self.refuse(shape(&Value::Object(members.clone())).at(at));
+            return self.refuse(shape_problem(&Value::Object(members.clone())).at(at));
         };
         let subject = match self.resolve(path, element) {
             Ok(subject) => subject,
@@ -153,12 +153,12 @@ impl<'a> Builder<'a> {
             Some("any") => Some("any"),
             Some("all") => Some("all"),
             Some(other) => {
-                let problem = Problem::new("form", format!("`on` is any or all, not {other}."));
+                let problem = FilterProblem::new("form", format!("`on` is any or all, not {other}."));
                 return self.refuse(problem.field(path).at(at));
             }
         };
         if let Some(inner) = members.get("where") {
-            return self.elements(subject, over.unwrap_or("any"), inner, at, depth);
+            return self.element_condition(subject, over.unwrap_or("any"), inner, at, depth);
         }
         let Some(op) = op.filter(|op| OPERATORS.contains(op)) else {
             let given = op.map_or("`op` is missing.".to_owned(), |op| format!("There is no op `{op}`."));
@@ -166,41 +166,45 @@ impl<'a> Builder<'a> {
                 Some(near) => format!("write {near}"),
                 None => format!("ops are {}", OPERATORS[..15].join(", ")),
             };
-            return self.refuse(Problem::new("unknownOp", given).field(path).fix(fix).at(at));
+            return self.refuse(FilterProblem::new("unknownOp", given).field(path).fix(fix).at(at));
         };
-        match self.compared(&subject, op, over, members) {
-            Ok(condition) => Some(entered(condition, &subject.entered, over.unwrap_or("any"))),
+        match self.comparison(&subject, op, over, members) {
+            Ok(condition) => Some(wrap_in_lambdas(condition, &subject.entered, over.unwrap_or("any"))),
             Err(problem) => {
-                let problem = Problem { field: problem.field.or(Some(path.to_owned())), ..problem };
+                let problem = FilterProblem { field: problem.field.or(Some(path.to_owned())), ..problem };
                 self.refuse(problem.at(at))
             }
         }
     }
 
     /// A condition that holds for one element, or for all elements, of a collection of complex values.
-    fn elements(
+    fn element_condition(
         &mut self,
-        subject: Subject<'a>,
+        subject: ConditionField<'a>,
         over: &str,
         inner: &Value,
         at: &str,
         depth: usize,
-    ) -> Option<Text> {
+    ) -> Option<FilterText> {
         if subject.field.kind != FieldType::ManyComplex {
-            let problem = Problem::new("collection", "`where` is for collections of complex values.")
+            let problem = FilterProblem::new("collection", "`where` is for collections of complex values.")
                 .field(&subject.field.path)
                 .fix("leave `where` out and give `op` and `value`");
             return self.refuse(problem.at(at));
         }
-        let element = Element { variable: self.variable(), field: subject.field };
+        let element = LambdaElement { variable: self.variable(), field: subject.field };
         let inner = self.condition(inner, &format!("{at}.where"), Some(&element), depth + 1)?;
         let variable = element.variable;
         let condition = format!("{}/{over}({variable}: {})", subject.written, inner.text);
-        Some(entered(Text { text: condition, closed: true }, &subject.entered, "any"))
+        Some(wrap_in_lambdas(FilterText { text: condition, closed: true }, &subject.entered, "any"))
     }
 
     /// Follows a path from the root, or from the element that conditions are on.
-    fn resolve(&mut self, path: &str, element: Option<&Element<'a>>) -> Result<Subject<'a>, Problem> {
+    fn resolve(
+        &mut self,
+        path: &str,
+        element: Option<&LambdaElement<'a>>,
+    ) -> Result<ConditionField<'a>, FilterProblem> {
         let (mut fields, mut written) = match element {
             Some(element) => (&element.field.fields, element.variable.clone()),
             None => return self.resolve_whole(path),
@@ -214,18 +218,18 @@ impl<'a> Builder<'a> {
                     None => format!("it has {}; paths in `where` start at the element", known.join(", ")),
                 };
                 let message = format!("There is no subfield '{name}' here.");
-                return Err(Problem::new("unknownField", message).field(path).fix(fix));
+                return Err(FilterProblem::new("unknownField", message).field(path).fix(fix));
             };
             written = format!("{written}/{name}");
             (fields, found) = (&field.fields, Some(field));
         }
-        let field = found.ok_or_else(|| Problem::unknown_field(path, self.index))?;
-        Ok(Subject { field, written, entered: Vec::new() })
+        let field = found.ok_or_else(|| FilterProblem::unknown_field(path, self.index))?;
+        Ok(ConditionField { field, written, entered: Vec::new() })
     }
 
-    fn resolve_whole(&mut self, path: &str) -> Result<Subject<'a>, Problem> {
+    fn resolve_whole(&mut self, path: &str) -> Result<ConditionField<'a>, FilterProblem> {
         let schema = &self.index.schema;
-        let field = schema.find(path).ok_or_else(|| Problem::unknown_field(path, self.index))?;
+        let field = schema.find(path).ok_or_else(|| FilterProblem::unknown_field(path, self.index))?;
         let (mut entered, mut written, mut walked) = (Vec::new(), String::new(), String::new());
         let names: Vec<&str> = path.split('/').collect();
         for (number, name) in names.iter().enumerate() {
@@ -242,7 +246,7 @@ impl<'a> Builder<'a> {
                 written = variable;
             }
         }
-        Ok(Subject { field, written, entered })
+        Ok(ConditionField { field, written, entered })
     }
 
     fn variable(&mut self) -> String {
@@ -250,14 +254,14 @@ impl<'a> Builder<'a> {
         format!("x{}", self.lambdas)
     }
 
-    fn compared(
+    fn comparison(
         &mut self,
-        subject: &Subject<'a>,
+        subject: &ConditionField<'a>,
         op: &str,
         over: Option<&str>,
         members: &Map<String, Value>,
-    ) -> Result<Text, Problem> {
-        let Subject { field, written, .. } = subject;
+    ) -> Result<FilterText, FilterProblem> {
+        let ConditionField { field, written, .. } = subject;
         let path = &field.path;
         if op == "startsWith" {
             return self.starts_with(subject, members);
@@ -266,7 +270,7 @@ impl<'a> Builder<'a> {
             let message = format!("'{path}' is complex; conditions are on its subfields.");
             let subfields: Vec<&str> = field.fields.iter().map(|field| field.path.as_str()).collect();
             return Err(
-                Problem::new("collection", message).fix(format!("use one of {}", subfields.join(", ")))
+                FilterProblem::new("collection", message).fix(format!("use one of {}", subfields.join(", ")))
             );
         };
         if field.vector.is_some() || !field.filterable {
@@ -274,15 +278,15 @@ impl<'a> Builder<'a> {
                 true => format!("search in it instead: {{field: '{path}', op: 'matches', value: 'words'}}"),
                 false => "use a filterable field; making this one filterable needs a new index".to_owned(),
             };
-            return Err(Problem::new("notFilterable", format!("'{path}' is not filterable.")).fix(fix));
+            return Err(FilterProblem::new("notFilterable", format!("'{path}' is not filterable.")).fix(fix));
         }
         let collection = field.kind.is_collection();
         if op == "exists" || op == "missing" {
             return Ok(match (collection, op) {
-                (true, "exists") => Text { text: format!("{written}/any()"), closed: true },
-                (true, _) => Text { text: format!("not {written}/any()"), closed: true },
-                (false, "exists") => Text { text: format!("{written} ne null"), closed: true },
-                (false, _) => Text { text: format!("{written} eq null"), closed: true },
+                (true, "exists") => FilterText { text: format!("{written}/any()"), closed: true },
+                (true, _) => FilterText { text: format!("not {written}/any()"), closed: true },
+                (false, "exists") => FilterText { text: format!("{written} ne null"), closed: true },
+                (false, _) => FilterText { text: format!("{written} eq null"), closed: true },
             });
         }
         if let "contains" | "containsAll" = op {
@@ -292,7 +296,7 @@ impl<'a> Builder<'a> {
                     false => "use eq".to_owned(),
                 };
                 let message = format!("'{path}' is not a collection, so `{op}` is not for it.");
-                return Err(Problem::new("collection", message).fix(fix));
+                return Err(FilterProblem::new("collection", message).fix(fix));
             }
             return self.contained(subject, primitive, op, members);
         }
@@ -301,42 +305,42 @@ impl<'a> Builder<'a> {
                 let message = format!("'{path}' is a collection, and `{op}` compares one value.");
                 let fix =
                     format!("use op contains, or add on: 'any' or on: 'all' to compare elements by {op}");
-                return Err(Problem::new("collection", message).fix(fix));
+                return Err(FilterProblem::new("collection", message).fix(fix));
             };
             let variable = self.variable();
             let condition = one_value(field, primitive, &variable, op, members)?;
-            self.widened(field, members);
-            return Ok(Text {
+            self.note_day_as_midnight(field, members);
+            return Ok(FilterText {
                 text: format!("{written}/{over}({variable}: {})", condition.text),
                 closed: true,
             });
         }
-        self.widened(field, members);
+        self.note_day_as_midnight(field, members);
         one_value(field, primitive, written, op, members)
     }
 
     /// Says so when a day was taken as its first moment.
-    fn widened(&mut self, field: &Field, members: &Map<String, Value>) {
+    fn note_day_as_midnight(&mut self, field: &IndexField, members: &Map<String, Value>) {
         let is_day = |value: &Value| value.as_str().is_some_and(|text| text.len() == 10);
         let days = members.get("value").is_some_and(|value| match value {
             Value::Array(values) => values.iter().any(is_day),
             one => is_day(one),
         });
-        if days && field.kind.primitive() == Some(Primitive::DateTimeOffset) {
+        if days && field.kind.primitive() == Some(PrimitiveType::DateTimeOffset) {
             self.notes.push(format!("{}: a day without a time is taken as its midnight in UTC", field.path));
         }
     }
 
     fn contained(
         &mut self,
-        subject: &Subject<'_>,
-        primitive: Primitive,
+        subject: &ConditionField<'_>,
+        primitive: PrimitiveType,
         op: &str,
         members: &Map<String, Value>,
-    ) -> Result<Text, Problem> {
+    ) -> Result<FilterText, FilterProblem> {
         let values = match members.get("value") {
             Some(Value::Array(values)) if !values.is_empty() => values.clone(),
-            None | Some(Value::Null | Value::Array(_)) => return Err(no_value(op)),
+            None | Some(Value::Null | Value::Array(_)) => return Err(missing_value(op)),
             Some(one) => vec![one.clone()],
         };
         let written = &subject.written;
@@ -346,39 +350,46 @@ impl<'a> Builder<'a> {
             Ok(format!("{written}/any({variable}: {})", inner.text))
         };
         if op == "contains" {
-            return Ok(Text { text: lambda(self, &values)?, closed: true });
+            return Ok(FilterText { text: lambda(self, &values)?, closed: true });
         }
         let parts: Vec<String> =
             values.iter().map(|value| lambda(self, std::slice::from_ref(value))).collect::<Result<_, _>>()?;
-        Ok(Text { closed: parts.len() == 1, text: parts.join(" and ") })
+        Ok(FilterText { closed: parts.len() == 1, text: parts.join(" and ") })
     }
 
     /// Filters have no prefix of a string; a search for the beginning of words comes closest.
-    fn starts_with(&mut self, subject: &Subject<'a>, members: &Map<String, Value>) -> Result<Text, Problem> {
+    fn starts_with(
+        &mut self,
+        subject: &ConditionField<'a>,
+        members: &Map<String, Value>,
+    ) -> Result<FilterText, FilterProblem> {
         let path = &subject.field.path;
         let prefix = members.get("value").and_then(Value::as_str).filter(|prefix| !prefix.trim().is_empty());
-        let prefix = prefix.ok_or_else(|| no_value("startsWith"))?;
+        let prefix = prefix.ok_or_else(|| missing_value("startsWith"))?;
         if !subject.field.searchable || subject.field.vector.is_some() {
             let message =
                 "Filters have no startsWith; it is made of a search, and this field is not searchable.";
-            return Err(Problem::new("notSearchable", message).fix("use eq or in with whole values"));
+            return Err(FilterProblem::new("notSearchable", message).fix("use eq or in with whole values"));
         }
         if !subject.entered.is_empty() || subject.written != *path {
-            return Err(in_lambda("startsWith"));
+            return Err(not_in_lambda("startsWith"));
         }
         let mut words: Vec<&str> = prefix.split_whitespace().filter(|word| is_plain(word)).collect();
         let Some(last) = words.pop() else {
             let message = "Only letters and digits can be looked for by startsWith.";
-            return Err(Problem::new("wrongType", message));
+            return Err(FilterProblem::new("wrongType", message));
         };
         let last = format!("{last}*");
         words.push(&last);
         self.notes.push(format!(
             "{path}: startsWith finds documents with a word that begins so anywhere in the field, not only at its start"
         ));
-        let text =
-            format!("search.ismatch({}, {}, 'simple', 'all')", literal(&words.join(" ")), literal(path));
-        Ok(Text { text, closed: true })
+        let text = format!(
+            "search.ismatch({}, {}, 'simple', 'all')",
+            odata_literal(&words.join(" ")),
+            odata_literal(path)
+        );
+        Ok(FilterText { text, closed: true })
     }
 
     fn matches(
@@ -386,20 +397,21 @@ impl<'a> Builder<'a> {
         members: &Map<String, Value>,
         path: Option<&str>,
         at: &str,
-        element: Option<&Element<'a>>,
-    ) -> Option<Text> {
+        element: Option<&LambdaElement<'a>>,
+    ) -> Option<FilterText> {
         if element.is_some() {
-            return self.refuse(in_lambda("matches").at(at));
+            return self.refuse(not_in_lambda("matches").at(at));
         }
         let Some(words) = members.get("value").and_then(Value::as_str) else {
-            return self.refuse(no_value("matches").at(at));
+            return self.refuse(missing_value("matches").at(at));
         };
         let mut fields = Vec::new();
         for path in path.into_iter().flat_map(|paths| paths.split(',')).map(str::trim) {
             match self.index.schema.find(path) {
-                None => return self.refuse(Problem::unknown_field(path, self.index).at(at)),
+                None => return self.refuse(FilterProblem::unknown_field(path, self.index).at(at)),
                 Some(field) if !field.searchable || field.vector.is_some() => {
-                    let problem = Problem::new("notSearchable", format!("'{path}' is not searchable text."));
+                    let problem =
+                        FilterProblem::new("notSearchable", format!("'{path}' is not searchable text."));
                     return self.refuse(problem.field(path).fix("use eq, or another field").at(at));
                 }
                 Some(_) => fields.push(path),
@@ -408,16 +420,16 @@ impl<'a> Builder<'a> {
         let choice = |name: &str, known: [&'static str; 2]| match members.get(name).and_then(Value::as_str) {
             None => Ok(None),
             Some(given) => known.into_iter().find(|known| *known == given).map(Some).ok_or_else(|| {
-                Problem::new("form", format!("`{name}` is {} or {}, not {given}.", known[0], known[1]))
+                FilterProblem::new("form", format!("`{name}` is {} or {}, not {given}.", known[0], known[1]))
             }),
         };
         let (kind, mode) = match (choice("queryType", ["simple", "full"]), choice("mode", ["any", "all"])) {
             (Ok(kind), Ok(mode)) => (kind, mode),
             (Err(problem), _) | (_, Err(problem)) => return self.refuse(problem.at(at)),
         };
-        let words = literal(words);
-        let listed = if fields.is_empty() { "null".to_owned() } else { literal(&fields.join(",")) };
-        Text::closed(match (kind, mode) {
+        let words = odata_literal(words);
+        let listed = if fields.is_empty() { "null".to_owned() } else { odata_literal(&fields.join(",")) };
+        FilterText::closed(match (kind, mode) {
             (None, None) if fields.is_empty() => format!("search.ismatch({words})"),
             (None, None) => format!("search.ismatch({words}, {listed})"),
             (kind, mode) => {
@@ -427,15 +439,15 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn refuse(&mut self, problem: Problem) -> Option<Text> {
+    fn refuse(&mut self, problem: FilterProblem) -> Option<FilterText> {
         self.problems.push(problem);
         None
     }
 }
 
 /// Puts a condition into the lambdas of the collections that its path goes through.
-fn entered(condition: Text, entered: &[(String, String)], over: &str) -> Text {
-    entered.iter().rev().fold(condition, |inner, (path, variable)| Text {
+fn wrap_in_lambdas(condition: FilterText, entered: &[(String, String)], over: &str) -> FilterText {
+    entered.iter().rev().fold(condition, |inner, (path, variable)| FilterText {
         text: format!("{path}/{over}({variable}: {})", inner.text),
         closed: true,
     })
@@ -445,12 +457,15 @@ fn is_plain(word: &str) -> bool {
     word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '\'')
 }
 
-fn in_lambda(op: &str) -> Problem {
-    Problem::new("collection", format!("`{op}` looks at whole documents, not at elements of collections."))
-        .fix("move it out of `where`, beside the condition on the collection")
+fn not_in_lambda(op: &str) -> FilterProblem {
+    FilterProblem::new(
+        "collection",
+        format!("`{op}` looks at whole documents, not at elements of collections."),
+    )
+    .fix("move it out of `where`, beside the condition on the collection")
 }
 
-fn shape(given: &Value) -> Problem {
-    Problem::new("form", format!("{} is no condition.", crate::tool::shortened(&given.to_string(), 80)))
+fn shape_problem(given: &Value) -> FilterProblem {
+    FilterProblem::new("form", format!("{} is no condition.", crate::tool::shortened(&given.to_string(), 80)))
         .fix("give {field, op, value}, {all: […]}, {any: […]} or {not: …}")
 }

@@ -3,11 +3,11 @@
 use bindpost_mcp_server::nearest::nearest;
 use serde::Serialize;
 
-use crate::reading::Index;
+use crate::reading::IndexDescription;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Problem {
+pub(super) struct FilterProblem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) field: Option<String>,
     /// One word for what kind it is, such as `unknownField`.
@@ -20,33 +20,33 @@ pub(super) struct Problem {
     pub(super) at: Option<String>,
 }
 
-impl Problem {
-    pub(super) fn new(rule: &'static str, message: impl Into<String>) -> Problem {
-        Problem { rule, message: message.into(), ..Problem::default() }
+impl FilterProblem {
+    pub(super) fn new(rule: &'static str, message: impl Into<String>) -> FilterProblem {
+        FilterProblem { rule, message: message.into(), ..FilterProblem::default() }
     }
 
-    pub(super) fn field(mut self, field: &str) -> Problem {
+    pub(super) fn field(mut self, field: &str) -> FilterProblem {
         self.field = Some(field.to_owned());
         self
     }
 
-    pub(super) fn fix(mut self, fix: impl Into<String>) -> Problem {
+    pub(super) fn fix(mut self, fix: impl Into<String>) -> FilterProblem {
         self.fix = Some(fix.into());
         self
     }
 
-    pub(super) fn at(mut self, at: &str) -> Problem {
+    pub(super) fn at(mut self, at: &str) -> FilterProblem {
         self.at = Some(at.to_owned());
         self
     }
 
     /// Whether the filter cannot be used. One with a value that nobody has can.
-    pub(super) fn breaks(&self) -> bool {
+    pub(super) fn is_fatal(&self) -> bool {
         self.rule != "valueNotFound"
     }
 
     /// No field has this name.
-    pub(super) fn unknown_field(path: &str, index: &Index) -> Problem {
+    pub(super) fn unknown_field(path: &str, index: &IndexDescription) -> FilterProblem {
         let leaves = index.schema.leaves();
         let paths: Vec<&str> = leaves.iter().map(|field| field.path.as_str()).collect();
         let fix = match near_path(path, &paths) {
@@ -57,13 +57,13 @@ impl Problem {
                 format!("filterable fields are: {}", known.join(", "))
             }
         };
-        Problem::new("unknownField", format!("There is no field '{path}'. Names differ by case."))
+        FilterProblem::new("unknownField", format!("There is no field '{path}'. Names differ by case."))
             .field(path)
             .fix(fix)
     }
 
     /// The problem that reading a filter ended with.
-    pub(super) fn of_text(message: &str, text: &str, index: &Index) -> Problem {
+    pub(super) fn from_parse_error(message: &str, text: &str, index: &IndexDescription) -> FilterProblem {
         let message = message.split("\r\n").next().unwrap_or_default();
         let message = message.strip_prefix("Invalid expression: ").unwrap_or(message);
         let (message, at) = match message.rsplit_once(" (At character ") {
@@ -76,8 +76,8 @@ impl Problem {
         let known = known.into_iter().find(|name| index.schema.find(name).is_some()).map(str::to_owned);
         let rule = rule_of(message);
         let mut problem = match rule {
-            "unknownField" => Problem::unknown_field(path.as_deref().unwrap_or(named), index),
-            _ => Problem { field: known, ..Problem::new(rule, message) },
+            "unknownField" => FilterProblem::unknown_field(path.as_deref().unwrap_or(named), index),
+            _ => FilterProblem { field: known, ..FilterProblem::new(rule, message) },
         };
         // The reader's message knows best when it tells how to write it.
         if rule == "unknownField" && (message.contains("lambda") || message.contains("slash")) {

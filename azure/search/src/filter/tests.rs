@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::form;
-use crate::reading::Index;
+use crate::reading::IndexDescription;
 
-fn index() -> Index {
-    Index::read(json!({"name": "hotels", "fields": [
+fn index() -> IndexDescription {
+    IndexDescription::read(json!({"name": "hotels", "fields": [
         {"name": "id", "type": "Edm.String", "key": true},
         {"name": "category", "type": "Edm.String"},
         {"name": "visits", "type": "Edm.Int64"},

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bindpost_azure_search_service::odata::ast::{Filter, Literal, Operator};
+use bindpost_azure_search_service::odata::ast::{ComparisonOperator, FilterLiteral, OdataFilter};
 use bindpost_mcp_server::nearest::{distance, letters};
 use serde_json::{Map, Value, json};
 
-use super::problem::Problem;
-use crate::failure::{Failure, Kind};
-use crate::reading::{Index, Reader};
+use super::problem::FilterProblem;
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::{IndexDescription, ServiceReader};
 use crate::tool::shortened;
 
 /// As many values of a field as are looked through.
@@ -19,21 +19,25 @@ const EXAMPLES: usize = 5;
 
 /// What is known about the values of the fields that a filter names.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownValues {
     /// The values that no document has.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<FilterProblem>,
     /// The most frequent values of each field.
     pub(super) examples: Map<String, Value>,
 }
 
 /// Asks for the facets of the fields that a filter compares with texts.
-pub(super) async fn look_up(reader: &Reader, index: &Index, filter: &Filter) -> Result<Known, Failure> {
+pub(super) async fn look_up(
+    reader: &ServiceReader,
+    index: &IndexDescription,
+    filter: &OdataFilter,
+) -> Result<KnownValues, ServiceFailure> {
     let mut wanted = BTreeMap::new();
     collect(filter, &mut wanted);
     wanted.retain(|path, _| index.schema.find(path).is_some_and(|field| field.facetable));
     let facets: Vec<String> =
         wanted.keys().take(MOST_FIELDS).map(|path| format!("{path},count:{MOST}")).collect();
-    let mut known = Known::default();
+    let mut known = KnownValues::default();
     if facets.is_empty() {
         return Ok(known);
     }
@@ -69,21 +73,29 @@ pub(super) async fn look_up(reader: &Reader, index: &Index, filter: &Filter) -> 
                 false => format!("did you mean {}?", near.join(" or ")),
             };
             let message = format!("No document has '{}' there.", shortened(&value, 60));
-            known.problems.push(Problem::new("valueNotFound", message).field(&path).fix(fix));
+            known.problems.push(FilterProblem::new("valueNotFound", message).field(&path).fix(fix));
         }
     }
     Ok(known)
 }
 
 /// The texts that fields must equal, by path. What is negated is not asked for.
-fn collect(filter: &Filter, wanted: &mut BTreeMap<String, Vec<String>>) {
+fn collect(filter: &OdataFilter, wanted: &mut BTreeMap<String, Vec<String>>) {
     match filter {
-        Filter::And(parts) | Filter::Or(parts) => parts.iter().for_each(|part| collect(part, wanted)),
-        Filter::Compare { path, operator: Operator::Equal, value: Literal::String(text) } => {
+        OdataFilter::And(parts) | OdataFilter::Or(parts) => {
+            parts.iter().for_each(|part| collect(part, wanted))
+        }
+        OdataFilter::Compare {
+            path,
+            operator: ComparisonOperator::Equal,
+            value: FilterLiteral::String(text),
+        } => {
             wanted.entry(path.field.clone()).or_default().push(text.clone());
         }
-        Filter::In { path, values } => wanted.entry(path.field.clone()).or_default().extend(values.clone()),
-        Filter::Any { condition: Some(condition), .. } => collect(condition, wanted),
+        OdataFilter::In { path, values } => {
+            wanted.entry(path.field.clone()).or_default().extend(values.clone())
+        }
+        OdataFilter::Any { condition: Some(condition), .. } => collect(condition, wanted),
         _ => {}
     }
 }

@@ -6,30 +6,30 @@ use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::Entry;
 use serde_json::{Map, Value, json};
 
-use crate::client::quoted;
-use crate::failure::Failure;
-use crate::shared::Shared;
-use crate::tool::{Arguments, Outline, READS};
+use crate::client::odata_key;
+use crate::failure::ServiceFailure;
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolArguments, ToolOutline};
 
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     vec![analyze_tool(shared), stats_tool(shared)]
 }
 
-fn stats_tool(shared: &Arc<Shared>) -> Entry {
+fn stats_tool(shared: &Arc<SearchServerState>) -> Entry {
     let description = "Number of documents and bytes of an index.";
     let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
     let number = json!({"type": "number"});
     let output = json!({"type": "object", "properties": {"documentCount": number, "storageSize": number}});
-    Outline::new("getIndexStats", description, READS, properties, &["indexName"]).output(output).entry(
+    ToolOutline::new("getIndexStats", description, READS, properties, &["indexName"]).output(output).entry(
         shared,
         |shared, arguments| async move {
-            let path = format!("indexes{}/search.stats", quoted(arguments.name("indexName")?));
+            let path = format!("indexes{}/search.stats", odata_key(arguments.name("indexName")?));
             Ok(shared.client.get(path).request_id(arguments.request_id()).send().await?.body)
         },
     )
 }
 
-fn analyze_tool(shared: &Arc<Shared>) -> Entry {
+fn analyze_tool(shared: &Arc<SearchServerState>) -> Entry {
     let description = "Show the tokens that an analyzer (or a tokenizer with filters, or a normalizer) of an index makes of a text.";
     let names = json!({"type": "array", "items": {"type": "string"}});
     let properties = json!({
@@ -42,13 +42,13 @@ fn analyze_tool(shared: &Arc<Shared>) -> Entry {
         "charFilters": names,
         "clientRequestId": {"type": "string"},
     });
-    Outline::new("analyzeText", description, READS, properties, &["indexName", "text"])
+    ToolOutline::new("analyzeText", description, READS, properties, &["indexName", "text"])
         .output(json!({"type": "object", "required": ["tokens"]}))
         .entry(shared, |shared, arguments| async move { Ok(analyze(&shared, &arguments).await?) })
 }
 
-async fn analyze(shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {
-    let path = format!("indexes{}/search.analyze", quoted(arguments.name("indexName")?));
+async fn analyze(shared: &SearchServerState, arguments: &ToolArguments) -> Result<Value, ServiceFailure> {
+    let path = format!("indexes{}/search.analyze", odata_key(arguments.name("indexName")?));
     let given = arguments.iter().filter(|(name, _)| !["indexName", "clientRequestId"].contains(name));
     let mut body: Map<String, Value> = given.map(|(name, value)| (name.to_owned(), value.clone())).collect();
     if !["analyzer", "tokenizer", "normalizer"].iter().any(|name| body.contains_key(*name)) {

@@ -6,16 +6,16 @@ use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Value, json};
 
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{Arguments, DESTROYS, Outline};
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{DESTROYS, ToolArguments, ToolOutline};
 
 /// The service takes no more at once.
 const LARGEST_BATCH: usize = 1_000;
 const ACTION: &str = "@search.action";
 
-pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(super) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     if shared.read_only {
         return Vec::new();
     }
@@ -28,7 +28,7 @@ pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         "clientRequestId": {"type": "string"},
     });
     let required = &["indexName", "documents"];
-    let outline = Outline::new("uploadDocuments", description, DESTROYS, properties, required);
+    let outline = ToolOutline::new("uploadDocuments", description, DESTROYS, properties, required);
     vec![outline.entry(shared, |shared, arguments| async move { upload(&shared, arguments).await })]
 }
 
@@ -38,11 +38,13 @@ pub(crate) fn deletions(documents: &[Value]) -> usize {
     documents.iter().filter(|document| action(document).as_deref() == Some("delete")).count()
 }
 
-async fn upload(shared: &Shared, mut arguments: Arguments) -> Result<Value, ToolError> {
+async fn upload(shared: &SearchServerState, mut arguments: ToolArguments) -> Result<Value, ToolError> {
     let documents = arguments.take("documents");
     let index = arguments.name("indexName")?;
     let Some(Value::Array(mut documents)) = documents else {
-        return Err(Failure::new(Kind::InvalidRequest, "`documents` must be a list of documents").into());
+        return Err(
+            ServiceFailure::new(Kind::InvalidRequest, "`documents` must be a list of documents").into()
+        );
     };
     let action = arguments.text("action").unwrap_or("upload");
     for members in documents.iter_mut().filter_map(Value::as_object_mut) {
@@ -57,19 +59,19 @@ async fn upload(shared: &Shared, mut arguments: Arguments) -> Result<Value, Tool
         let question = format!("Delete {many} from the index {index:?}? It cannot be undone.");
         shared.confirm(&arguments.context, &question).await?;
     }
-    let path = format!("indexes{}/docs/search.index", quoted(index));
+    let path = format!("indexes{}/docs/search.index", odata_key(index));
     let call = shared.client.post(path, json!({"value": documents})).request_id(arguments.request_id());
     let mut answer = call.send().await?;
     let results = answer.body.get_mut("value").map(Value::take);
     let Some(Value::Array(results)) = results else {
         let message = "the service did not say what became of the documents; look before you send them again";
-        return Err(Failure::new(Kind::ServerError, message).into());
+        return Err(ServiceFailure::new(Kind::ServerError, message).into());
     };
-    told(results, answer.status, shared.answer_bytes)
+    batch_result(results, answer.status, shared.answer_bytes)
 }
 
 /// What became of the documents: a failure only if none was taken.
-fn told(results: Vec<Value>, status: u16, budget: usize) -> Result<Value, ToolError> {
+fn batch_result(results: Vec<Value>, status: u16, budget: usize) -> Result<Value, ToolError> {
     let went_well = |result: &Value| result.get("status").and_then(Value::as_bool).unwrap_or_default();
     let (succeeded, failed): (Vec<Value>, Vec<Value>) = results.into_iter().partition(went_well);
     let (good, bad) = (succeeded.len(), failed.len());
@@ -80,7 +82,7 @@ fn told(results: Vec<Value>, status: u16, budget: usize) -> Result<Value, ToolEr
     items.truncate(fit);
     if good == 0 && bad > 0 {
         let mut failure =
-            Failure::new(Kind::InvalidRequest, format!("none of the {bad} documents was taken"));
+            ServiceFailure::new(Kind::InvalidRequest, format!("none of the {bad} documents was taken"));
         failure.status = Some(status);
         return Err(failure.with("items", items).with("failed", bad).into());
     }
@@ -99,7 +101,7 @@ mod tests {
     fn failed_documents_come_first_and_are_told_before_all_others() {
         let result = |key: String, status: bool| json!({"key": key, "status": status, "statusCode": 200});
         let results = (0..1000).map(|at| result(format!("document-{at}"), at != 999)).collect();
-        let told = told(results, 207, 4096).unwrap();
+        let told = batch_result(results, 207, 4096).unwrap();
         assert_eq!((&told["succeeded"], &told["failed"]), (&json!(999), &json!(1)));
         assert_eq!(told["items"][0]["key"], "document-999");
         let shown = told["items"].as_array().unwrap().len() as u64;

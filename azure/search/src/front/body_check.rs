@@ -7,7 +7,7 @@ use bindpost_mcp_server::CompiledSchema;
 use serde_json::{Map, Value};
 
 use super::DefinitionKind;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Kind, ServiceFailure};
 
 /// Checks definitions against the document's schema, which is compiled when it is first needed.
 #[derive(Default)]
@@ -19,11 +19,11 @@ impl BodyCheck {
         kind: &DefinitionKind,
         document: &Document,
         body: &Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ServiceFailure> {
         let Some(schema) = self.0.get_or_init(|| compiled(kind, document)) else { return Ok(()) };
         schema.check(&without_nulls(body)).map_err(|wrong| {
             let message = format!("`body` is not what the service takes:\n{wrong}");
-            Failure::new(Kind::InvalidRequest, message)
+            ServiceFailure::new(Kind::InvalidRequest, message)
         })
     }
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::body_check::BodyCheck;
 use super::differences::differences;
 use super::{DefinitionKind, KINDS, hide_secrets};
-use crate::client::{Answer, encoded, quoted};
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{Arguments, DESTROYS, Outline, READS, page};
+use crate::client::{ServiceResponse, odata_key, percent_encoded};
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{DESTROYS, READS, ToolArguments, ToolOutline, page};
 
 /// Items of a list in one answer, unless told.
 const PAGE: u64 = 50;
@@ -22,7 +22,7 @@ const LARGEST_PAGE: u64 = 200;
 /// What an answer holds besides its items, in bytes.
 const FRAME: usize = 512;
 
-pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for kind in KINDS {
         entries.push(list_tool(kind, shared));
@@ -35,7 +35,7 @@ pub(crate) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
     entries
 }
 
-fn list_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+fn list_tool(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let shown: String = kind.listed.iter().map(|member| format!(", {member}")).collect();
     let description = format!("List {}: name, description, etag{shown}.", kind.words);
     let properties = json!({
@@ -44,49 +44,57 @@ fn list_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
         "select": {"type": "string", "description": "members to show whole; * for all"},
         "clientRequestId": {"type": "string"},
     });
-    Outline::new(format!("list{}", kind.many), description, READS, properties, &[])
+    ToolOutline::new(format!("list{}", kind.many), description, READS, properties, &[])
         .output(json!({"type": "object", "required": ["items", "hasMore"]}))
         .entry(shared, move |shared, arguments| async move { Ok(list(kind, &shared, &arguments).await?) })
 }
 
 /// Where a list goes on: after a name, so that what is added or deleted meanwhile moves nothing.
 #[derive(Serialize, Deserialize)]
-struct After {
+struct DefinitionCursor {
     name: String,
     select: Option<String>,
 }
 
-async fn list(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, Failure> {
+async fn list(
+    kind: &DefinitionKind,
+    shared: &SearchServerState,
+    arguments: &ToolArguments,
+) -> Result<Value, ServiceFailure> {
     let place = format!("list{}", kind.many);
-    let after: Option<After> = match arguments.text("cursor") {
+    let after: Option<DefinitionCursor> = match arguments.text("cursor") {
         Some(cursor) => Some(shared.cursors.verify(&place, arguments.caller(), cursor)?),
         None => None,
     };
-    let select = arguments.names("select").or_else(|| after.as_ref()?.select.clone());
+    let select = arguments.joined_names("select").or_else(|| after.as_ref()?.select.clone());
     if let Some(select) = &select {
-        known_members(kind, shared, select)?;
+        check_selection(kind, shared, select)?;
     }
     let mut items = read_list(kind, shared, select.as_deref(), arguments.request_id()).await?;
     let total = items.len();
     if let Some(after) = &after {
         items.retain(|item| name_of(item) > after.name.as_str());
     }
-    let limit = arguments.whole("limit").unwrap_or(PAGE).clamp(1, LARGEST_PAGE) as usize;
+    let limit = arguments.whole_number("limit").unwrap_or(PAGE).clamp(1, LARGEST_PAGE) as usize;
     let fit = count_fitting(&items, shared.answer_bytes.saturating_sub(FRAME)).min(limit);
     let last = match items.len() > fit {
         true => fit.checked_sub(1).and_then(|last| items.get(last)).map(|item| name_of(item).to_owned()),
         false => None,
     };
     items.truncate(fit);
-    let cursor =
-        last.and_then(|name| shared.cursors.sign(&place, arguments.caller(), &After { name, select }));
+    let cursor = last
+        .and_then(|name| shared.cursors.sign(&place, arguments.caller(), &DefinitionCursor { name, select }));
     let mut answer = page(items, cursor);
     answer["total"] = total.into();
     Ok(answer)
 }
 
 /// Refuses a selection that names what definitions of this kind do not have.
-fn known_members(kind: &DefinitionKind, shared: &Shared, select: &str) -> Result<(), Failure> {
+fn check_selection(
+    kind: &DefinitionKind,
+    shared: &SearchServerState,
+    select: &str,
+) -> Result<(), ServiceFailure> {
     let Some(own) = kind.schemas.iter().find(|name| shared.document.definitions.contains_key(**name)) else {
         return Ok(());
     };
@@ -103,7 +111,7 @@ fn known_members(kind: &DefinitionKind, shared: &Shared, select: &str) -> Result
         Some(near) => format!("write {near}"),
         None => "write members of the definition, or * for all".to_owned(),
     };
-    Err(Failure::new(Kind::InvalidRequest, message).with("fix", fix))
+    Err(ServiceFailure::new(Kind::InvalidRequest, message).with("fix", fix))
 }
 
 /// What a list shows of a definition unless told.
@@ -127,10 +135,10 @@ fn brief(kind: &DefinitionKind, definition: &Value) -> Value {
 /// tell them apart for none.
 pub(crate) async fn read_list(
     kind: &DefinitionKind,
-    shared: &Shared,
+    shared: &SearchServerState,
     select: Option<&str>,
     request_id: Option<&str>,
-) -> Result<Vec<Value>, Failure> {
+) -> Result<Vec<Value>, ServiceFailure> {
     let mut call = shared.client.get(kind.path(&shared.client)).request_id(request_id);
     // The name is always wanted: it is what the list is sorted by.
     let wanted: Option<Vec<&str>> = select.map(|select| {
@@ -143,9 +151,8 @@ pub(crate) async fn read_list(
     let mut answer = call.send().await?;
     let items = answer.body.get_mut("value").map(Value::take);
     let Some(Value::Array(mut items)) = items else {
-        return Err(
-            Failure::new(Kind::ServerError, "the service answered no list").with("status", answer.status)
-        );
+        return Err(ServiceFailure::new(Kind::ServerError, "the service answered no list")
+            .with("status", answer.status));
     };
     // A service that selects may still add members of its own.
     if let Some(wanted) = wanted.filter(|wanted| !wanted.contains(&"*")) {
@@ -166,36 +173,36 @@ pub(crate) fn name_of(definition: &Value) -> &str {
     definition.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn get_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+fn get_tool(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let description = format!("Get the definition of {}, with its `@odata.etag`: {}.", kind.word, kind.about);
     let properties = json!({
         kind.argument: {"type": "string"},
         "clientRequestId": {"type": "string"},
     });
-    Outline::new(format!("get{}", kind.one), description, READS, properties, &[kind.argument]).entry(
+    ToolOutline::new(format!("get{}", kind.one), description, READS, properties, &[kind.argument]).entry(
         shared,
         move |shared, arguments| async move {
             let name = arguments.name(kind.argument)?;
-            Ok(read(kind, &shared, name, arguments.request_id()).await?.body)
+            Ok(read_definition(kind, &shared, name, arguments.request_id()).await?.body)
         },
     )
 }
 
 /// One definition, without its secrets.
-pub(crate) async fn read(
+pub(crate) async fn read_definition(
     kind: &DefinitionKind,
-    shared: &Shared,
+    shared: &SearchServerState,
     name: &str,
     request_id: Option<&str>,
-) -> Result<Answer, Failure> {
-    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+) -> Result<ServiceResponse, ServiceFailure> {
+    let path = format!("{}{}", kind.path(&shared.client), odata_key(name));
     let mut answer = shared.client.get(path).request_id(request_id).send().await?;
     hide_secrets(&mut answer.body);
     Ok(answer)
 }
 
-fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
-    let is_index = kind.is("indexes");
+fn put_tool(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
+    let is_index = kind.has_path("indexes");
     let description =
         format!("Create or replace {}. To change one: get it, change it, give its etag.", kind.word);
     let schema = kind.schemas.iter().find(|name| shared.document.definitions.contains_key(**name));
@@ -213,7 +220,7 @@ fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
     }
     let hints = ToolHints { destructive: kind.replaces, ..DESTROYS };
     let check = Arc::new(BodyCheck::default());
-    Outline::new(
+    ToolOutline::new(
         format!("createOrUpdate{}", kind.one),
         description,
         hints,
@@ -228,18 +235,18 @@ fn put_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
 
 async fn put(
     kind: &DefinitionKind,
-    shared: &Shared,
+    shared: &SearchServerState,
     check: &BodyCheck,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, ToolError> {
     let body = arguments.take("body").unwrap_or_default();
     let name = arguments.name(kind.argument)?;
-    let body = named(body, kind, name)?;
+    let body = with_name(body, kind, name)?;
     check.check(kind, &shared.document, &body)?;
     let (etag, create_only) = (arguments.text("etag"), arguments.flag("createOnly"));
     if etag.is_some() && create_only {
         let message = "`etag` means one that is there, `createOnly` that there is none; give one of them";
-        return Err(Failure::new(Kind::InvalidRequest, message).into());
+        return Err(ServiceFailure::new(Kind::InvalidRequest, message).into());
     }
     let downtime = arguments.flag("allowIndexDowntime");
     if downtime {
@@ -248,9 +255,9 @@ async fn put(
         );
         shared.confirm(&arguments.context, &question).await?;
     }
-    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    let path = format!("{}{}", kind.path(&shared.client), odata_key(name));
     // Its rules are all that it is, and those that are not written again are gone. A new one is no question.
-    let replaces = kind.is("synonymmaps") && shared.confirms && !create_only;
+    let replaces = kind.has_path("synonymmaps") && shared.confirms && !create_only;
     if replaces && shared.client.get(path.clone()).send().await.is_ok() {
         let question = format!("Replace all rules of the synonym map {name:?}? The old ones are lost.");
         shared.confirm(&arguments.context, &question).await?;
@@ -275,7 +282,7 @@ async fn put(
     };
     if saved.is_null() {
         // A service that does not know `Prefer` answers nothing.
-        saved = read(kind, shared, name, None).await?.body;
+        saved = read_definition(kind, shared, name, None).await?.body;
     }
     hide_secrets(&mut saved);
     announce(kind, &arguments, name);
@@ -283,8 +290,8 @@ async fn put(
 }
 
 /// The definition under the name that it is saved under, without what only our answers have.
-fn named(body: Value, kind: &DefinitionKind, name: &str) -> Result<Value, Failure> {
-    let invalid = |message: String| Err(Failure::new(Kind::InvalidRequest, message));
+fn with_name(body: Value, kind: &DefinitionKind, name: &str) -> Result<Value, ServiceFailure> {
+    let invalid = |message: String| Err(ServiceFailure::new(Kind::InvalidRequest, message));
     let Value::Object(mut members) = body else {
         return invalid("`body` must be the definition, an object".to_owned());
     };
@@ -315,13 +322,13 @@ fn as_etag(etag: &str) -> String {
 /// The failure of a condition, with what there is now and how to go on.
 async fn conflict(
     kind: &DefinitionKind,
-    shared: &Shared,
+    shared: &SearchServerState,
     name: &str,
-    failure: Failure,
+    failure: ServiceFailure,
     yours: Option<Value>,
     create_only: bool,
-) -> Failure {
-    let current = match read(kind, shared, name, None).await {
+) -> ServiceFailure {
+    let current = match read_definition(kind, shared, name, None).await {
         Ok(current) => current,
         Err(gone) if gone.status == Some(404) => {
             return failure.with(
@@ -359,23 +366,27 @@ async fn conflict(
     )
 }
 
-fn delete_tool(kind: &'static DefinitionKind, shared: &Arc<Shared>) -> Entry {
+fn delete_tool(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let description = format!("Delete {}. {}", kind.word, kind.loses);
     let properties = json!({
         kind.argument: {"type": "string"},
         "etag": {"type": "string"},
         "clientRequestId": {"type": "string"},
     });
-    Outline::new(format!("delete{}", kind.one), description, DESTROYS, properties, &[kind.argument])
+    ToolOutline::new(format!("delete{}", kind.one), description, DESTROYS, properties, &[kind.argument])
         .entry(shared, move |shared, arguments| async move { delete(kind, &shared, &arguments).await })
 }
 
-async fn delete(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {
+async fn delete(
+    kind: &DefinitionKind,
+    shared: &SearchServerState,
+    arguments: &ToolArguments,
+) -> Result<Value, ToolError> {
     let name = arguments.name(kind.argument)?;
-    let path = format!("{}{}", kind.path(&shared.client), quoted(name));
+    let path = format!("{}{}", kind.path(&shared.client), odata_key(name));
     let nothing = || json!({"name": name, "deleted": false, "existed": false});
     if shared.confirms {
-        let lost = match what_goes(kind, shared, &path).await {
+        let lost = match describe_loss(kind, shared, &path).await {
             Ok(lost) => lost,
             Err(failure) if failure.status == Some(404) => return Ok(nothing()),
             // Whether it can be deleted is for the service to say.
@@ -403,8 +414,12 @@ async fn delete(kind: &DefinitionKind, shared: &Shared, arguments: &Arguments) -
 }
 
 /// What goes with a definition, in words behind its name; a failure if it is not there.
-async fn what_goes(kind: &DefinitionKind, shared: &Shared, path: &str) -> Result<String, Failure> {
-    if !kind.is("indexes") {
+async fn describe_loss(
+    kind: &DefinitionKind,
+    shared: &SearchServerState,
+    path: &str,
+) -> Result<String, ServiceFailure> {
+    if !kind.has_path("indexes") {
         return shared.client.get(path).send().await.map(|_| String::new());
     }
     let count = shared.client.get(format!("{path}/docs/$count")).send().await?.body;
@@ -416,9 +431,9 @@ async fn what_goes(kind: &DefinitionKind, shared: &Shared, path: &str) -> Result
 }
 
 /// Tells whoever watches the resources of this definition.
-fn announce(kind: &DefinitionKind, arguments: &Arguments, name: &str) {
+fn announce(kind: &DefinitionKind, arguments: &ToolArguments, name: &str) {
     let server = arguments.context.server();
     let all = kind.resource();
-    server.resource_updated(&format!("{all}/{}", encoded(name)));
+    server.resource_updated(&format!("{all}/{}", percent_encoded(name)));
     server.resource_updated(&all);
 }

@@ -29,7 +29,9 @@ fn compare(path: &str, yours: &Value, current: &Value, found: &mut Vec<Value>) {
         (Value::Number(yours), Value::Number(current)) if yours.as_f64() == current.as_f64() => {}
         (yours, current) => {
             let path = if path.is_empty() { "/" } else { path };
-            found.push(json!({"path": path, "yours": shown(yours), "current": shown(current)}));
+            found.push(
+                json!({"path": path, "yours": shortened_value(yours), "current": shortened_value(current)}),
+            );
         }
     }
 }
@@ -93,7 +95,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// A value, or the beginning of its JSON if it is long.
-fn shown(value: &Value) -> Value {
+fn shortened_value(value: &Value) -> Value {
     let text = value.to_string();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()).into(),

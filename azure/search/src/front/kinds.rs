@@ -1,6 +1,6 @@
 //! The table of kinds of definitions: one line each, from which their tools and resources are made.
 
-use crate::client::Client;
+use crate::client::SearchClient;
 
 /// A kind of definition that the service keeps.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub(crate) const KINDS: &[DefinitionKind] = &[
 
 impl DefinitionKind {
     /// Its path at the service. Knowledge agents were renamed with 2025-11-01.
-    pub(crate) fn path(&self, client: &Client) -> &'static str {
+    pub(crate) fn path(&self, client: &SearchClient) -> &'static str {
         match self.path {
             "agents" if client.has_knowledge_bases() => "knowledgebases",
             path => path,
@@ -156,12 +156,12 @@ impl DefinitionKind {
     }
 
     /// Whether it is of this path.
-    pub(crate) fn is(&self, path: &str) -> bool {
+    pub(crate) fn has_path(&self, path: &str) -> bool {
         self.path == path
     }
 }
 
 /// The kind of this path, if it is one of the table.
 pub(crate) fn kind_of(path: &str) -> Option<&'static DefinitionKind> {
-    KINDS.iter().find(|kind| kind.is(path))
+    KINDS.iter().find(|kind| kind.has_path(path))
 }

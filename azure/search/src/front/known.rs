@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::failure::Kind;
-use crate::reading::Reader;
-use crate::shared::Shared;
+use crate::reading::ServiceReader;
+use crate::shared::SearchServerState;
 
 /// How long what was read of an index counts.
 const FRESH: Duration = Duration::from_secs(30);
@@ -29,19 +29,19 @@ type Read = (Instant, Option<Arc<IndexFacts>>);
 
 /// What is known of all indexes, for a while.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<String, Read>>);
+pub(crate) struct IndexCache(Mutex<HashMap<String, Read>>);
 
-impl Known {
+impl IndexCache {
     /// What is known of an index, or of the one an alias stands for; `None` if its definition cannot be read: there is
     /// none, or the key is one for queries only.
-    pub(super) async fn index(&self, shared: &Shared, name: &str) -> Option<Arc<IndexFacts>> {
+    pub(super) async fn index(&self, shared: &SearchServerState, name: &str) -> Option<Arc<IndexFacts>> {
         if let Some((read, facts)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name)
             && read.elapsed() < FRESH
         {
             return facts.clone();
         }
-        let facts = match Reader::new(shared, None).index(name).await {
-            Ok(index) => Some(Arc::new(IndexFacts::of(&index.json))),
+        let facts = match ServiceReader::new(shared, None).index(name).await {
+            Ok(index) => Some(Arc::new(IndexFacts::from_definition(&index.json))),
             // The key will not be another one by the next search.
             Err(failure) if failure.kind == Kind::Unauthorized => None,
             Err(_) => return None,
@@ -58,7 +58,7 @@ impl Known {
 }
 
 impl IndexFacts {
-    fn of(definition: &Value) -> IndexFacts {
+    fn from_definition(definition: &Value) -> IndexFacts {
         let list = |name: &str| definition.get(name).and_then(Value::as_array).into_iter().flatten();
         let name_of = |item: &Value| item.get("name").and_then(Value::as_str).map(str::to_owned);
         let holds_vectors = |field: &&Value| field.get("dimensions").is_some_and(Value::is_number);

@@ -6,23 +6,23 @@ use bindpost_mcp_openapi::count_fitting;
 use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Map, Value, json};
 
-use super::known::Known;
+use super::known::IndexCache;
 use super::search::leave_vectors_out;
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{Arguments, Outline, READS};
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolArguments, ToolOutline};
 
-pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+pub(super) fn entries(shared: &Arc<SearchServerState>, known: &Arc<IndexCache>) -> Vec<Entry> {
     vec![
         get_tool(shared, known),
-        beginnings_tool(&SUGGEST, shared, known),
-        beginnings_tool(&AUTOCOMPLETE, shared, known),
+        typeahead_tool(&SUGGEST, shared, known),
+        typeahead_tool(&AUTOCOMPLETE, shared, known),
         count_tool(shared),
     ]
 }
 
-fn get_tool(shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
+fn get_tool(shared: &Arc<SearchServerState>, known: &Arc<IndexCache>) -> Entry {
     let properties = json!({
         "indexName": {"type": "string"},
         "key": {"type": "string"},
@@ -30,18 +30,22 @@ fn get_tool(shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
         "clientRequestId": {"type": "string"},
     });
     let known = known.clone();
-    Outline::new("getDocument", "Get one document by its key.", READS, properties, &["indexName", "key"])
+    ToolOutline::new("getDocument", "Get one document by its key.", READS, properties, &["indexName", "key"])
         .entry(shared, move |shared, arguments| {
             let known = known.clone();
             async move { Ok(get(&shared, &known, &arguments).await?) }
         })
 }
 
-async fn get(shared: &Shared, known: &Known, arguments: &Arguments) -> Result<Value, Failure> {
+async fn get(
+    shared: &SearchServerState,
+    known: &IndexCache,
+    arguments: &ToolArguments,
+) -> Result<Value, ServiceFailure> {
     let (index, key) = (arguments.name("indexName")?, arguments.name("key")?);
-    let path = format!("indexes{}/docs{}", quoted(index), quoted(key));
+    let path = format!("indexes{}/docs{}", odata_key(index), odata_key(key));
     let mut call = shared.client.get(path).request_id(arguments.request_id());
-    let select = arguments.names("select").unwrap_or_default();
+    let select = arguments.joined_names("select").unwrap_or_default();
     if !select.is_empty() {
         call = call.query("$select", select.clone());
     }
@@ -89,39 +93,43 @@ fn leave_longest_out(document: &mut Value, budget: usize) {
     }
 }
 
-fn count_tool(shared: &Arc<Shared>) -> Entry {
+fn count_tool(shared: &Arc<SearchServerState>) -> Entry {
     let properties = json!({"indexName": {"type": "string"}, "clientRequestId": {"type": "string"}});
-    Outline::new("countDocuments", "Count all documents of an index.", READS, properties, &["indexName"])
+    ToolOutline::new("countDocuments", "Count all documents of an index.", READS, properties, &["indexName"])
         .entry(shared, |shared, arguments| async move {
-            let path = format!("indexes{}/docs/$count", quoted(arguments.name("indexName")?));
+            let path = format!("indexes{}/docs/$count", odata_key(arguments.name("indexName")?));
             let answer = shared.client.get(path).request_id(arguments.request_id()).send().await?;
             Ok(json!({"count": answer.body}))
         })
 }
 
 /// One of the two tools that go on from what somebody has typed.
-struct Beginnings {
+struct TypeaheadTool {
     name: &'static str,
     path: &'static str,
     description: &'static str,
     properties: fn() -> Value,
 }
 
-const SUGGEST: Beginnings = Beginnings {
+const SUGGEST: TypeaheadTool = TypeaheadTool {
     name: "suggest",
     path: "search.post.suggest",
     description: "Documents that what was typed so far could mean, by the index's suggester.",
     properties: || json!({"orderby": {"type": ["string", "array"]}, "select": {"type": ["string", "array"]}}),
 };
 
-const AUTOCOMPLETE: Beginnings = Beginnings {
+const AUTOCOMPLETE: TypeaheadTool = TypeaheadTool {
     name: "autocomplete",
     path: "search.post.autocomplete",
     description: "Words that complete what was typed so far, by the index's suggester.",
     properties: || json!({"autocompleteMode": {"enum": ["oneTerm", "twoTerms", "oneTermWithContext"]}}),
 };
 
-fn beginnings_tool(tool: &'static Beginnings, shared: &Arc<Shared>, known: &Arc<Known>) -> Entry {
+fn typeahead_tool(
+    tool: &'static TypeaheadTool,
+    shared: &Arc<SearchServerState>,
+    known: &Arc<IndexCache>,
+) -> Entry {
     let mut properties = json!({
         "indexName": {"type": "string"},
         "search": {"type": "string", "description": "what was typed"},
@@ -139,40 +147,40 @@ fn beginnings_tool(tool: &'static Beginnings, shared: &Arc<Shared>, known: &Arc<
         properties.extend(own);
     }
     let known = known.clone();
-    Outline::new(tool.name, tool.description, READS, properties, &["indexName", "search"])
+    ToolOutline::new(tool.name, tool.description, READS, properties, &["indexName", "search"])
         .output(json!({"type": "object", "required": ["items"]}))
         .entry(shared, move |shared, arguments| {
             let known = known.clone();
-            async move { begin(tool, &shared, &known, &arguments).await }
+            async move { run_typeahead(tool, &shared, &known, &arguments).await }
         })
 }
 
-async fn begin(
-    tool: &Beginnings,
-    shared: &Shared,
-    known: &Known,
-    arguments: &Arguments,
+async fn run_typeahead(
+    tool: &TypeaheadTool,
+    shared: &SearchServerState,
+    known: &IndexCache,
+    arguments: &ToolArguments,
 ) -> Result<Value, ToolError> {
     let index = arguments.name("indexName")?;
     let mut body = Map::new();
     for (name, value) in arguments.iter().filter(|(name, _)| !["indexName", "clientRequestId"].contains(name))
     {
         let is_joined = ["searchFields", "select", "orderby"].contains(&name);
-        let joined = arguments.names(name).filter(|_| is_joined).map(Value::from);
+        let joined = arguments.joined_names(name).filter(|_| is_joined).map(Value::from);
         body.insert(name.to_owned(), joined.unwrap_or_else(|| value.clone()));
     }
-    if let Some(top) = arguments.whole("top") {
+    if let Some(top) = arguments.whole_number("top") {
         body.insert("top".to_owned(), top.into());
     }
     if !body.contains_key("suggesterName") {
         body.insert("suggesterName".to_owned(), suggester_of(shared, known, index).await?.into());
     }
-    let path = format!("indexes{}/docs/{}", quoted(index), tool.path);
+    let path = format!("indexes{}/docs/{}", odata_key(index), tool.path);
     let call = shared.client.post(path, Value::Object(body)).repeatable();
     let mut answer = call.request_id(arguments.request_id()).send().await?.body;
     let items = answer.get_mut("value").map(Value::take);
     let Some(Value::Array(mut items)) = items else {
-        return Err(Failure::new(Kind::ServerError, "the service answered no list").into());
+        return Err(ServiceFailure::new(Kind::ServerError, "the service answered no list").into());
     };
     let fit = count_fitting(&items, shared.answer_bytes);
     let omitted = items.len() - fit;
@@ -188,7 +196,11 @@ async fn begin(
 }
 
 /// The one suggester that an index has.
-async fn suggester_of(shared: &Shared, known: &Known, index: &str) -> Result<String, Failure> {
+async fn suggester_of(
+    shared: &SearchServerState,
+    known: &IndexCache,
+    index: &str,
+) -> Result<String, ServiceFailure> {
     let facts = known.index(shared, index).await;
     let suggesters = facts.as_ref().map(|facts| facts.suggesters.as_slice());
     let message = match suggesters {
@@ -200,5 +212,5 @@ async fn suggester_of(shared: &Shared, known: &Known, index: &str) -> Result<Str
         Some(several) => format!("give `suggesterName`: one of {}", several.join(", ")),
         None => "give `suggesterName`: the definition of the index cannot be read".to_owned(),
     };
-    Err(Failure::new(Kind::InvalidRequest, message))
+    Err(ServiceFailure::new(Kind::InvalidRequest, message))
 }

@@ -7,12 +7,12 @@ use bindpost_mcp_server::{Entry, ToolError};
 use serde_json::{Map, Value, json};
 
 use super::kinds::kind_of;
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{Arguments, Outline, READS};
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolArguments, ToolOutline};
 
-pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
+pub(super) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let description = "Ask a knowledge agent (knowledge base): passages found in its sources, with activity and references. \
         Give `query`, or `messages` of a conversation.";
     let properties = json!({
@@ -22,13 +22,13 @@ pub(super) fn entries(shared: &Arc<Shared>) -> Vec<Entry> {
         "knowledgeSourceParams": {"type": "array", "items": {"type": "object"}, "description": "per source, such as [{knowledgeSourceName, kind: searchIndex, filterAddOn}]"},
         "clientRequestId": {"type": "string"},
     });
-    let outline = Outline::new("retrieve", description, READS, properties, &["agentName"]);
+    let outline = ToolOutline::new("retrieve", description, READS, properties, &["agentName"]);
     vec![outline.entry(shared, |shared, arguments| async move { retrieve(&shared, &arguments).await })]
 }
 
-async fn retrieve(shared: &Shared, arguments: &Arguments) -> Result<Value, ToolError> {
+async fn retrieve(shared: &SearchServerState, arguments: &ToolArguments) -> Result<Value, ToolError> {
     let path = kind_of("agents").map_or("agents", |kind| kind.path(&shared.client));
-    let path = format!("{path}{}/retrieve", quoted(arguments.name("agentName")?));
+    let path = format!("{path}{}/retrieve", odata_key(arguments.name("agentName")?));
     let mut body = Map::new();
     let messages = arguments.get("messages").and_then(Value::as_array);
     match (arguments.text("query"), messages) {
@@ -43,7 +43,9 @@ async fn retrieve(shared: &Shared, arguments: &Arguments) -> Result<Value, ToolE
             body.insert("messages".to_owned(), json!([message(json!({"role": "user", "content": query}))]));
         }
         _ => {
-            return Err(Failure::new(Kind::InvalidRequest, "give one of `query` and `messages`").into());
+            return Err(
+                ServiceFailure::new(Kind::InvalidRequest, "give one of `query` and `messages`").into()
+            );
         }
     }
     if let Some(parameters) = arguments.get("knowledgeSourceParams") {
@@ -55,7 +57,7 @@ async fn retrieve(shared: &Shared, arguments: &Arguments) -> Result<Value, ToolE
     if answer.status == 206 {
         told["partial"] = json!({"reason": "some of the sources did not answer; see `activity`"});
     }
-    cut(&mut told, shared.answer_bytes);
+    truncate_references(&mut told, shared.answer_bytes);
     Ok(told)
 }
 
@@ -68,7 +70,7 @@ fn message(mut message: Value) -> Value {
 }
 
 /// Leaves references out that do not fit, from the last on; the answer itself stays.
-fn cut(told: &mut Value, budget: usize) {
+fn truncate_references(told: &mut Value, budget: usize) {
     let over = told.to_string().len().saturating_sub(budget);
     if over == 0 {
         return;

@@ -9,11 +9,11 @@ use bindpost_mcp_server::{Entry, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::known::Known;
-use crate::client::{Answer, quoted};
-use crate::failure::{Failure, Kind};
-use crate::shared::Shared;
-use crate::tool::{Arguments, Outline, READS, page};
+use super::known::IndexCache;
+use crate::client::{ServiceResponse, odata_key};
+use crate::failure::{Kind, ServiceFailure};
+use crate::shared::SearchServerState;
+use crate::tool::{READS, ToolArguments, ToolOutline, page};
 
 const TOOL: &str = "searchDocuments";
 /// Hits in one answer, unless told, and at most.
@@ -29,7 +29,7 @@ const OWN: &[&str] = &["indexName", "cursor", "limit", "top", "clientRequestId"]
 /// Lists of names that the service takes as one text.
 const JOINED: &[&str] = &["searchFields", "select", "orderby", "highlight"];
 
-pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
+pub(super) fn entries(shared: &Arc<SearchServerState>, known: &Arc<IndexCache>) -> Vec<Entry> {
     let description = "Search the documents of an index (or alias) by words, filter, facets, vectors or all together. \
         Answers `items` (fields plus `@search.*`), `count`, `@search.facets`; more by `cursor`. Start with a small `limit` \
         and `select`; see getIndex for fields, buildFilter for filters.";
@@ -74,7 +74,7 @@ pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
         "clientRequestId": {"type": "string"},
     });
     let known = known.clone();
-    let entry = Outline::new(TOOL, description, READS, properties, &["indexName"])
+    let entry = ToolOutline::new(TOOL, description, READS, properties, &["indexName"])
         .output(json!({"type": "object", "required": ["items", "hasMore"]}))
         .entry(shared, move |shared, arguments| {
             let known = known.clone();
@@ -86,39 +86,43 @@ pub(super) fn entries(shared: &Arc<Shared>, known: &Arc<Known>) -> Vec<Entry> {
 /// Where a search goes on.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Next {
+enum SearchCursor {
     /// The whole next request.
     Request { index: String, body: Value },
     /// The place only, because the request is too long for a cursor: the caller repeats it.
     Place { skip: u64, digest: u64 },
 }
 
-async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<Value, ToolError> {
+async fn search(
+    shared: &SearchServerState,
+    known: &IndexCache,
+    arguments: ToolArguments,
+) -> Result<Value, ToolError> {
     let index = arguments.name("indexName")?.to_owned();
     let mut body = request_of(&arguments);
     let digest = digest_of(&index, &body);
     let mut skip = body.get("skip").and_then(Value::as_u64).unwrap_or_default();
-    if let (Some(limit), Some(top)) = (arguments.whole("limit"), arguments.whole("top"))
+    if let (Some(limit), Some(top)) = (arguments.whole_number("limit"), arguments.whole_number("top"))
         && limit != top
     {
         let message =
             format!("`limit` is {limit} and `top` is {top}, but both mean the same; give one of them");
-        return Err(Failure::new(Kind::InvalidRequest, message).into());
+        return Err(ServiceFailure::new(Kind::InvalidRequest, message).into());
     }
-    let mut limit = arguments.whole("limit").or_else(|| arguments.whole("top"));
+    let mut limit = arguments.whole_number("limit").or_else(|| arguments.whole_number("top"));
     if let Some(cursor) = arguments.text("cursor") {
-        match shared.cursors.verify(TOOL, arguments.caller(), cursor).map_err(Failure::from)? {
-            Next::Request { index: of, body: Value::Object(next) }
+        match shared.cursors.verify(TOOL, arguments.caller(), cursor).map_err(ServiceFailure::from)? {
+            SearchCursor::Request { index: of, body: Value::Object(next) }
                 if of == index && repeats(&body, &next) =>
             {
                 skip = next.get("skip").and_then(Value::as_u64).unwrap_or_default();
                 limit = limit.or_else(|| next.get("top")?.as_u64());
                 body = next;
             }
-            Next::Place { skip: at, digest: of } if of == digest => skip = at,
+            SearchCursor::Place { skip: at, digest: of } if of == digest => skip = at,
             _ => {
                 let message = "`cursor` belongs to another search; repeat the arguments it was answered to, or leave it out";
-                return Err(Failure::new(Kind::InvalidRequest, message).into());
+                return Err(ServiceFailure::new(Kind::InvalidRequest, message).into());
             }
         }
     }
@@ -127,13 +131,15 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
     // One more than wanted tells whether there are more.
     body.insert("top".to_owned(), if limit == 0 { 0 } else { (limit + 1).min(LARGEST_PAGE) }.into());
 
-    let path = format!("indexes{}/docs/search.post.search", quoted(&index));
+    let path = format!("indexes{}/docs/search.post.search", odata_key(&index));
     let call = shared.client.post(path, Value::Object(body.clone())).repeatable();
     let mut answer = call.request_id(arguments.request_id()).send().await?;
     let selected = body.get("select").and_then(Value::as_str).unwrap_or_default();
     let hits = answer.body.get_mut("value").map(Value::take);
     let Some(Value::Array(mut hits)) = hits else {
-        return Err(Failure::new(Kind::ServerError, "the service answered no list of documents").into());
+        return Err(
+            ServiceFailure::new(Kind::ServerError, "the service answered no list of documents").into()
+        );
     };
     let omitted = leave_vectors_out(shared, known, &index, selected, &mut hits).await;
     let found = hits.len();
@@ -161,22 +167,22 @@ async fn search(shared: &Shared, known: &Known, arguments: Arguments) -> Result<
         next.insert("top".to_owned(), limit.into());
         // They are the same on every page.
         next.remove("facets");
-        go_on(shared, &arguments, &index, next, digest, &mut told);
+        add_next_cursor(shared, &arguments, &index, next, digest, &mut told);
     }
     Ok(told)
 }
 
 /// The request that the arguments say, in the service's words.
-fn request_of(arguments: &Arguments) -> Map<String, Value> {
+fn request_of(arguments: &ToolArguments) -> Map<String, Value> {
     let mut body = Map::new();
     for (name, value) in arguments.iter().filter(|(name, _)| !OWN.contains(name)) {
-        let value = match arguments.names(name).filter(|_| JOINED.contains(&name)) {
+        let value = match arguments.joined_names(name).filter(|_| JOINED.contains(&name)) {
             Some(names) => names.into(),
             None => value.clone(),
         };
         body.insert(name.to_owned(), value);
     }
-    if let Some(skip) = arguments.whole("skip") {
+    if let Some(skip) = arguments.whole_number("skip") {
         body.insert("skip".to_owned(), skip.into());
     }
     body
@@ -196,9 +202,9 @@ fn digest_of(index: &str, body: &Map<String, Value>) -> u64 {
 }
 
 /// Says how to get what comes next.
-fn go_on(
-    shared: &Shared,
-    arguments: &Arguments,
+fn add_next_cursor(
+    shared: &SearchServerState,
+    arguments: &ToolArguments,
     index: &str,
     next: Map<String, Value>,
     digest: u64,
@@ -214,10 +220,10 @@ fn go_on(
         return;
     }
     let caller = arguments.caller();
-    let request = Next::Request { index: index.to_owned(), body: Value::Object(next) };
+    let request = SearchCursor::Request { index: index.to_owned(), body: Value::Object(next) };
     if let Some(cursor) = shared.cursors.sign(TOOL, caller, &request) {
         told["nextCursor"] = cursor.into();
-    } else if let Some(cursor) = shared.cursors.sign(TOOL, caller, &Next::Place { skip, digest }) {
+    } else if let Some(cursor) = shared.cursors.sign(TOOL, caller, &SearchCursor::Place { skip, digest }) {
         told["nextCursor"] = cursor.into();
         told["note"] =
             "The request is too long for a cursor: repeat all its arguments together with it.".into();
@@ -225,7 +231,7 @@ fn go_on(
 }
 
 /// Everything but the hits: `@search.*` as the service writes it, the count, and what is missing and why.
-fn head_of(answer: Answer, omitted: &[String]) -> Value {
+fn head_of(answer: ServiceResponse, omitted: &[String]) -> Value {
     let Value::Object(mut head) = answer.body else { return json!({}) };
     head.remove("value");
     if let Some(count) = head.remove("@odata.count") {
@@ -251,8 +257,8 @@ fn head_of(answer: Answer, omitted: &[String]) -> Value {
 
 /// Takes vectors out of documents, unless they were asked for by name; says which.
 pub(super) async fn leave_vectors_out(
-    shared: &Shared,
-    known: &Known,
+    shared: &SearchServerState,
+    known: &IndexCache,
     index: &str,
     selected: &str,
     documents: &mut [Value],

@@ -34,7 +34,7 @@ pub(crate) fn hide_secrets(definition: &mut Value) {
                     *secret = HIDDEN.to_owned();
                 }
                 match value {
-                    Value::String(secret) if is_secret && !stands_for_one(secret) => {
+                    Value::String(secret) if is_secret && !is_secret_placeholder(secret) => {
                         *value = HIDDEN.into();
                     }
                     other => hide_secrets(other),
@@ -46,7 +46,7 @@ pub(crate) fn hide_secrets(definition: &mut Value) {
 }
 
 /// Whether this is what services write in the place of a secret.
-fn stands_for_one(text: &str) -> bool {
+fn is_secret_placeholder(text: &str) -> bool {
     text.is_empty() || text.starts_with('<') && text.ends_with('>')
 }
 

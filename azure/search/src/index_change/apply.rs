@@ -5,30 +5,30 @@ use std::sync::Arc;
 use bindpost_mcp_server::Context;
 use serde_json::{Value, json};
 
-use super::Wish;
-use super::compare::{Effect, compare};
-use super::copy::{self, Paging};
-use super::live::{Alias, Live};
-use super::plan::{Plan, Strategy};
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::reading::target;
-use crate::shared::Shared;
+use super::IndexChangeRequest;
+use super::compare::{ChangeEffect, compare};
+use super::copy::{self, CopyPaging};
+use super::live::{IndexAlias, LiveIndex};
+use super::plan::{ChangePlan, ChangeStrategy};
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::alias_target;
+use crate::shared::SearchServerState;
 
 pub(super) async fn apply(
-    shared: &Arc<Shared>,
+    shared: &Arc<SearchServerState>,
     context: &Context,
-    live: Live,
-    plan: Plan,
-    wish: &Wish,
-) -> Result<Value, Failure> {
-    if plan.strategy != Strategy::RebuildBehindAlias {
+    live: LiveIndex,
+    plan: ChangePlan,
+    wish: &IndexChangeRequest,
+) -> Result<Value, ServiceFailure> {
+    if plan.strategy != ChangeStrategy::RebuildBehindAlias {
         return update(shared, &live, &plan, wish).await;
     }
     let (Some(alias), Ok(paging)) = (live.aliases.first().cloned(), plan.paging.clone()) else {
-        return Err(Failure::new(Kind::InvalidRequest, "there is no alias to switch"));
+        return Err(ServiceFailure::new(Kind::InvalidRequest, "there is no alias to switch"));
     };
-    let rebuild = Rebuild {
+    let rebuild = IndexRebuild {
         shared: shared.clone(),
         context: context.clone(),
         old: live,
@@ -44,7 +44,7 @@ pub(super) async fn apply(
         Ok(done) => done,
         Err(error) => {
             tracing::error!(%error, "a rebuild ended by a fault of ours");
-            Err(Failure::new(
+            Err(ServiceFailure::new(
                 Kind::ServerError,
                 "the rebuild ended by a fault of this server; its log says more",
             ))
@@ -53,14 +53,19 @@ pub(super) async fn apply(
 }
 
 /// Writes the definition, if nobody has changed it since it was read.
-async fn update(shared: &Shared, live: &Live, plan: &Plan, wish: &Wish) -> Result<Value, Failure> {
-    let path = format!("indexes{}", quoted(&live.name));
+async fn update(
+    shared: &SearchServerState,
+    live: &LiveIndex,
+    plan: &ChangePlan,
+    wish: &IndexChangeRequest,
+) -> Result<Value, ServiceFailure> {
+    let path = format!("indexes{}", odata_key(&live.name));
     let mut call =
         shared.client.put(path.clone(), plan.wanted.clone()).header("prefer", "return=representation");
     if let Some(etag) = &live.etag {
         call = call.header("if-match", etag);
     }
-    if plan.strategy == Strategy::UpdateWithDowntime {
+    if plan.strategy == ChangeStrategy::UpdateWithDowntime {
         call = call.query("allowIndexDowntime", "true");
     }
     match call.request_id(wish.client_request_id.as_deref()).send().await {
@@ -76,28 +81,28 @@ async fn update(shared: &Shared, live: &Live, plan: &Plan, wish: &Wish) -> Resul
 }
 
 /// One rebuild: a new index beside the old one, then the switch.
-struct Rebuild {
-    shared: Arc<Shared>,
+struct IndexRebuild {
+    shared: Arc<SearchServerState>,
     context: Context,
-    old: Live,
+    old: LiveIndex,
     new: String,
     wanted: Value,
-    alias: Alias,
-    paging: Paging,
+    alias: IndexAlias,
+    paging: CopyPaging,
     keeps_old: bool,
     id: Option<String>,
 }
 
-impl Rebuild {
-    async fn run(mut self) -> Result<Value, Failure> {
+impl IndexRebuild {
+    async fn run(mut self) -> Result<Value, ServiceFailure> {
         if let Value::Object(members) = &mut self.wanted {
             members.insert("name".to_owned(), self.new.clone().into());
         }
         // Not to be cut short: whether there is a new index must be known.
         let created = self.create().await?;
         let copied = tokio::select! {
-            copied = self.copied() => copied,
-            () = self.context.cancelled() => Err(Failure::new(Kind::UnknownError, "the call was cancelled")),
+            copied = self.copy_documents() => copied,
+            () = self.context.cancelled() => Err(ServiceFailure::new(Kind::UnknownError, "the call was cancelled")),
         };
         let documents = match copied {
             Ok(documents) => documents,
@@ -118,12 +123,13 @@ impl Rebuild {
     }
 
     /// Makes the new index; `false` if an earlier try has left one with the same definition, which is gone on with.
-    async fn create(&self) -> Result<bool, Failure> {
+    async fn create(&self) -> Result<bool, ServiceFailure> {
         let client = &self.shared.client;
-        let path = format!("indexes{}", quoted(&self.new));
+        let path = format!("indexes{}", odata_key(&self.new));
         if self.old.taken.contains(&self.new) {
             let there = client.get(path).send().await?.body;
-            let is_same = compare(&there, &self.wanted).iter().all(|change| change.effect == Effect::None);
+            let is_same =
+                compare(&there, &self.wanted).iter().all(|change| change.effect == ChangeEffect::None);
             if is_same && there.get("name").and_then(Value::as_str) == Some(&self.new) {
                 return Ok(false);
             }
@@ -131,29 +137,29 @@ impl Rebuild {
                 "\"{}\" is there already with another definition; choose another newIndexName, or delete it",
                 self.new
             );
-            return Err(Failure::new(Kind::Conflict, text));
+            return Err(ServiceFailure::new(Kind::Conflict, text));
         }
         let call = client.put(path, self.wanted.clone()).header("if-none-match", "*");
         call.header("prefer", "return=representation").request_id(self.id.as_deref()).send().await?;
         Ok(true)
     }
 
-    async fn copied(&self) -> Result<u64, Failure> {
+    async fn copy_documents(&self) -> Result<u64, ServiceFailure> {
         let names = (self.old.name.as_str(), self.new.as_str());
         copy::copy(&self.shared, &self.context, &self.paging, names, self.old.documents).await?;
-        let documents = copy::counts_agree(&self.shared, names.0, names.1).await?;
-        let now = self.shared.client.get(format!("indexes{}", quoted(names.0))).send().await?.etag();
+        let documents = copy::wait_for_equal_counts(&self.shared, names.0, names.1).await?;
+        let now = self.shared.client.get(format!("indexes{}", odata_key(names.0))).send().await?.etag();
         if now != self.old.etag {
             let text =
                 format!("the definition of \"{}\" was changed while it was copied; plan again", names.0);
-            return Err(Failure::new(Kind::Conflict, text).with("currentETag", now));
+            return Err(ServiceFailure::new(Kind::Conflict, text).with("currentETag", now));
         }
         Ok(documents)
     }
 
     /// Points the alias to the new index, if nobody has changed it since it was read.
-    async fn switch(&self, created: bool) -> Result<(), Failure> {
-        let path = format!("aliases{}", quoted(&self.alias.name));
+    async fn switch(&self, created: bool) -> Result<(), ServiceFailure> {
+        let path = format!("aliases{}", odata_key(&self.alias.name));
         let body = json!({"name": self.alias.name, "indexes": [self.new]});
         let client = &self.shared.client;
         let mut call = client.put(path.clone(), body).header("prefer", "return=representation");
@@ -162,7 +168,7 @@ impl Rebuild {
         }
         let Err(failure) = call.request_id(self.id.as_deref()).send().await else { return Ok(()) };
         let now = client.get(path).send().await;
-        let points_to = now.as_ref().ok().and_then(|answer| target(&answer.body)).map(str::to_owned);
+        let points_to = now.as_ref().ok().and_then(|answer| alias_target(&answer.body)).map(str::to_owned);
         if points_to.as_deref() == Some(&self.new) {
             // The answer was lost, not the switch.
             return Ok(());
@@ -176,7 +182,7 @@ impl Rebuild {
              all the documents. Look at the alias, then switch it with createOrUpdateAlias, or delete \"{}\"",
             self.alias.name, self.new, self.new
         );
-        let mut told = Failure::new(Kind::Conflict, text)
+        let mut told = ServiceFailure::new(Kind::Conflict, text)
             .with("cause", failure.to_json())
             .with("newIndexName", self.new.clone())
             .with("aliasPointsTo", points_to);
@@ -188,19 +194,21 @@ impl Rebuild {
     }
 
     /// Takes back what this rebuild has made, and nothing else.
-    async fn roll_back(&self, failure: Failure, created: bool) -> Failure {
+    async fn roll_back(&self, failure: ServiceFailure, created: bool) -> ServiceFailure {
         let told = match created {
             false => format!("\"{}\" was there before and is kept", self.new),
-            true => match self.shared.client.delete(format!("indexes{}", quoted(&self.new))).send().await {
-                Ok(_) => format!("the new index \"{}\" was deleted again; nothing has changed", self.new),
-                Err(error) => {
-                    let why = error.message;
-                    format!(
-                        "the new index \"{}\" could not be deleted ({why}); delete it with deleteIndex",
-                        self.new
-                    )
+            true => {
+                match self.shared.client.delete(format!("indexes{}", odata_key(&self.new))).send().await {
+                    Ok(_) => format!("the new index \"{}\" was deleted again; nothing has changed", self.new),
+                    Err(error) => {
+                        let why = error.message;
+                        format!(
+                            "the new index \"{}\" could not be deleted ({why}); delete it with deleteIndex",
+                            self.new
+                        )
+                    }
                 }
-            },
+            }
         };
         tracing::warn!(
             index = self.old.name,
@@ -215,7 +223,7 @@ impl Rebuild {
         if self.keeps_old {
             return "kept; delete it with deleteIndex when nobody needs it any more".to_owned();
         }
-        let mut call = self.shared.client.delete(format!("indexes{}", quoted(&self.old.name)));
+        let mut call = self.shared.client.delete(format!("indexes{}", odata_key(&self.old.name)));
         if let Some(etag) = &self.old.etag {
             call = call.header("if-match", etag);
         }

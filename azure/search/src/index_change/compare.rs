@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{self, Field};
+use super::fields::{self, DefinitionField};
 
 /// What a change takes. The order is that of the trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
+pub(super) enum ChangeEffect {
     None,
     Update,
     /// An update that takes the index offline for some seconds (`allowIndexDowntime`).
@@ -17,27 +17,32 @@ pub(super) enum Effect {
 
 /// One difference.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct IndexChange {
     path: String,
     change: String,
-    pub(super) effect: Effect,
+    pub(super) effect: ChangeEffect,
     why: &'static str,
 }
 
-impl Change {
-    fn new(path: impl Into<String>, change: impl Into<String>, effect: Effect, why: &'static str) -> Change {
-        Change { path: path.into(), change: change.into(), effect, why }
+impl IndexChange {
+    fn new(
+        path: impl Into<String>,
+        change: impl Into<String>,
+        effect: ChangeEffect,
+        why: &'static str,
+    ) -> IndexChange {
+        IndexChange { path: path.into(), change: change.into(), effect, why }
     }
 
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let effect = match self.effect {
-            Effect::None => "none",
-            Effect::Update | Effect::Downtime => "update",
-            Effect::Rebuild => "rebuild",
-            Effect::Impossible => "impossible",
+            ChangeEffect::None => "none",
+            ChangeEffect::Update | ChangeEffect::Downtime => "update",
+            ChangeEffect::Rebuild => "rebuild",
+            ChangeEffect::Impossible => "impossible",
         };
         let mut told = json!({"path": self.path, "change": self.change, "effect": effect, "why": self.why});
-        if self.effect == Effect::Downtime {
+        if self.effect == ChangeEffect::Downtime {
             told["downtime"] = true.into();
         }
         told
@@ -51,7 +56,7 @@ const DEFAULT_CORS_AGE: u64 = 300;
 const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
 
 /// All differences, in the order of the definitions.
-pub(super) fn compare(live: &Value, wanted: &Value) -> Vec<Change> {
+pub(super) fn compare(live: &Value, wanted: &Value) -> Vec<IndexChange> {
     let mut changes = Vec::new();
     let (old, new) = (fields::all(live), fields::all(wanted));
     compare_keys(&new, &mut changes);
@@ -64,16 +69,24 @@ pub(super) fn compare(live: &Value, wanted: &Value) -> Vec<Change> {
     changes
 }
 
-fn compare_keys(new: &[Field], changes: &mut Vec<Change>) {
-    let keys: Vec<&Field> = new.iter().filter(|field| field.flag("key")).collect();
+fn compare_keys(new: &[DefinitionField], changes: &mut Vec<IndexChange>) {
+    let keys: Vec<&DefinitionField> = new.iter().filter(|field| field.flag("key")).collect();
     let why = "an index has exactly one key: a retrievable Edm.String at the root";
     match keys.as_slice() {
         [key] if key.kind() == "Edm.String" && !key.path.contains('/') && key.flag("retrievable") => {}
-        [key] => {
-            changes.push(Change::new(field_path(&key.path), "cannot be the key", Effect::Impossible, why))
-        }
+        [key] => changes.push(IndexChange::new(
+            field_path(&key.path),
+            "cannot be the key",
+            ChangeEffect::Impossible,
+            why,
+        )),
         several => {
-            changes.push(Change::new("fields", format!("{} keys", several.len()), Effect::Impossible, why));
+            changes.push(IndexChange::new(
+                "fields",
+                format!("{} keys", several.len()),
+                ChangeEffect::Impossible,
+                why,
+            ));
         }
     }
 }
@@ -82,17 +95,17 @@ fn field_path(path: &str) -> String {
     format!("fields/{path}")
 }
 
-fn compare_fields(old: &[Field], new: &[Field], changes: &mut Vec<Change>) {
+fn compare_fields(old: &[DefinitionField], new: &[DefinitionField], changes: &mut Vec<IndexChange>) {
     for before in old {
         let path = || field_path(&before.path);
         match new.iter().find(|after| after.path == before.path) {
             Some(after) => compare_field(before, after, changes),
             // The parent tells for all below it.
             None if parent_is_in(&before.path, old) && !parent_is_in(&before.path, new) => {}
-            None => changes.push(Change::new(
+            None => changes.push(IndexChange::new(
                 path(),
                 "removed",
-                Effect::Rebuild,
+                ChangeEffect::Rebuild,
                 "existing fields cannot be deleted",
             )),
         }
@@ -102,70 +115,75 @@ fn compare_fields(old: &[Field], new: &[Field], changes: &mut Vec<Change>) {
         let parent_is_new = after.path.contains('/') && !parent_is_in(&after.path, old);
         if is_new && !parent_is_new {
             let why = "fields can be added; documents have null in it until they are indexed again";
-            changes.push(Change::new(field_path(&after.path), "added", Effect::Update, why));
+            changes.push(IndexChange::new(field_path(&after.path), "added", ChangeEffect::Update, why));
         }
     }
 }
 
-fn parent_is_in(path: &str, fields: &[Field]) -> bool {
+fn parent_is_in(path: &str, fields: &[DefinitionField]) -> bool {
     path.rsplit_once('/').is_some_and(|(parent, _)| fields.iter().any(|field| field.path == parent))
 }
 
-fn compare_field(before: &Field, after: &Field, changes: &mut Vec<Change>) {
-    let mut differ = |attribute: &str, old: Value, new: Value, effect: Effect, why: &'static str| {
+fn compare_field(before: &DefinitionField, after: &DefinitionField, changes: &mut Vec<IndexChange>) {
+    let mut differ = |attribute: &str, old: Value, new: Value, effect: ChangeEffect, why: &'static str| {
         if old != new {
             let path = format!("{}/{attribute}", field_path(&before.path));
-            changes.push(Change::new(path, format!("{} → {}", word(&old), word(&new)), effect, why));
+            changes.push(IndexChange::new(
+                path,
+                format!("{} → {}", short_value(&old), short_value(&new)),
+                effect,
+                why,
+            ));
         }
     };
     let fixed = "what a field is stored and indexed as is fixed when it is created";
-    differ("type", before.kind().into(), after.kind().into(), Effect::Rebuild, fixed);
+    differ("type", before.kind().into(), after.kind().into(), ChangeEffect::Rebuild, fixed);
     if before.kind() != after.kind() || before.is_complex() {
         // With another type everything else is another field's.
         return;
     }
     for attribute in ["key", "searchable", "filterable", "sortable", "facetable", "stored"] {
         let flags = (before.flag(attribute).into(), after.flag(attribute).into());
-        differ(attribute, flags.0, flags.1, Effect::Rebuild, fixed);
+        differ(attribute, flags.0, flags.1, ChangeEffect::Rebuild, fixed);
     }
     if before.flag("searchable") == after.flag("searchable") {
         let analyzers = |of: &str| (before.analyzer(of).into(), after.analyzer(of).into());
         let (old, new) = analyzers("indexAnalyzer");
-        differ("analyzer", old, new, Effect::Rebuild, "existing documents were analyzed with it");
+        differ("analyzer", old, new, ChangeEffect::Rebuild, "existing documents were analyzed with it");
         let (old, new) = analyzers("searchAnalyzer");
         let is_told = before.analyzer("indexAnalyzer") != after.analyzer("indexAnalyzer");
         if !is_told {
-            differ("searchAnalyzer", old, new, Effect::Update, "it is used when a query comes");
+            differ("searchAnalyzer", old, new, ChangeEffect::Update, "it is used when a query comes");
         }
     }
     let members = |name: &str| (given(before, name), given(after, name));
     for name in ["normalizer", "dimensions", "vectorEncoding"] {
         let (old, new) = members(name);
-        differ(name, old, new, Effect::Rebuild, fixed);
+        differ(name, old, new, ChangeEffect::Rebuild, fixed);
     }
     let (old, new) = members("vectorSearchProfile");
     differ(
         "vectorSearchProfile",
         old,
         new,
-        Effect::Rebuild,
+        ChangeEffect::Rebuild,
         "vectors are arranged by the profile's algorithm",
     );
     let flags = (before.flag("retrievable").into(), after.flag("retrievable").into());
-    differ("retrievable", flags.0, flags.1, Effect::Update, "it only says what answers show");
+    differ("retrievable", flags.0, flags.1, ChangeEffect::Update, "it only says what answers show");
     let (old, new) = members("synonymMaps");
-    differ("synonymMaps", old, new, Effect::Update, "synonyms are added when a query comes");
+    differ("synonymMaps", old, new, ChangeEffect::Update, "synonyms are added when a query comes");
     for name in ["permissionFilter", "sensitivityLabel"] {
         let (old, new) = members(name);
-        differ(name, old, new, Effect::Rebuild, fixed);
+        differ(name, old, new, ChangeEffect::Rebuild, fixed);
     }
 }
 
-fn given(field: &Field, member: &str) -> Value {
-    bare(field.json.get(member).unwrap_or(&Value::Null))
+fn given(field: &DefinitionField, member: &str) -> Value {
+    normalized(field.json.get(member).unwrap_or(&Value::Null))
 }
 
-fn word(value: &Value) -> String {
+fn short_value(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
@@ -174,19 +192,19 @@ fn word(value: &Value) -> String {
 }
 
 /// Without what means nothing: nulls, empty lists, and what the service adds.
-pub(super) fn bare(value: &Value) -> Value {
+pub(super) fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let kept =
                 members.iter().filter(|(name, _)| !matches!(name.as_str(), "@odata.context" | "@odata.etag"));
             let kept: Map<String, Value> = kept
-                .map(|(name, value)| (name.clone(), bare(value)))
+                .map(|(name, value)| (name.clone(), normalized(value)))
                 .filter(|(_, value)| !is_empty(value))
                 .collect();
             Value::Object(kept)
         }
         Value::Array(list) if list.is_empty() => Value::Null,
-        Value::Array(list) => list.iter().map(bare).collect(),
+        Value::Array(list) => list.iter().map(normalized).collect(),
         other => other.clone(),
     }
 }
@@ -196,18 +214,18 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// The elements of a list by their names.
-fn named(value: Option<&Value>) -> Vec<(String, Value)> {
+fn elements_by_name(value: Option<&Value>) -> Vec<(String, Value)> {
     let list = value.and_then(Value::as_array).into_iter().flatten();
     list.map(|element| {
         let name = element.get("name").and_then(Value::as_str).unwrap_or_default();
-        (name.to_owned(), bare(element))
+        (name.to_owned(), normalized(element))
     })
     .collect()
 }
 
 /// Differences between two lists of named elements: name and `added`, `removed` or `changed`.
 fn list_differences(old: Option<&Value>, new: Option<&Value>) -> Vec<(String, &'static str)> {
-    let (old, new) = (named(old), named(new));
+    let (old, new) = (elements_by_name(old), elements_by_name(new));
     let mut differences = Vec::new();
     for (name, before) in &old {
         match new.iter().find(|(other, _)| other == name) {
@@ -221,21 +239,22 @@ fn list_differences(old: Option<&Value>, new: Option<&Value>) -> Vec<(String, &'
     differences
 }
 
-fn compare_analysis(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
+fn compare_analysis(live: &Value, wanted: &Value, changes: &mut Vec<IndexChange>) {
     for part in ANALYSIS {
         for (name, change) in list_differences(live.get(part), wanted.get(part)) {
             let (effect, why) = match change {
-                "added" => {
-                    (Effect::Downtime, "new parts of analysis need allowIndexDowntime: some seconds offline")
-                }
-                _ => (Effect::Rebuild, "existing parts of analysis cannot be changed or deleted"),
+                "added" => (
+                    ChangeEffect::Downtime,
+                    "new parts of analysis need allowIndexDowntime: some seconds offline",
+                ),
+                _ => (ChangeEffect::Rebuild, "existing parts of analysis cannot be changed or deleted"),
             };
-            changes.push(Change::new(format!("{part}/{name}"), change, effect, why));
+            changes.push(IndexChange::new(format!("{part}/{name}"), change, effect, why));
         }
     }
 }
 
-fn compare_suggesters(live: &Value, wanted: &Value, old: &[Field], changes: &mut Vec<Change>) {
+fn compare_suggesters(live: &Value, wanted: &Value, old: &[DefinitionField], changes: &mut Vec<IndexChange>) {
     let sources = |definition: &Value| -> Vec<String> {
         let suggesters = definition.get("suggesters").and_then(Value::as_array).into_iter().flatten();
         let lists = suggesters.filter_map(|suggester| suggester.get("sourceFields")?.as_array());
@@ -245,18 +264,23 @@ fn compare_suggesters(live: &Value, wanted: &Value, old: &[Field], changes: &mut
     let joins_late = |path: &&String| !before.contains(path) && old.iter().any(|field| field.path == **path);
     if let Some(path) = after.iter().find(joins_late) {
         let why = "only fields that are new in the same update can join a suggester";
-        changes.push(Change::new("suggesters", format!("existing field {path} added"), Effect::Rebuild, why));
+        changes.push(IndexChange::new(
+            "suggesters",
+            format!("existing field {path} added"),
+            ChangeEffect::Rebuild,
+            why,
+        ));
         return;
     }
     for (name, change) in list_differences(live.get("suggesters"), wanted.get("suggesters")) {
         let why = "its fields are new or were in it before";
-        changes.push(Change::new(format!("suggesters/{name}"), change, Effect::Update, why));
+        changes.push(IndexChange::new(format!("suggesters/{name}"), change, ChangeEffect::Update, why));
     }
 }
 
-fn compare_similarity(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
+fn compare_similarity(live: &Value, wanted: &Value, changes: &mut Vec<IndexChange>) {
     let read = |definition: &Value| match definition.get("similarity").filter(|value| !value.is_null()) {
-        Some(similarity) => bare(similarity),
+        Some(similarity) => normalized(similarity),
         None => json!({"@odata.type": BM25}),
     };
     let (old, new) = (read(live), read(wanted));
@@ -264,40 +288,45 @@ fn compare_similarity(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
         return;
     }
     let (effect, why) = match old.get("@odata.type") == new.get("@odata.type") {
-        true => (Effect::Downtime, "k1 and b can change with allowIndexDowntime: some seconds offline"),
-        false => (Effect::Rebuild, "the kind of ranking is fixed when an index is created"),
+        true => (ChangeEffect::Downtime, "k1 and b can change with allowIndexDowntime: some seconds offline"),
+        false => (ChangeEffect::Rebuild, "the kind of ranking is fixed when an index is created"),
     };
-    changes.push(Change::new("similarity", format!("{} → {}", word(&old), word(&new)), effect, why));
+    changes.push(IndexChange::new(
+        "similarity",
+        format!("{} → {}", short_value(&old), short_value(&new)),
+        effect,
+        why,
+    ));
 }
 
-fn compare_vectors(live: &Value, wanted: &Value, old: &[Field], changes: &mut Vec<Change>) {
+fn compare_vectors(live: &Value, wanted: &Value, old: &[DefinitionField], changes: &mut Vec<IndexChange>) {
     let part = |definition: &Value, name: &str| {
         definition.get("vectorSearch").and_then(|all| all.get(name)).cloned()
     };
-    let vectors: Vec<&Field> = old.iter().filter(|field| field.is_vector()).collect();
+    let vectors: Vec<&DefinitionField> = old.iter().filter(|field| field.is_vector()).collect();
     for name in ["algorithms", "compressions", "profiles", "vectorizers"] {
         let (before, after) = (part(live, name), part(wanted, name));
         for (element, change) in list_differences(before.as_ref(), after.as_ref()) {
             let is_fixed = change != "added"
                 && name != "vectorizers"
                 && !vectors.is_empty()
-                && arranges(&element, before.as_ref(), after.as_ref());
+                && affects_indexing(&element, before.as_ref(), after.as_ref());
             let (effect, why) = match is_fixed {
                 true => (
-                    Effect::Rebuild,
+                    ChangeEffect::Rebuild,
                     "existing vectors were arranged by it; add one under a new name instead",
                 ),
-                false => (Effect::Update, "it is used by new fields, or when a query comes"),
+                false => (ChangeEffect::Update, "it is used by new fields, or when a query comes"),
             };
-            changes.push(Change::new(format!("vectorSearch/{name}/{element}"), change, effect, why));
+            changes.push(IndexChange::new(format!("vectorSearch/{name}/{element}"), change, effect, why));
         }
     }
 }
 
 /// Whether the change of an element is about more than queries: `efSearch` and the vectorizer are only theirs.
-fn arranges(element: &str, before: Option<&Value>, after: Option<&Value>) -> bool {
+fn affects_indexing(element: &str, before: Option<&Value>, after: Option<&Value>) -> bool {
     let stripped = |list: Option<&Value>| {
-        let found = named(list).into_iter().find(|(name, _)| name == element);
+        let found = elements_by_name(list).into_iter().find(|(name, _)| name == element);
         found.map(|(_, mut json)| {
             for parameters in ["hnswParameters", "parameters"] {
                 if let Some(Value::Object(members)) = json.get_mut(parameters) {
@@ -308,13 +337,13 @@ fn arranges(element: &str, before: Option<&Value>, after: Option<&Value>) -> boo
                 members.remove("vectorizer");
                 members.remove("rescoringOptions");
             }
-            bare(&json)
+            normalized(&json)
         })
     };
     stripped(before) != stripped(after)
 }
 
-fn compare_rest(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
+fn compare_rest(live: &Value, wanted: &Value, changes: &mut Vec<IndexChange>) {
     const TOLD: [&str; 5] = ["name", "fields", "suggesters", "similarity", "vectorSearch"];
     let members = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let (old, new) = (members(live), members(wanted));
@@ -325,7 +354,7 @@ fn compare_rest(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
     });
     for name in names {
         let read = |members: &Map<String, Value>| {
-            let mut value = bare(members.get(name).unwrap_or(&Value::Null));
+            let mut value = normalized(members.get(name).unwrap_or(&Value::Null));
             if name == "corsOptions" && !value.is_null() && value.get("maxAgeInSeconds").is_none() {
                 value["maxAgeInSeconds"] = DEFAULT_CORS_AGE.into();
             }
@@ -342,17 +371,22 @@ fn compare_rest(live: &Value, wanted: &Value, changes: &mut Vec<Change>) {
         };
         let (effect, why) = match name.as_str() {
             "encryptionKey" if change != "changed" => {
-                (Effect::Rebuild, "what is written is encrypted, or not, from the beginning")
+                (ChangeEffect::Rebuild, "what is written is encrypted, or not, from the beginning")
             }
             "scoringProfiles" => {
                 for (profile, change) in list_differences(old.get(name), new.get(name)) {
                     let path = format!("scoringProfiles/{profile}");
-                    changes.push(Change::new(path, change, Effect::Update, "it is used when a query comes"));
+                    changes.push(IndexChange::new(
+                        path,
+                        change,
+                        ChangeEffect::Update,
+                        "it is used when a query comes",
+                    ));
                 }
                 continue;
             }
-            _ => (Effect::Update, "it changes without touching documents"),
+            _ => (ChangeEffect::Update, "it changes without touching documents"),
         };
-        changes.push(Change::new(name.clone(), change, effect, why));
+        changes.push(IndexChange::new(name.clone(), change, effect, why));
     }
 }

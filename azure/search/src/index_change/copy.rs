@@ -6,12 +6,12 @@ use bindpost_mcp_server::Context;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::fields::{self, Field};
+use super::fields::{self, DefinitionField};
 use super::live::count;
-use crate::client::{Answer, Call, quoted};
-use crate::failure::{Failure, Kind};
-use crate::indexer_runs::watch::{is_passing, wanted_pause};
-use crate::shared::Shared;
+use crate::client::{ServiceRequest, ServiceResponse, odata_key};
+use crate::failure::{Kind, ServiceFailure};
+use crate::indexer_runs::watch::{is_transient, retry_after};
+use crate::shared::SearchServerState;
 
 /// The service skips no more documents than this.
 const LONGEST_SKIP: u64 = 100_000;
@@ -28,7 +28,7 @@ const COUNT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the documents are read, in an order that does not change between pages.
 #[derive(Clone, Debug)]
-pub(super) struct Paging {
+pub(super) struct CopyPaging {
     key: String,
     /// Where the next page begins: behind the last key, or else so many documents on.
     by_key: bool,
@@ -41,9 +41,13 @@ pub(super) struct Paging {
     drops_key: bool,
 }
 
-impl Paging {
+impl CopyPaging {
     /// The best way there is, or why there is none.
-    pub(super) fn choose(old: &[Field], new: &[Field], documents: u64) -> Result<Paging, String> {
+    pub(super) fn choose(
+        old: &[DefinitionField],
+        new: &[DefinitionField],
+        documents: u64,
+    ) -> Result<CopyPaging, String> {
         let key = fields::key(old).ok_or("the live index shows no key field")?;
         let new_key = fields::key(new).ok_or("the wanted definition has no key field")?;
         if !old.iter().any(|field| field.path == new_key.path) {
@@ -60,7 +64,7 @@ impl Paging {
                 key.path
             ));
         }
-        let mut paging = Paging {
+        let mut paging = CopyPaging {
             key: key.path.clone(),
             by_key,
             is_sorted,
@@ -123,19 +127,21 @@ impl Paging {
         let is_dropped = |name: &str| self.drops_key && name == self.key;
         action.retain(|name, _| !name.starts_with('@') && !is_dropped(name));
         for (name, value) in &mut action {
-            self.fit(name, value);
+            self.convert_value(name, value);
         }
         action.insert("@search.action".to_owned(), "upload".into());
         Some(Value::Object(action))
     }
 
-    fn fit(&self, path: &str, value: &mut Value) {
+    fn convert_value(&self, path: &str, value: &mut Value) {
         match value {
             Value::Null => {}
             Value::Object(members) => {
-                members.iter_mut().for_each(|(name, value)| self.fit(&format!("{path}/{name}"), value));
+                members
+                    .iter_mut()
+                    .for_each(|(name, value)| self.convert_value(&format!("{path}/{name}"), value));
             }
-            Value::Array(list) => list.iter_mut().for_each(|value| self.fit(path, value)),
+            Value::Array(list) => list.iter_mut().for_each(|value| self.convert_value(path, value)),
             value if self.into_lists.iter().any(|list| list == path) => *value = json!([value.take()]),
             Value::Number(_) | Value::Bool(_) if self.into_texts.iter().any(|text| text == path) => {
                 *value = value.to_string().into();
@@ -147,19 +153,19 @@ impl Paging {
 
 /// Copies everything. Progress is told page by page; the number of copied documents comes back.
 pub(super) async fn copy(
-    shared: &Shared,
+    shared: &SearchServerState,
     context: &Context,
-    paging: &Paging,
+    paging: &CopyPaging,
     (from, to): (&str, &str),
     total: u64,
-) -> Result<u64, Failure> {
+) -> Result<u64, ServiceFailure> {
     let mut top = FIRST_PAGE;
     let mut after: Option<String> = None;
     let mut copied: u64 = 0;
     loop {
         let request = paging.request(after.as_deref(), copied, top);
-        let path = format!("indexes{}/docs/search.post.search", quoted(from));
-        let answer = match patiently(|| shared.client.post(path.clone(), request.clone())).await {
+        let path = format!("indexes{}/docs/search.post.search", odata_key(from));
+        let answer = match send_with_retry(|| shared.client.post(path.clone(), request.clone())).await {
             Err(failure) if is_too_large(&failure) && top > 1 => {
                 top /= 2;
                 continue;
@@ -175,7 +181,7 @@ pub(super) async fn copy(
         after = last.get(&paging.key).and_then(Value::as_str).map(str::to_owned);
         if paging.by_key && after.is_none() {
             let text = format!("a document of \"{from}\" came without its key '{}'", paging.key);
-            return Err(Failure::new(Kind::ServerError, text));
+            return Err(ServiceFailure::new(Kind::ServerError, text));
         }
         top = (PAGE_BYTES / (bytes / page.len()).max(1)).clamp(1, LARGEST_PAGE);
         let message = format!("copied {copied} of {} documents to {to}", total.max(copied));
@@ -184,14 +190,16 @@ pub(super) async fn copy(
 }
 
 /// Sends a call that may be sent twice until the service has time for it.
-async fn patiently<'a>(call: impl Fn() -> Call<'a>) -> Result<Answer, Failure> {
+async fn send_with_retry<'a>(
+    call: impl Fn() -> ServiceRequest<'a>,
+) -> Result<ServiceResponse, ServiceFailure> {
     let mut pause = Duration::from_millis(500);
     let mut tries = 1;
     loop {
         match call().repeatable().send().await {
-            Err(failure) if tries < BUSY_TRIES && is_passing(&failure) => {
+            Err(failure) if tries < BUSY_TRIES && is_transient(&failure) => {
                 tries += 1;
-                sleep(wanted_pause(&failure).unwrap_or(pause)).await;
+                sleep(retry_after(&failure).unwrap_or(pause)).await;
                 pause *= 2;
             }
             sent => return sent,
@@ -200,7 +208,7 @@ async fn patiently<'a>(call: impl Fn() -> Call<'a>) -> Result<Answer, Failure> {
 }
 
 /// Without a status it was not the service that refused: the answer is larger than we take.
-fn is_too_large(failure: &Failure) -> bool {
+fn is_too_large(failure: &ServiceFailure) -> bool {
     failure.status.is_none() && failure.kind == Kind::InvalidRequest
 }
 
@@ -209,13 +217,17 @@ fn as_number(count: u64) -> f64 {
 }
 
 /// Writes a batch. What the service was too busy for is sent again; anything else that fails ends the copy.
-async fn upload(shared: &Shared, index: &str, mut actions: Vec<Value>) -> Result<(), Failure> {
+async fn upload(
+    shared: &SearchServerState,
+    index: &str,
+    mut actions: Vec<Value>,
+) -> Result<(), ServiceFailure> {
     let mut pause = Duration::from_millis(500);
     for attempt in 1..=UPLOAD_TRIES {
-        let path = format!("indexes{}/docs/search.index", quoted(index));
+        let path = format!("indexes{}/docs/search.index", odata_key(index));
         // An upload may be sent twice: it says the same.
         let batch = json!({"value": actions});
-        let answer = patiently(|| shared.client.post(path.clone(), batch.clone())).await?;
+        let answer = send_with_retry(|| shared.client.post(path.clone(), batch.clone())).await?;
         let outcomes = answer.body.get("value").and_then(Value::as_array).cloned().unwrap_or_default();
         let failed = |outcome: &Value| outcome.get("status").and_then(Value::as_bool) == Some(false);
         let is_busy = |outcome: &Value| matches!(outcome["statusCode"].as_u64(), Some(409 | 422 | 429 | 503));
@@ -227,7 +239,7 @@ async fn upload(shared: &Shared, index: &str, mut actions: Vec<Value>) -> Result
                 .map(|outcome| json!({"key": outcome["key"], "message": outcome["errorMessage"]}))
                 .collect();
             let text = format!("\"{index}\" refused some of the documents");
-            return Err(Failure::new(Kind::InvalidRequest, text).with("documents", told));
+            return Err(ServiceFailure::new(Kind::InvalidRequest, text).with("documents", told));
         }
         // Outcomes come in the order of the actions.
         let mut outcomes = outcomes.iter();
@@ -241,11 +253,15 @@ async fn upload(shared: &Shared, index: &str, mut actions: Vec<Value>) -> Result
         }
     }
     let text = format!("\"{index}\" was too busy for {} documents", actions.len());
-    Err(Failure::new(Kind::RateLimited, text))
+    Err(ServiceFailure::new(Kind::RateLimited, text))
 }
 
 /// Waits until both indexes count the same.
-pub(super) async fn counts_agree(shared: &Shared, from: &str, to: &str) -> Result<u64, Failure> {
+pub(super) async fn wait_for_equal_counts(
+    shared: &SearchServerState,
+    from: &str,
+    to: &str,
+) -> Result<u64, ServiceFailure> {
     let deadline = Instant::now() + COUNT_PATIENCE;
     let mut pause = Duration::from_millis(200);
     loop {
@@ -258,7 +274,7 @@ pub(super) async fn counts_agree(shared: &Shared, from: &str, to: &str) -> Resul
                 "\"{from}\" has {old} documents and \"{to}\" {new}: somebody wrote meanwhile. Stop what writes to it \
                  (indexers, uploads) and apply again"
             );
-            return Err(Failure::new(Kind::Conflict, text));
+            return Err(ServiceFailure::new(Kind::Conflict, text));
         }
         sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(4));
@@ -271,8 +287,8 @@ mod tests {
 
     use super::*;
 
-    fn paging(old: Value, new: Value, documents: u64) -> Result<Paging, String> {
-        Paging::choose(
+    fn paging(old: Value, new: Value, documents: u64) -> Result<CopyPaging, String> {
+        CopyPaging::choose(
             &fields::all(&json!({"fields": old})),
             &fields::all(&json!({"fields": new})),
             documents,

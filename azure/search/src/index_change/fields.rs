@@ -14,7 +14,7 @@ const VECTORS: [&str; 5] = [
 
 /// One field or subfield.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct DefinitionField {
     /// With slashes: `address/city`.
     pub(super) path: String,
     pub(super) json: Value,
@@ -23,17 +23,17 @@ pub(super) struct Field {
 }
 
 /// All fields of a definition, subfields behind their parents.
-pub(super) fn all(definition: &Value) -> Vec<Field> {
+pub(super) fn all(definition: &Value) -> Vec<DefinitionField> {
     let mut fields = Vec::new();
     collect(definition, "", false, &mut fields);
     fields
 }
 
-fn collect(level: &Value, above: &str, multiple: bool, fields: &mut Vec<Field>) {
+fn collect(level: &Value, above: &str, multiple: bool, fields: &mut Vec<DefinitionField>) {
     for json in level.get("fields").and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = json.get("name").and_then(Value::as_str) else { continue };
         let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
-        let field = Field { multiple, path, json: json.clone() };
+        let field = DefinitionField { multiple, path, json: json.clone() };
         let multiple = multiple || field.kind().starts_with("Collection(");
         let path = field.path.clone();
         fields.push(field);
@@ -42,11 +42,11 @@ fn collect(level: &Value, above: &str, multiple: bool, fields: &mut Vec<Field>) 
 }
 
 /// The field that is the key.
-pub(super) fn key(fields: &[Field]) -> Option<&Field> {
+pub(super) fn key(fields: &[DefinitionField]) -> Option<&DefinitionField> {
     fields.iter().find(|field| field.flag("key"))
 }
 
-impl Field {
+impl DefinitionField {
     pub(super) fn kind(&self) -> &str {
         self.text("type").unwrap_or_default()
     }

@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-use super::Wish;
-use crate::client::quoted;
-use crate::failure::{Failure, Kind};
-use crate::reading::{Reader, target};
-use crate::shared::Shared;
+use super::IndexChangeRequest;
+use crate::client::odata_key;
+use crate::failure::{Kind, ServiceFailure};
+use crate::reading::{ServiceReader, alias_target};
+use crate::shared::SearchServerState;
 
 /// The index and what is around it.
 #[derive(Clone, Debug)]
-pub(super) struct Live {
+pub(super) struct LiveIndex {
     /// Its own name, even if it was asked for by an alias.
     pub(super) name: String,
     pub(super) definition: Value,
     pub(super) etag: Option<String>,
     pub(super) documents: u64,
     /// Aliases that stand for it.
-    pub(super) aliases: Vec<Alias>,
+    pub(super) aliases: Vec<IndexAlias>,
     /// Names of other indexes and aliases: no new index can have them.
     pub(super) taken: Vec<String>,
     /// Indexers that write to it.
@@ -26,14 +26,17 @@ pub(super) struct Live {
 
 /// An alias that stands for the index.
 #[derive(Clone, Debug)]
-pub(super) struct Alias {
+pub(super) struct IndexAlias {
     pub(super) name: String,
     pub(super) etag: Option<String>,
 }
 
-impl Live {
-    pub(super) async fn read(shared: &Shared, wish: &Wish) -> Result<Live, Failure> {
-        let reader = Reader::new(shared, wish.client_request_id.clone());
+impl LiveIndex {
+    pub(super) async fn read(
+        shared: &SearchServerState,
+        wish: &IndexChangeRequest,
+    ) -> Result<LiveIndex, ServiceFailure> {
+        let reader = ServiceReader::new(shared, wish.client_request_id.clone());
         let index = reader.definition(&wish.index_name).await?;
         let named = index.body.get("name").and_then(Value::as_str);
         let name = named.unwrap_or(&wish.index_name).to_owned();
@@ -51,14 +54,14 @@ impl Live {
         for alias in listed.get("value").and_then(Value::as_array).into_iter().flatten() {
             let Some(alias_name) = alias.get("name").and_then(Value::as_str) else { continue };
             taken.push(alias_name.to_owned());
-            if target(alias) == Some(name.as_str()) {
+            if alias_target(alias) == Some(name.as_str()) {
                 let etag = alias.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
-                aliases.push(Alias { name: alias_name.to_owned(), etag });
+                aliases.push(IndexAlias { name: alias_name.to_owned(), etag });
             }
         }
-        choose(&mut aliases, wish, &name, &taken)?;
+        move_alias_first(&mut aliases, wish, &name, &taken)?;
         if let Some(alias) = aliases.first_mut().filter(|alias| alias.etag.is_none()) {
-            alias.etag = shared.client.get(format!("aliases{}", quoted(&alias.name))).send().await?.etag();
+            alias.etag = shared.client.get(format!("aliases{}", odata_key(&alias.name))).send().await?.etag();
         }
         let indexers = shared.client.get("indexers").query("$select", "name,targetIndexName").send().await;
         // Who may not read indexers can still plan; the plan then names none.
@@ -68,12 +71,17 @@ impl Live {
         let indexers =
             indexers.filter_map(|indexer| indexer.get("name")?.as_str().map(str::to_owned)).collect();
         let etag = index.etag();
-        Ok(Live { name, etag, documents, aliases, taken, indexers, definition: index.body })
+        Ok(LiveIndex { name, etag, documents, aliases, taken, indexers, definition: index.body })
     }
 }
 
 /// Puts the alias that the caller means first.
-fn choose(aliases: &mut Vec<Alias>, wish: &Wish, index: &str, taken: &[String]) -> Result<(), Failure> {
+fn move_alias_first(
+    aliases: &mut Vec<IndexAlias>,
+    wish: &IndexChangeRequest,
+    index: &str,
+    taken: &[String],
+) -> Result<(), ServiceFailure> {
     let asked = wish.alias_name.as_deref();
     let meant = asked.or(Some(wish.index_name.as_str()).filter(|name| *name != index));
     let Some(meant) = meant else { return Ok(()) };
@@ -82,24 +90,27 @@ fn choose(aliases: &mut Vec<Alias>, wish: &Wish, index: &str, taken: &[String]) 
         None if taken.iter().any(|name| name == meant) => {
             let text =
                 format!("\"{meant}\" is no alias of \"{index}\"; choose another aliasName or leave it out");
-            return Err(Failure::new(Kind::InvalidRequest, text));
+            return Err(ServiceFailure::new(Kind::InvalidRequest, text));
         }
         None => aliases.clear(),
     }
     Ok(())
 }
 
-async fn names(shared: &Shared, kind: &str) -> Result<Vec<String>, Failure> {
+async fn names(shared: &SearchServerState, kind: &str) -> Result<Vec<String>, ServiceFailure> {
     let listed = shared.client.get(kind).query("$select", "name").send().await?.body;
     let listed = listed.get("value").and_then(Value::as_array).into_iter().flatten();
     Ok(listed.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
 /// How many documents an index has.
-pub(super) async fn count(shared: &Shared, index: &str) -> Result<u64, Failure> {
-    let answer = shared.client.get(format!("indexes{}/docs/$count", quoted(index))).send().await?;
+pub(super) async fn count(shared: &SearchServerState, index: &str) -> Result<u64, ServiceFailure> {
+    let answer = shared.client.get(format!("indexes{}/docs/$count", odata_key(index))).send().await?;
     let text = answer.body.as_str().and_then(|text| text.trim().parse().ok());
     answer.body.as_u64().or(text).ok_or_else(|| {
-        Failure::new(Kind::ServerError, format!("the service did not count the documents of \"{index}\""))
+        ServiceFailure::new(
+            Kind::ServerError,
+            format!("the service did not count the documents of \"{index}\""),
+        )
     })
 }

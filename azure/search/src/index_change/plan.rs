@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Wish;
-use super::compare::{Change, Effect, compare};
-use super::copy::Paging;
-use super::fields::{self, Field};
-use super::live::Live;
-use crate::tool::object;
+use super::IndexChangeRequest;
+use super::compare::{ChangeEffect, IndexChange, compare};
+use super::copy::CopyPaging;
+use super::fields::{self, DefinitionField};
+use super::live::LiveIndex;
+use crate::tool::into_members;
 
 /// How a definition gets from what it is to what is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(super) enum ChangeStrategy {
     Nothing,
     UpdateInPlace,
     UpdateWithDowntime,
@@ -22,14 +22,14 @@ pub(super) enum Strategy {
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) strategy: Strategy,
-    changes: Vec<Change>,
+pub(super) struct ChangePlan {
+    pub(super) strategy: ChangeStrategy,
+    changes: Vec<IndexChange>,
     pub(super) new_name: String,
     /// The definition of the index after the change.
     pub(super) wanted: Value,
     pub(super) alias: Option<String>,
-    pub(super) paging: Result<Paging, String>,
+    pub(super) paging: Result<CopyPaging, String>,
     /// Fields whose content a copy would lose.
     lost: Vec<String>,
     index: String,
@@ -39,35 +39,38 @@ pub(super) struct Plan {
     notes: Vec<String>,
 }
 
-impl Plan {
-    pub(super) fn new(live: &Live, wish: &Wish) -> Plan {
+impl ChangePlan {
+    pub(super) fn new(live: &LiveIndex, wish: &IndexChangeRequest) -> ChangePlan {
         let changes = compare(&live.definition, &wish.body);
-        let most = changes.iter().map(|change| change.effect).max().unwrap_or(Effect::None);
+        let most = changes.iter().map(|change| change.effect).max().unwrap_or(ChangeEffect::None);
         let strategy = match (most, live.aliases.is_empty()) {
-            (Effect::None, _) => Strategy::Nothing,
-            (Effect::Update, _) => Strategy::UpdateInPlace,
-            (Effect::Downtime, _) => Strategy::UpdateWithDowntime,
-            (Effect::Rebuild, false) => Strategy::RebuildBehindAlias,
-            (Effect::Rebuild, true) => Strategy::RebuildNeedsAlias,
-            (Effect::Impossible, _) => Strategy::Impossible,
+            (ChangeEffect::None, _) => ChangeStrategy::Nothing,
+            (ChangeEffect::Update, _) => ChangeStrategy::UpdateInPlace,
+            (ChangeEffect::Downtime, _) => ChangeStrategy::UpdateWithDowntime,
+            (ChangeEffect::Rebuild, false) => ChangeStrategy::RebuildBehindAlias,
+            (ChangeEffect::Rebuild, true) => ChangeStrategy::RebuildNeedsAlias,
+            (ChangeEffect::Impossible, _) => ChangeStrategy::Impossible,
         };
         let (old, new) = (fields::all(&live.definition), fields::all(&wish.body));
         let mut notes = Vec::new();
-        if live.aliases.len() > 1 && wish.alias_name.is_none() && strategy == Strategy::RebuildBehindAlias {
+        if live.aliases.len() > 1
+            && wish.alias_name.is_none()
+            && strategy == ChangeStrategy::RebuildBehindAlias
+        {
             let names: Vec<&str> = live.aliases.iter().map(|alias| alias.name.as_str()).collect();
             notes.push(format!(
                 "several aliases stand for the index ({}); only the first is switched, name another in aliasName",
                 names.join(", ")
             ));
         }
-        Plan {
+        ChangePlan {
             strategy,
             changes,
             new_name: wish.new_index_name.clone().unwrap_or_else(|| next_free(&live.name, &live.taken)),
             wanted: wish.body.clone(),
             alias: live.aliases.first().map(|alias| alias.name.clone()),
-            paging: Paging::choose(&old, &new, live.documents),
-            lost: lost(&old, &new),
+            paging: CopyPaging::choose(&old, &new, live.documents),
+            lost: unreadable_fields(&old, &new),
             index: live.name.clone(),
             documents: live.documents,
             etag: live.etag.clone(),
@@ -83,27 +86,29 @@ impl Plan {
     /// Why it is not done, if it cannot be.
     pub(super) fn refusal(&self) -> Option<String> {
         match self.strategy {
-            Strategy::Impossible => Some("no index can have this definition; see the changes".to_owned()),
-            Strategy::RebuildNeedsAlias => Some(format!(
+            ChangeStrategy::Impossible => {
+                Some("no index can have this definition; see the changes".to_owned())
+            }
+            ChangeStrategy::RebuildNeedsAlias => Some(format!(
                 "a rebuild goes behind an alias, and none stands for \"{}\": create one, let callers use it, then \
                  apply",
                 self.index
             )),
-            Strategy::RebuildBehindAlias if !self.lost.is_empty() => Some(format!(
+            ChangeStrategy::RebuildBehindAlias if !self.lost.is_empty() => Some(format!(
                 "a copy would lose the content of {}: these fields are not retrievable. Make them retrievable first \
                  (an update in place), or create the new index and index it from the source",
                 self.lost.join(", ")
             )),
-            Strategy::RebuildBehindAlias => self.paging.as_ref().err().cloned(),
+            ChangeStrategy::RebuildBehindAlias => self.paging.as_ref().err().cloned(),
             _ => None,
         }
     }
 
     /// What the user is asked before it is done.
-    pub(super) fn question(&self, wish: &Wish) -> String {
+    pub(super) fn question(&self, wish: &IndexChangeRequest) -> String {
         let index = &self.index;
         match self.strategy {
-            Strategy::RebuildBehindAlias => {
+            ChangeStrategy::RebuildBehindAlias => {
                 let alias = self.alias.as_deref().unwrap_or_default();
                 let old = if wish.keep_old == Some(false) { "deleted" } else { "kept" };
                 format!(
@@ -112,7 +117,7 @@ impl Plan {
                     self.new_name, self.documents
                 )
             }
-            Strategy::UpdateWithDowntime => format!(
+            ChangeStrategy::UpdateWithDowntime => format!(
                 "Change the index \"{index}\"? It is offline for some seconds, and slow for some minutes."
             ),
             _ => format!("Change the definition of the index \"{index}\" ({} changes)?", self.changes.len()),
@@ -126,39 +131,39 @@ impl Plan {
             several => format!("{several} changes"),
         };
         match self.strategy {
-            Strategy::Nothing => format!("\"{index}\" is as wanted already."),
-            Strategy::UpdateInPlace => format!("{changes}, all possible in place."),
-            Strategy::UpdateWithDowntime => {
+            ChangeStrategy::Nothing => format!("\"{index}\" is as wanted already."),
+            ChangeStrategy::UpdateInPlace => format!("{changes}, all possible in place."),
+            ChangeStrategy::UpdateWithDowntime => {
                 format!("{changes}, possible in place with some seconds offline.")
             }
-            Strategy::RebuildBehindAlias => format!(
+            ChangeStrategy::RebuildBehindAlias => format!(
                 "{changes}, part of which needs a new index: {} documents are copied to \"{}\", then the alias \
                  \"{}\" is switched.",
                 self.documents,
                 self.new_name,
                 self.alias.as_deref().unwrap_or_default()
             ),
-            Strategy::RebuildNeedsAlias => format!(
+            ChangeStrategy::RebuildNeedsAlias => format!(
                 "{changes}, part of which needs a new index; no alias stands for \"{index}\", so its callers \
                  would have to change the name they use."
             ),
-            Strategy::Impossible => "No index can have this definition; see the changes.".to_owned(),
+            ChangeStrategy::Impossible => "No index can have this definition; see the changes.".to_owned(),
         }
     }
 
     /// As clients are told. Changes that do not fit into so many bytes are counted only.
-    pub(super) fn told(&self, bytes: usize) -> Map<String, Value> {
-        let changes: Vec<Value> = self.changes.iter().map(Change::told).collect();
+    pub(super) fn to_json(&self, bytes: usize) -> Map<String, Value> {
+        let changes: Vec<Value> = self.changes.iter().map(IndexChange::to_json).collect();
         let fitting = bindpost_mcp_openapi::count_fitting(&changes, bytes);
         let strategy = match self.strategy {
-            Strategy::Nothing => "nothing",
-            Strategy::UpdateInPlace => "updateInPlace",
-            Strategy::UpdateWithDowntime => "updateWithDowntime",
-            Strategy::RebuildBehindAlias => "rebuildBehindAlias",
-            Strategy::RebuildNeedsAlias => "rebuildNeedsAlias",
-            Strategy::Impossible => "impossible",
+            ChangeStrategy::Nothing => "nothing",
+            ChangeStrategy::UpdateInPlace => "updateInPlace",
+            ChangeStrategy::UpdateWithDowntime => "updateWithDowntime",
+            ChangeStrategy::RebuildBehindAlias => "rebuildBehindAlias",
+            ChangeStrategy::RebuildNeedsAlias => "rebuildNeedsAlias",
+            ChangeStrategy::Impossible => "impossible",
         };
-        let mut told = object(json!({
+        let mut told = into_members(json!({
             "indexName": self.index,
             "summary": self.summary(),
             "strategy": strategy,
@@ -170,13 +175,14 @@ impl Plan {
         if fitting < changes.len() {
             told.insert("changesLeftOut".to_owned(), (changes.len() - fitting).into());
         }
-        let rebuilds = matches!(self.strategy, Strategy::RebuildBehindAlias | Strategy::RebuildNeedsAlias);
+        let rebuilds =
+            matches!(self.strategy, ChangeStrategy::RebuildBehindAlias | ChangeStrategy::RebuildNeedsAlias);
         let mut notes = self.notes.clone();
         if rebuilds {
             told.insert("newIndexName".to_owned(), self.new_name.clone().into());
             told.insert("notRetrievableFields".to_owned(), self.lost.clone().into());
             notes.extend(self.refusal());
-            notes.extend(self.paging.as_ref().ok().and_then(Paging::warning));
+            notes.extend(self.paging.as_ref().ok().and_then(CopyPaging::warning));
             notes.push(
                 "what is written while documents are copied may be missing afterwards: stop it first"
                     .to_owned(),
@@ -199,21 +205,24 @@ impl Plan {
     fn steps(&self) -> Vec<Value> {
         let call = |tool: &str, arguments: Value| json!({"tool": tool, "arguments": arguments});
         let again = |more: Value| {
-            let mut arguments = object(json!({"indexName": self.index, "body": "(the same)", "apply": true}));
-            arguments.extend(object(more));
+            let mut arguments =
+                into_members(json!({"indexName": self.index, "body": "(the same)", "apply": true}));
+            arguments.extend(into_members(more));
             call("planIndexChange", Value::Object(arguments))
         };
         match self.strategy {
-            Strategy::Nothing | Strategy::Impossible => Vec::new(),
-            Strategy::UpdateInPlace | Strategy::UpdateWithDowntime => vec![again(json!({"etag": self.etag}))],
-            Strategy::RebuildBehindAlias if self.refusal().is_none() => {
+            ChangeStrategy::Nothing | ChangeStrategy::Impossible => Vec::new(),
+            ChangeStrategy::UpdateInPlace | ChangeStrategy::UpdateWithDowntime => {
+                vec![again(json!({"etag": self.etag}))]
+            }
+            ChangeStrategy::RebuildBehindAlias if self.refusal().is_none() => {
                 let mut steps = vec![again(
                     json!({"etag": self.etag, "aliasName": self.alias, "newIndexName": self.new_name}),
                 )];
                 steps.extend(self.indexer_steps());
                 steps
             }
-            Strategy::RebuildBehindAlias | Strategy::RebuildNeedsAlias => {
+            ChangeStrategy::RebuildBehindAlias | ChangeStrategy::RebuildNeedsAlias => {
                 let body = json!("(the same, with this name)");
                 let mut steps =
                     vec![call("createOrUpdateIndex", json!({"indexName": self.new_name, "body": body}))];
@@ -247,7 +256,7 @@ impl Plan {
 }
 
 /// Leaves whose values cannot be read, though the new index wants them.
-fn lost(old: &[Field], new: &[Field]) -> Vec<String> {
+fn unreadable_fields(old: &[DefinitionField], new: &[DefinitionField]) -> Vec<String> {
     let unreadable = old.iter().filter(|field| !field.is_complex() && !field.flag("retrievable"));
     let wanted = unreadable.filter(|field| new.iter().any(|other| other.path == field.path));
     wanted.map(|field| field.path.clone()).collect()

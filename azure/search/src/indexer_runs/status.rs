@@ -3,8 +3,8 @@
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
 
-use crate::client::{Client, quoted};
-use crate::failure::Failure;
+use crate::client::{SearchClient, odata_key};
+use crate::failure::ServiceFailure;
 
 /// As long as a message may be, in characters; services put whole stacks into them.
 const LONGEST_MESSAGE: usize = 1000;
@@ -13,24 +13,24 @@ const MOST_MESSAGES: usize = 10;
 
 /// One answer of `search.status`.
 #[derive(Clone, Debug)]
-pub(crate) struct Status(Value);
+pub(crate) struct IndexerStatus(Value);
 
 /// One run, as the service tells of it: under way, ended, or the trace of a reset.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Execution<'a>(&'a Value);
+pub(crate) struct IndexerExecution<'a>(&'a Value);
 
 /// What tells runs apart. Times alone may be equal: a service may count whole seconds.
 pub(crate) type Fingerprint = (String, String, String);
 
-impl Status {
+impl IndexerStatus {
     /// Asks the service.
     pub(crate) async fn read(
-        client: &Client,
+        client: &SearchClient,
         indexer: &str,
         request_id: Option<&str>,
-    ) -> Result<Status, Failure> {
-        let call = client.get(format!("indexers{}/search.status", quoted(indexer)));
-        Ok(Status(call.request_id(request_id).send().await?.body))
+    ) -> Result<IndexerStatus, ServiceFailure> {
+        let call = client.get(format!("indexers{}/search.status", odata_key(indexer)));
+        Ok(IndexerStatus(call.request_id(request_id).send().await?.body))
     }
 
     /// `running`, `error` or `unknown`: of the indexer as a whole, not of a run.
@@ -39,17 +39,17 @@ impl Status {
     }
 
     /// The run under way, or else the last one.
-    pub(crate) fn last(&self) -> Option<Execution<'_>> {
-        self.0.get("lastResult").filter(|last| last.is_object()).map(Execution)
+    pub(crate) fn last(&self) -> Option<IndexerExecution<'_>> {
+        self.0.get("lastResult").filter(|last| last.is_object()).map(IndexerExecution)
     }
 
     /// Runs that have ended, the newest first.
-    pub(crate) fn history(&self) -> impl DoubleEndedIterator<Item = Execution<'_>> {
-        self.0.get("executionHistory").and_then(Value::as_array).into_iter().flatten().map(Execution)
+    pub(crate) fn history(&self) -> impl DoubleEndedIterator<Item = IndexerExecution<'_>> {
+        self.0.get("executionHistory").and_then(Value::as_array).into_iter().flatten().map(IndexerExecution)
     }
 
     /// All that is known, the oldest first. The last one may be there twice.
-    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = Execution<'_>> {
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = IndexerExecution<'_>> {
         self.history().rev().chain(self.last())
     }
 
@@ -59,7 +59,7 @@ impl Status {
     }
 }
 
-impl<'a> Execution<'a> {
+impl<'a> IndexerExecution<'a> {
     pub(crate) fn fingerprint(self) -> Fingerprint {
         (self.start().to_owned(), self.end().unwrap_or_default().to_owned(), self.status().to_owned())
     }
@@ -90,7 +90,7 @@ impl<'a> Execution<'a> {
     }
 
     /// Whether it took the documents that were reset, and those only.
-    pub(crate) fn retries(self) -> bool {
+    pub(crate) fn is_retry(self) -> bool {
         text(self.0, "mode") == "indexingResetDocs" || text(self.0, "statusDetail") == "resetDocs"
     }
 
@@ -99,17 +99,17 @@ impl<'a> Execution<'a> {
         self.0.get("errorMessage").and_then(Value::as_str).filter(|message| !message.is_empty())
     }
 
-    pub(crate) fn errors(self) -> impl Iterator<Item = Item<'a>> {
+    pub(crate) fn errors(self) -> impl Iterator<Item = ExecutionIssue<'a>> {
         self.items("errors", "errorMessage")
     }
 
-    pub(crate) fn warnings(self) -> impl Iterator<Item = Item<'a>> {
+    pub(crate) fn warnings(self) -> impl Iterator<Item = ExecutionIssue<'a>> {
         self.items("warnings", "message")
     }
 
-    fn items(self, list: &str, message: &'static str) -> impl Iterator<Item = Item<'a>> {
+    fn items(self, list: &str, message: &'static str) -> impl Iterator<Item = ExecutionIssue<'a>> {
         let items = self.0.get(list).and_then(Value::as_array).into_iter().flatten();
-        items.map(move |item| Item { json: item, message: text(item, message) })
+        items.map(move |item| ExecutionIssue { json: item, message: text(item, message) })
     }
 
     /// How long it took, if it has ended.
@@ -121,7 +121,7 @@ impl<'a> Execution<'a> {
     }
 
     /// As clients are told: the counts, the times, the first errors and warnings.
-    pub(crate) fn told(self) -> Map<String, Value> {
+    pub(crate) fn to_json(self) -> Map<String, Value> {
         let mut told = Map::new();
         let mut put = |name: &str, value: Value| _ = told.insert(name.to_owned(), value);
         put("status", self.status().into());
@@ -133,8 +133,8 @@ impl<'a> Execution<'a> {
         if let Some(message) = self.message() {
             put("errorMessage", cut(message).into());
         }
-        put("errors", self.errors().take(MOST_MESSAGES).map(Item::told).collect());
-        put("warnings", self.warnings().take(MOST_MESSAGES).map(Item::told).collect());
+        put("errors", self.errors().take(MOST_MESSAGES).map(ExecutionIssue::to_json).collect());
+        put("warnings", self.warnings().take(MOST_MESSAGES).map(ExecutionIssue::to_json).collect());
         let (errors, warnings) = (self.errors().count(), self.warnings().count());
         if errors > MOST_MESSAGES || warnings > MOST_MESSAGES {
             put("listed", json!({"errors": errors, "warnings": warnings}));
@@ -145,12 +145,12 @@ impl<'a> Execution<'a> {
 
 /// An error or a warning about one item of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct ExecutionIssue<'a> {
     json: &'a Value,
     pub(crate) message: &'a str,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ExecutionIssue<'a> {
     /// The key of the document, or the address of what was read.
     pub(crate) fn key(self) -> Option<&'a str> {
         self.json.get("key").and_then(Value::as_str).filter(|key| !key.is_empty())
@@ -166,7 +166,7 @@ impl<'a> Item<'a> {
         self.json.get("details").and_then(Value::as_str).filter(|details| !details.is_empty())
     }
 
-    fn told(self) -> Value {
+    fn to_json(self) -> Value {
         let mut told = Map::new();
         let members = ["key", "name", "statusCode", "details"];
         told.insert("message".to_owned(), cut(self.message).into());

@@ -7,9 +7,9 @@ use bindpost_mcp_server::Context;
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::status::{Execution, Fingerprint, Status};
-use crate::client::Client;
-use crate::failure::{Failure, Kind};
+use super::status::{Fingerprint, IndexerExecution, IndexerStatus};
+use crate::client::SearchClient;
+use crate::failure::{Kind, ServiceFailure};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -22,7 +22,7 @@ const DOUBT: Duration = Duration::from_secs(20);
 
 /// What was there before the run was asked for.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct RunBaseline {
     known: HashSet<Fingerprint>,
     /// The start of a run that was under way. Its end is not the end of ours, unless we attach to it.
     under_way: Option<String>,
@@ -36,20 +36,20 @@ pub(super) struct Before {
 
 /// How the wait for a run ended.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum RunOutcome {
     /// The run ended. The fingerprint finds it in the status.
-    Over(Status, Fingerprint),
+    Over(IndexerStatus, Fingerprint),
     /// The indexer as a whole is in error, and there is no run of ours.
-    Broken(Status),
+    Broken(IndexerStatus),
     /// Time is up; the last status that was seen, and the run in it.
-    TimedOut(Option<Status>, Option<Fingerprint>),
+    TimedOut(Option<IndexerStatus>, Option<Fingerprint>),
 }
 
-impl Before {
-    pub(super) fn of(status: &Status, was_reset: bool) -> Before {
+impl RunBaseline {
+    pub(super) fn from_status(status: &IndexerStatus, was_reset: bool) -> RunBaseline {
         let last = status.last();
-        Before {
-            known: status.oldest_first().map(Execution::fingerprint).collect(),
+        RunBaseline {
+            known: status.oldest_first().map(IndexerExecution::fingerprint).collect(),
             under_way: last.filter(|last| last.is_under_way()).map(|last| last.start().to_owned()),
             was_broken: status.overall() == "error",
             taken: None,
@@ -72,7 +72,11 @@ impl Before {
     }
 
     /// Our run, if the status shows it: the oldest that was not there before. `waited` is how long it was looked for.
-    fn ours<'s>(&mut self, status: &'s Status, waited: Duration) -> Option<Execution<'s>> {
+    fn find_our_run<'s>(
+        &mut self,
+        status: &'s IndexerStatus,
+        waited: Duration,
+    ) -> Option<IndexerExecution<'s>> {
         let mut doubtful = None;
         for execution in status.oldest_first() {
             let fingerprint = execution.fingerprint();
@@ -95,14 +99,14 @@ impl Before {
                 continue;
             }
             // Now that ours is here, the other was not.
-            self.known.extend(doubtful.map(Execution::fingerprint));
+            self.known.extend(doubtful.map(IndexerExecution::fingerprint));
             return Some(execution);
         }
         doubtful.filter(|_| waited >= DOUBT)
     }
 
     /// Whether it ended before ours was taken, if the clocks can be trusted.
-    fn ended_before(&self, execution: Execution<'_>) -> bool {
+    fn ended_before(&self, execution: IndexerExecution<'_>) -> bool {
         let end = execution.end().and_then(|end| DateTime::parse_from_rfc3339(end).ok());
         end.zip(self.taken).is_some_and(|(end, taken)| end < taken)
     }
@@ -110,60 +114,60 @@ impl Before {
 
 /// Polls until the run has ended or time is up. Dropping it stops the polling; the run goes on at the service.
 pub(super) async fn follow(
-    client: &Client,
+    client: &SearchClient,
     context: &Context,
     indexer: &str,
     request_id: Option<&str>,
-    mut before: Before,
+    mut before: RunBaseline,
     patience: Duration,
-) -> Result<Ending, Failure> {
+) -> Result<RunOutcome, ServiceFailure> {
     let asked = Instant::now();
     let deadline = asked + patience;
     let mut pause = FIRST_PAUSE;
     let mut failures = 0;
     let mut shown = 0;
-    let mut latest: (Option<Status>, Option<Fingerprint>) = (None, None);
+    let mut latest: (Option<IndexerStatus>, Option<Fingerprint>) = (None, None);
     loop {
         // The first look comes at once: short runs are over by then.
-        match timeout_at(deadline, Status::read(client, indexer, request_id)).await {
-            Err(_) => return Ok(Ending::TimedOut(latest.0, latest.1)),
+        match timeout_at(deadline, IndexerStatus::read(client, indexer, request_id)).await {
+            Err(_) => return Ok(RunOutcome::TimedOut(latest.0, latest.1)),
             Ok(Err(failure)) => {
                 failures += 1;
-                if failures >= PATIENT_POLLS || !is_passing(&failure) {
+                if failures >= PATIENT_POLLS || !is_transient(&failure) {
                     return Err(failure);
                 }
-                pause = pause.max(wanted_pause(&failure).unwrap_or(pause));
+                pause = pause.max(retry_after(&failure).unwrap_or(pause));
             }
             Ok(Ok(status)) => {
                 failures = 0;
-                let ours = before.ours(&status, asked.elapsed());
-                let fingerprint = ours.map(Execution::fingerprint);
+                let ours = before.find_our_run(&status, asked.elapsed());
+                let fingerprint = ours.map(IndexerExecution::fingerprint);
                 if let Some(run) = ours {
                     let items = run.processed() + run.failed();
                     // Only rising values; zero says that it has begun.
                     if items > shown || latest.1.is_none() {
                         shown = items;
-                        tell(context, run, items).await;
+                        report_progress(context, run, items).await;
                     }
                     if !run.is_under_way() {
                         let fingerprint = run.fingerprint();
-                        return Ok(Ending::Over(status, fingerprint));
+                        return Ok(RunOutcome::Over(status, fingerprint));
                     }
                 } else if status.overall() == "error" && (!before.was_broken || asked.elapsed() >= OLD_ERROR)
                 {
-                    return Ok(Ending::Broken(status));
+                    return Ok(RunOutcome::Broken(status));
                 }
                 latest = (Some(status), fingerprint.or(latest.1));
             }
         }
         if timeout_at(deadline, sleep(pause)).await.is_err() {
-            return Ok(Ending::TimedOut(latest.0, latest.1));
+            return Ok(RunOutcome::TimedOut(latest.0, latest.1));
         }
         pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
     }
 }
 
-async fn tell(context: &Context, run: Execution<'_>, items: u64) {
+async fn report_progress(context: &Context, run: IndexerExecution<'_>, items: u64) {
     let message = match (run.is_under_way(), run.failed()) {
         (true, 0) => format!("{} items indexed", run.processed()),
         (true, failed) => format!("{} items indexed, {failed} failed", run.processed()),
@@ -173,12 +177,12 @@ async fn tell(context: &Context, run: Execution<'_>, items: u64) {
 }
 
 /// Whether the next look may succeed.
-pub(crate) fn is_passing(failure: &Failure) -> bool {
+pub(crate) fn is_transient(failure: &ServiceFailure) -> bool {
     matches!(failure.kind, Kind::RateLimited | Kind::ServerError)
 }
 
 /// How long the service wants to be left alone, if it says so.
-pub(crate) fn wanted_pause(failure: &Failure) -> Option<Duration> {
+pub(crate) fn retry_after(failure: &ServiceFailure) -> Option<Duration> {
     let seconds =
         failure.more.get("retryAfter")?.as_f64().filter(|seconds| (0.0..=300.0).contains(seconds))?;
     Some(Duration::from_secs_f64(seconds))

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use bindpost_azure_search_service::definition::{Field, Primitive};
+use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
 use serde_json::{Map, Value, json};
 
-use super::{MOST_VALUES, Sample, is_counted};
-use crate::reading::{Index, type_name, values_at};
+use super::{DocumentSample, MOST_VALUES, is_counted};
+use crate::reading::{IndexDescription, type_name, values_at};
 use crate::tool::shortened;
 
 const EXAMPLES: usize = 3;
 const EXAMPLE_LENGTH: usize = 60;
 
 /// A field as the profile tells it, and the numbers that hints are made of.
-pub(super) struct Described<'a> {
-    pub(super) field: &'a Field,
+pub(super) struct FieldProfile<'a> {
+    pub(super) field: &'a IndexField,
     pub(super) told: Value,
     /// The share of documents that have a value; `None` when values cannot be seen.
     pub(super) fill: Option<f64>,
@@ -28,7 +28,11 @@ pub(super) struct Described<'a> {
     pub(super) odd_vectors: usize,
 }
 
-pub(super) fn describe<'a>(field: &'a Field, index: &Index, sample: &Sample) -> Described<'a> {
+pub(super) fn describe<'a>(
+    field: &'a IndexField,
+    index: &IndexDescription,
+    sample: &DocumentSample,
+) -> FieldProfile<'a> {
     let documents = if field.vector.is_some() { &sample.vectors } else { &sample.documents };
     let seen = documents.len();
     let mut told = Map::from_iter([
@@ -37,7 +41,7 @@ pub(super) fn describe<'a>(field: &'a Field, index: &Index, sample: &Sample) -> 
         ("attributes".to_owned(), json!(attributes(field))),
     ]);
     let mut set = |name: &str, value: Value| told.insert(name.to_owned(), value);
-    let mut described = Described {
+    let mut described = FieldProfile {
         field,
         told: Value::Null,
         fill: None,
@@ -75,7 +79,7 @@ pub(super) fn describe<'a>(field: &'a Field, index: &Index, sample: &Sample) -> 
             set("vectorsSampled", json!(seen));
             set("vectorsMissing", json!(seen - lengths.len()));
         }
-        return Described { told: Value::Object(told), ..described };
+        return FieldProfile { told: Value::Object(told), ..described };
     }
     let values: Vec<&Value> = match field.retrievable {
         true => documents.iter().flat_map(|document| values_at(document, &field.path)).collect(),
@@ -122,7 +126,7 @@ pub(super) fn describe<'a>(field: &'a Field, index: &Index, sample: &Sample) -> 
         set("max", most);
     }
     let texts: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
-    if field.kind.primitive() == Some(Primitive::String) && !texts.is_empty() {
+    if field.kind.primitive() == Some(PrimitiveType::String) && !texts.is_empty() {
         let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
         let average = |total: usize| total as f64 / texts.len() as f64;
         let characters = average(lengths.iter().sum());
@@ -136,10 +140,10 @@ pub(super) fn describe<'a>(field: &'a Field, index: &Index, sample: &Sample) -> 
     if is_semantic(field, index) {
         set("semantic", json!(true));
     }
-    Described { told: Value::Object(told), ..described }
+    FieldProfile { told: Value::Object(told), ..described }
 }
 
-fn attributes(field: &Field) -> Vec<&'static str> {
+fn attributes(field: &IndexField) -> Vec<&'static str> {
     let all = [
         ("key", field.key),
         ("searchable", field.searchable),
@@ -152,13 +156,13 @@ fn attributes(field: &Field) -> Vec<&'static str> {
 }
 
 /// The least and the greatest value of numbers and dates.
-fn range(field: &Field, values: &[&Value]) -> Option<(Value, Value)> {
+fn range(field: &IndexField, values: &[&Value]) -> Option<(Value, Value)> {
     let ends = |mut ordered: Vec<&Value>, by: fn(&Value, &Value) -> std::cmp::Ordering| {
         ordered.sort_by(|one, other| by(one, other));
         Some(((*ordered.first()?).clone(), (*ordered.last()?).clone()))
     };
     match field.kind.primitive()? {
-        Primitive::Int32 | Primitive::Int64 | Primitive::Double => {
+        PrimitiveType::Int32 | PrimitiveType::Int64 | PrimitiveType::Double => {
             let numbers = values.iter().copied().filter(|value| value.is_number()).collect();
             ends(numbers, |one, other| {
                 let number = |value: &Value| value.as_f64().unwrap_or_default();
@@ -166,7 +170,9 @@ fn range(field: &Field, values: &[&Value]) -> Option<(Value, Value)> {
             })
         }
         // The service writes dates in UTC, so that their texts have their order.
-        Primitive::DateTimeOffset => ends(values.to_vec(), |one, other| one.as_str().cmp(&other.as_str())),
+        PrimitiveType::DateTimeOffset => {
+            ends(values.to_vec(), |one, other| one.as_str().cmp(&other.as_str()))
+        }
         _ => None,
     }
 }
@@ -179,7 +185,7 @@ fn short(value: &Value) -> Value {
     }
 }
 
-fn is_semantic(field: &Field, index: &Index) -> bool {
+fn is_semantic(field: &IndexField, index: &IndexDescription) -> bool {
     let configurations = index.json.pointer("/semantic/configurations").map(Value::to_string);
     configurations.is_some_and(|text| text.contains(&format!("\"fieldName\":\"{}\"", field.path)))
 }

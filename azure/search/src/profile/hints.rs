@@ -1,10 +1,10 @@
 //! What a profile suggests to change.
 
-use bindpost_azure_search_service::definition::Primitive;
+use bindpost_azure_search_service::definition::PrimitiveType;
 
-use super::fields::Described;
-use super::{MOST_VALUES, Sample};
-use crate::reading::Index;
+use super::fields::FieldProfile;
+use super::{DocumentSample, MOST_VALUES};
+use crate::reading::IndexDescription;
 
 /// From so many documents on, numbers say something.
 const ENOUGH: usize = 20;
@@ -16,7 +16,7 @@ const LONG: f64 = 200.0;
 /// Analyzers that cut texts into words and leave the words as they are.
 const WITHOUT_STEMS: [&str; 4] = ["standard.lucene", "standardasciifolding.lucene", "simple", "whitespace"];
 
-pub(super) fn of_index(index: &Index, sample: &Sample) -> Vec<String> {
+pub(super) fn index_hints(index: &IndexDescription, sample: &DocumentSample) -> Vec<String> {
     let mut hints = Vec::new();
     if index.json.get("description").and_then(|text| text.as_str()).is_none_or(str::is_empty) {
         hints.push("The index has no description; one helps a model to choose it.".to_owned());
@@ -37,8 +37,8 @@ pub(super) fn of_index(index: &Index, sample: &Sample) -> Vec<String> {
     hints
 }
 
-pub(super) fn of_field(described: &Described<'_>, sample: &Sample) -> Vec<String> {
-    let Described { field, fill, distinct, length, seen, .. } = described;
+pub(super) fn field_hints(described: &FieldProfile<'_>, sample: &DocumentSample) -> Vec<String> {
+    let FieldProfile { field, fill, distinct, length, seen, .. } = described;
     let (path, seen) = (&field.path, *seen);
     let mut hints = Vec::new();
     let costly = [
@@ -49,7 +49,7 @@ pub(super) fn of_field(described: &Described<'_>, sample: &Sample) -> Vec<String
     ];
     let costly: Vec<&str> = costly.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect();
     if field.vector.is_some() {
-        return of_vector(described);
+        return vector_hints(described);
     }
     if *fill == Some(0.0) && seen > 0 {
         hints.push(match costly.is_empty() {
@@ -71,7 +71,9 @@ pub(super) fn of_field(described: &Described<'_>, sample: &Sample) -> Vec<String
     if let (Some((1, false)), true) = (distinct, seen >= ENOUGH && *fill == Some(1.0) && !field.key) {
         hints.push(format!("{path}: the same value in all documents; filters and facets of it do nothing."));
     }
-    if let Some((characters, words)) = length.filter(|_| field.kind.primitive() == Some(Primitive::String)) {
+    if let Some((characters, words)) =
+        length.filter(|_| field.kind.primitive() == Some(PrimitiveType::String))
+    {
         let exact = field.filterable || field.sortable || field.facetable;
         if characters > LONG && exact && !field.key {
             hints.push(format!(
@@ -102,7 +104,7 @@ pub(super) fn of_field(described: &Described<'_>, sample: &Sample) -> Vec<String
     hints
 }
 
-fn of_vector(described: &Described<'_>) -> Vec<String> {
+fn vector_hints(described: &FieldProfile<'_>) -> Vec<String> {
     let path = &described.field.path;
     let mut hints = Vec::new();
     if let Some(fill) = described.fill.filter(|fill| *fill < 1.0) {

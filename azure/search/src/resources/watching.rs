@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::client::quoted;
-use crate::shared::Shared;
+use crate::client::odata_key;
+use crate::shared::SearchServerState;
 
 /// How often an indexer is looked at while somebody watches it.
 const EVERY: Duration = Duration::from_secs(4);
@@ -21,9 +21,9 @@ const SOON: Duration = Duration::from_millis(50);
 /// Looks after indexers until it is dropped.
 #[derive(Debug)]
 #[must_use = "nobody is told of changes once this is dropped"]
-pub struct Watch(JoinHandle<()>);
+pub struct IndexerWatch(JoinHandle<()>);
 
-impl Drop for Watch {
+impl Drop for IndexerWatch {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -31,18 +31,18 @@ impl Drop for Watch {
 
 /// Starts to look after the indexers whose state somebody has subscribed to. Without subscriptions the service is asked
 /// nothing. Must be called within a tokio runtime.
-pub fn watch(server: &Server, shared: &Arc<Shared>) -> Watch {
-    Watch(tokio::spawn(look_after(server.clone(), shared.clone())))
+pub fn watch_indexers(server: &Server, shared: &Arc<SearchServerState>) -> IndexerWatch {
+    IndexerWatch(tokio::spawn(poll_watched_indexers(server.clone(), shared.clone())))
 }
 
 /// What was seen of an indexer, and when.
-struct Seen {
+struct ObservedState {
     at: Instant,
     state: Value,
 }
 
-async fn look_after(server: Server, shared: Arc<Shared>) {
-    let mut seen: HashMap<String, Seen> = HashMap::new();
+async fn poll_watched_indexers(server: Server, shared: Arc<SearchServerState>) {
+    let mut seen: HashMap<String, ObservedState> = HashMap::new();
     // When each was first found to be watched: runs since then are news, even to the first look.
     let mut since: HashMap<String, DateTime<Utc>> = HashMap::new();
     loop {
@@ -61,7 +61,7 @@ async fn look_after(server: Server, shared: Arc<Shared>) {
                 continue;
             }
             let Some(state) = state_of(&shared, &name).await else { continue };
-            let before = seen.insert(uri.clone(), Seen { at: Instant::now(), state: state.clone() });
+            let before = seen.insert(uri.clone(), ObservedState { at: Instant::now(), state: state.clone() });
             let is_news = match before {
                 Some(before) => before.state != state,
                 None => since.get(&uri).is_some_and(|since| happened_after(&state, *since)),
@@ -86,8 +86,8 @@ fn happened_after(state: &Value, time: DateTime<Utc>) -> bool {
 }
 
 /// What of an indexer's state makes a difference; `None` if it cannot be known now.
-async fn state_of(shared: &Shared, name: &str) -> Option<Value> {
-    match shared.client.get(format!("indexers{}/search.status", quoted(name))).send().await {
+async fn state_of(shared: &SearchServerState, name: &str) -> Option<Value> {
+    match shared.client.get(format!("indexers{}/search.status", odata_key(name))).send().await {
         Ok(answer) => Some(json!([answer.body.get("status"), answer.body.get("lastResult")])),
         Err(failure) if failure.status == Some(404) => Some(Value::Null),
         Err(failure) => {

@@ -3,19 +3,19 @@
 use bindpost_mcp_server::{CallParts, Context};
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Kind, ServiceFailure};
 
 /// The service takes no longer names, of whatever kind.
 const LONGEST_NAME: usize = 128;
 
 /// The arguments of a call, and the call.
-pub(crate) struct Arguments {
+pub(crate) struct ToolArguments {
     pub(crate) context: Context,
     members: Map<String, Value>,
 }
 
-impl Arguments {
-    pub(crate) fn of(mut parts: CallParts) -> Arguments {
+impl ToolArguments {
+    pub(crate) fn from_parts(mut parts: CallParts) -> ToolArguments {
         let mut members = match parts.arguments.take() {
             Some(Value::Object(members)) => members,
             _ => serde_json::from_str(parts.context.arguments_json()).unwrap_or_default(),
@@ -27,7 +27,7 @@ impl Arguments {
                 *value = (float as u64).into();
             }
         }
-        Arguments { context: parts.context, members }
+        ToolArguments { context: parts.context, members }
     }
 
     pub(crate) fn into_parts(self) -> (Context, Map<String, Value>) {
@@ -52,7 +52,7 @@ impl Arguments {
     }
 
     /// A text that a path needs: not empty, and nothing in it that no name has.
-    pub(crate) fn name(&self, name: &str) -> Result<&str, Failure> {
+    pub(crate) fn name(&self, name: &str) -> Result<&str, ServiceFailure> {
         let text = self.text(name).unwrap_or_default();
         let wrong = if text.trim().is_empty() {
             "is empty; give the name of what is meant"
@@ -63,10 +63,10 @@ impl Arguments {
         } else {
             return Ok(text);
         };
-        Err(Failure::new(Kind::InvalidRequest, format!("`{name}` {wrong}")))
+        Err(ServiceFailure::new(Kind::InvalidRequest, format!("`{name}` {wrong}")))
     }
 
-    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+    pub(crate) fn whole_number(&self, name: &str) -> Option<u64> {
         self.get(name)?.as_u64()
     }
 
@@ -75,7 +75,7 @@ impl Arguments {
     }
 
     /// Names that are given as one text with commas, or as a list; as one text.
-    pub(crate) fn names(&self, name: &str) -> Option<String> {
+    pub(crate) fn joined_names(&self, name: &str) -> Option<String> {
         match self.get(name)? {
             Value::String(text) => Some(text.clone()),
             Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),

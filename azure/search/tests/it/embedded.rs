@@ -3,23 +3,24 @@
 use std::path::Path;
 
 use bindpost_azure_search::{
-    Client, Embedded, EmbeddedOptions, Overview, SearchServer, api_key, quoted, remote, sample,
+    EmbeddedOptions, EmbeddedService, SearchClient, SearchServer, ServerOverview, api_key_credential,
+    odata_key, remote_client, sample,
 };
 use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
 
-async fn start(data: &Path) -> Embedded {
+async fn start(data: &Path) -> EmbeddedService {
     let options = EmbeddedOptions { data: data.to_owned(), port: 0 };
-    Embedded::start(options).await.expect("the service starts")
+    EmbeddedService::start(options).await.expect("the service starts")
 }
 
-async fn get(client: &Client, path: &str) -> Value {
+async fn get(client: &SearchClient, path: &str) -> Value {
     client.get(path).send().await.unwrap_or_else(|failure| panic!("{path}: {}", failure.to_json())).body
 }
 
-async fn search(client: &Client, index: &str, request: Value) -> Value {
-    let path = format!("indexes{}/docs/search.post.search", quoted(index));
+async fn search(client: &SearchClient, index: &str, request: Value) -> Value {
+    let path = format!("indexes{}/docs/search.post.search", odata_key(index));
     let answer = client.post(path, request.clone()).send().await;
     answer.unwrap_or_else(|failure| panic!("{request}: {}", failure.to_json())).body
 }
@@ -117,11 +118,11 @@ async fn the_sample_is_made_once_and_never_beside_other_indexes() {
 async fn a_folder_or_a_port_in_use_says_what_to_do() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
-    let again = Embedded::start(EmbeddedOptions { data: folder.path().to_owned(), port: 0 }).await;
+    let again = EmbeddedService::start(EmbeddedOptions { data: folder.path().to_owned(), port: 0 }).await;
     let error = again.expect_err("it is in use").to_string();
     assert!(error.contains("another process has it open") && error.contains("fix:"), "{error}");
     let port = service.url().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-    let again = Embedded::start(EmbeddedOptions { data: folder.path().join("other"), port }).await;
+    let again = EmbeddedService::start(EmbeddedOptions { data: folder.path().join("other"), port }).await;
     let error = again.expect_err("it is taken").to_string();
     assert!(error.contains("--service-port") && error.contains(&port.to_string()), "{error}");
     service.stop().await.expect("it stops");
@@ -136,9 +137,11 @@ async fn others_reach_it_with_its_key_only() {
     let keys = std::fs::read(service.keys_file()).expect("keys");
     let keys: Value = serde_json::from_slice(&keys).expect("JSON");
     let key = keys["adminKeys"][1].as_str().expect("a key");
-    let other = remote(service.url(), api_key(key), "2025-08-01-preview").expect("a client");
+    let other =
+        remote_client(service.url(), api_key_credential(key), "2025-08-01-preview").expect("a client");
     assert!(get(&other, "servicestats").await["counters"].is_object());
-    let wrong = remote(service.url(), api_key("wrong"), "2025-08-01-preview").expect("a client");
+    let wrong =
+        remote_client(service.url(), api_key_credential("wrong"), "2025-08-01-preview").expect("a client");
     assert_eq!(wrong.get("servicestats").send().await.expect_err("no").status, Some(403));
     service.stop().await.expect("it stops");
 }
@@ -150,7 +153,7 @@ async fn the_server_is_put_together() {
     for read_only in [false, true] {
         let server =
             SearchServer::builder(service.client().clone()).read_only(read_only).build().expect("a server");
-        let overview = Overview::of(server.server()).await;
+        let overview = ServerOverview::from_server(server.server()).await;
         assert!(overview.list_bytes <= 40 * 1024, "{} bytes", overview.list_bytes);
     }
     service.stop().await.expect("it stops");

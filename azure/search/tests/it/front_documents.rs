@@ -1,6 +1,6 @@
 //! The tools of documents: search, look-up, batches, retrieval.
 
-use bindpost_azure_search::Client;
+use bindpost_azure_search::SearchClient;
 use serde_json::{Value, json};
 
 use crate::service::{Service, hotels, server, some_hotels};
@@ -193,7 +193,7 @@ async fn documents_are_looked_up_counted_and_completed() {
 async fn what_was_an_agent_is_a_knowledge_base_in_newer_versions() {
     let service = Service::start().await;
     let mut shared = service.shared();
-    shared.client = Client::new(shared.client.upstream().clone(), "2026-04-01");
+    shared.client = SearchClient::new(shared.client.upstream().clone(), "2026-04-01");
     let mut talk = Talk::start(&server(shared), Era::Alone).await;
     let mut index = hotels("hotels");
     index["semantic"] = json!({"configurations": [{"name": "s", "prioritizedFields": {"prioritizedContentFields": [{"fieldName": "title"}]}}]});

@@ -15,7 +15,7 @@ fn token(before: usize) -> Answer {
 fn credential(variables: &[(&str, String)]) -> Credential {
     let lookup =
         |wanted: &str| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
-    Credential::Source(Arc::new(EntraCredential::offered(&lookup).unwrap()))
+    Credential::Source(Arc::new(EntraCredential::from_variables(&lookup).unwrap()))
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bindpost_azure_search::Shared;
+use bindpost_azure_search::SearchServerState;
 use bindpost_mcp_openapi::UpstreamLimits;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::service::{Scripted, Service, server, shared};
 use crate::talk::{ERAS, Era, Talk};
 
 /// What the tools work with when nobody calls the service.
-fn nowhere() -> Shared {
+fn nowhere() -> SearchServerState {
     shared("http://127.0.0.1:9", None, UpstreamLimits::default())
 }
 
@@ -101,7 +101,8 @@ async fn a_reset_is_asked_for_and_its_trace_is_not_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn read_only_servers_do_not_offer_it() {
-    let mut talk = Talk::start(&server(Shared { read_only: true, ..nowhere() }), Era::Session).await;
+    let mut talk =
+        Talk::start(&server(SearchServerState { read_only: true, ..nowhere() }), Era::Session).await;
     let listed = talk.request("tools/list", json!({})).await.unwrap();
     let tools = listed["tools"].as_array().unwrap();
     assert!(!tools.iter().any(|tool| tool["name"] == "runIndexer"));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bindpost_azure_search::{SearchServer, api, api_key, remote};
+use bindpost_azure_search::{SearchServer, api, api_key_credential, remote_client};
 use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, ToolForm, Upstream, UpstreamLimits};
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn real(test: &str) -> Option<Document> {
 
 /// A server that has no service behind it: none is needed to describe.
 fn server(document: Document) -> SearchServer {
-    let client = remote("http://127.0.0.1:9", api_key("none"), VERSION).expect("a client");
+    let client = remote_client("http://127.0.0.1:9", api_key_credential("none"), VERSION).expect("a client");
     SearchServer::builder(client).document(document).build().expect("a server")
 }
 

@@ -1,13 +1,13 @@
 //! Operations without a tool of their own, through `callOperation`: no way round what the other tools see to.
 
-use bindpost_azure_search::{Client, SearchServer, SearchServerBuilder};
+use bindpost_azure_search::{SearchClient, SearchServer, SearchServerBuilder};
 use bindpost_mcp_openapi::UpstreamLimits;
 use serde_json::{Value, json};
 
 use crate::service::{Scripted, Service, hotels, server, shared, some_hotels};
 use crate::talk::{ERAS, Era, Talk};
 
-fn whole(client: Client) -> SearchServerBuilder {
+fn whole(client: SearchClient) -> SearchServerBuilder {
     SearchServer::builder(client)
 }
 
@@ -145,7 +145,7 @@ async fn a_document_that_is_too_long_comes_without_its_longest_fields() {
     let service = with_hotels().await;
     let long = json!({"id": "long", "title": "word ".repeat(1000), "category": "Luxury"});
     service.done("POST", "indexes('hotels')/docs/search.index", json!({"value": [long]})).await;
-    let shared = bindpost_azure_search::Shared { answer_bytes: 2000, ..service.shared() };
+    let shared = bindpost_azure_search::SearchServerState { answer_bytes: 2000, ..service.shared() };
     let mut talk = Talk::start(&server(shared), Era::Session).await;
     let told = talk.call("getDocument", json!({"indexName": "hotels", "key": "long"})).await.unwrap();
     assert_eq!((&told["category"], &told["omittedFields"][0]["field"]), (&json!("Luxury"), &json!("title")));

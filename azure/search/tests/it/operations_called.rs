@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bindpost_azure_search::{Embedded, EmbeddedOptions, SearchServer, api, sample};
+use bindpost_azure_search::{EmbeddedOptions, EmbeddedService, SearchServer, api, sample};
 use bindpost_mcp_openapi::{Bridge, Document, SchemaPurpose, ToolForm, Upstream};
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
@@ -239,7 +239,7 @@ async fn deletions(tour: &mut Tour) {
 }
 
 /// The output schemas of tools, for a bridge that may list as much as it likes.
-async fn listed(document: Document, service: &Embedded) -> BTreeMap<String, Vec<Value>> {
+async fn listed(document: Document, service: &EmbeddedService) -> BTreeMap<String, Vec<Value>> {
     let upstream = Upstream::clone(service.client().upstream());
     let bridge = Bridge::builder(document, upstream).list_budget(usize::MAX).build().expect("a bridge");
     assert_eq!(bridge.form(), ToolForm::Whole);
@@ -255,7 +255,7 @@ async fn listed(document: Document, service: &Embedded) -> BTreeMap<String, Vec<
 async fn every_operation_is_called(document: Document) {
     let folder = Scratch::new();
     let options = EmbeddedOptions { data: folder.path().to_owned(), port: 0 };
-    let embedded = Embedded::start(options).await.expect("the service starts");
+    let embedded = EmbeddedService::start(options).await.expect("the service starts");
     sample::install(embedded.client(), embedded.data()).await.expect("a sample");
     let server = SearchServer::builder(embedded.client().clone())
         .document(document.clone())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_search::{own_entries, watch};
+use bindpost_azure_search::{own_entries, watch_indexers};
 use bindpost_mcp_openapi::Document;
 use bindpost_mcp_server::Server;
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ async fn a_run_right_after_the_subscription_is_heard_of() {
     service.with_indexer(json!({})).await;
     let shared = Arc::new(service.shared());
     let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
-    let _watch = watch(&server, &shared);
+    let _watch = watch_indexers(&server, &shared);
     let mut talk = Talk::start(&server, Era::Session).await;
     let status = "search://indexers/loader/status";
     talk.request("resources/subscribe", json!({"uri": status})).await.unwrap();
@@ -160,7 +160,7 @@ async fn whoever_subscribes_hears_of_changes() {
         service.put_file("c", "one.json", r#"{"id": "1", "title": "One"}"#);
         let shared = Arc::new(service.shared());
         let server = Server::builder("search", "1").add(own_entries(&shared)).build().unwrap();
-        let _watch = watch(&server, &shared);
+        let _watch = watch_indexers(&server, &shared);
         let mut other = Talk::start(&server, Era::Session).await;
         fill(&mut other).await;
         let status = "search://indexers/loader/status";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindpost_azure_search::{Client, Shared, api_key, own_entries};
+use bindpost_azure_search::{SearchClient, SearchServerState, api_key_credential, own_entries};
 use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
 use bindpost_mcp_openapi::{Credential, CursorSigner, Document, Upstream, UpstreamLimits};
 use bindpost_mcp_server::{Server, TaskLimits};
@@ -54,7 +54,7 @@ impl Service {
     }
 
     /// What tools work with, over this service.
-    pub(crate) fn shared(&self) -> Shared {
+    pub(crate) fn shared(&self) -> SearchServerState {
         shared(&self.url, self.admin_key.as_deref(), UpstreamLimits::default())
     }
 
@@ -146,10 +146,11 @@ impl Scripted {
 }
 
 /// What tools work with, over a service at this address.
-pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Shared {
-    let upstream = Arc::new(Upstream::new(url, key.map_or(Credential::None, api_key), limits).unwrap());
-    Shared {
-        client: Client::new(upstream, VERSION),
+pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> SearchServerState {
+    let upstream =
+        Arc::new(Upstream::new(url, key.map_or(Credential::None, api_key_credential), limits).unwrap());
+    SearchServerState {
+        client: SearchClient::new(upstream, VERSION),
         document: Arc::new(Document::default()),
         cursors: CursorSigner::new().unwrap(),
         read_only: false,
@@ -159,7 +160,7 @@ pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Sh
 }
 
 /// A server with the main entries.
-pub(crate) fn server(shared: Shared) -> Server {
+pub(crate) fn server(shared: SearchServerState) -> Server {
     let server = Server::builder("search", "1").add(own_entries(&Arc::new(shared)));
     server.tasks(TaskLimits::default()).build().unwrap()
 }

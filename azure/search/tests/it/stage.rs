@@ -1,6 +1,6 @@
 //! The embedded service with a small index of hotels, and an MCP client in front of it.
 
-use bindpost_azure_search::{Client as SearchClient, Shared, quoted};
+use bindpost_azure_search::{SearchClient, SearchServerState, odata_key};
 use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ impl Stage {
 
     pub(crate) async fn bare(read_only: bool) -> Stage {
         let behind = Service::start().await;
-        let shared = Shared { read_only, confirms: false, ..behind.shared() };
+        let shared = SearchServerState { read_only, confirms: false, ..behind.shared() };
         let service = shared.client.clone();
         Stage { client: TestClient::connect(&server(shared)), service, _behind: behind }
     }
@@ -34,7 +34,7 @@ impl Stage {
     }
 
     pub(crate) async fn upload(&self, index: &str, documents: Vec<Value>) {
-        let path = format!("indexes{}/docs/search.index", quoted(index));
+        let path = format!("indexes{}/docs/search.index", odata_key(index));
         self.service.post(path, json!({"value": documents})).send().await.unwrap();
     }
 

@@ -4,27 +4,27 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use bindpost::protocol::Revision;
-use bindpost_azure_search::{Embedded, Overview};
+use bindpost_azure_search::{EmbeddedService, ServerOverview};
 use serde_json::{Value, json};
 
-use crate::screen::{Paint, clean, table};
+use crate::screen::{TerminalStyle, table, without_controls};
 
 /// What runs, and where.
-pub(super) struct Facts<'a> {
+pub(super) struct SearchStartScreen<'a> {
     /// `http://127.0.0.1:7071`
     pub(super) mcp: String,
     /// The service's address.
     pub(super) endpoint: String,
-    pub(super) embedded: Option<&'a Embedded>,
+    pub(super) embedded: Option<&'a EmbeddedService>,
     pub(super) api_version: &'a str,
     pub(super) read_only: bool,
     /// How many operations the description has.
     pub(super) operations: usize,
-    pub(super) overview: Overview,
+    pub(super) overview: ServerOverview,
     pub(super) indexes: Vec<IndexRow>,
     /// What the sample made, as `collection/name`.
     pub(super) made: Vec<String>,
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<StartWarning>,
     pub(super) ready_ms: u128,
 }
 
@@ -35,19 +35,19 @@ pub(super) struct IndexRow {
 }
 
 /// Something that is not as it should be, and what to do about it.
-pub(super) struct Warning {
+pub(super) struct StartWarning {
     message: String,
     fix: Option<String>,
 }
 
-impl Warning {
+impl StartWarning {
     /// A text that has its own `fix:` keeps it.
-    pub(super) fn of(text: &str, fix: Option<&str>) -> Warning {
+    pub(super) fn from_text(text: &str, fix: Option<&str>) -> StartWarning {
         let (message, own) = match text.split_once("fix: ") {
             Some((message, own)) => (message.trim_end(), Some(own)),
             None => (text, None),
         };
-        Warning { message: message.to_owned(), fix: fix.or(own).map(str::to_owned) }
+        StartWarning { message: message.to_owned(), fix: fix.or(own).map(str::to_owned) }
     }
 
     pub(super) fn line(&self) -> String {
@@ -57,19 +57,19 @@ impl Warning {
 }
 
 /// Says it: on stdout as JSON, or on stderr as a screen.
-pub(super) fn say(facts: &Facts<'_>, as_json: bool) -> io::Result<()> {
+pub(super) fn print_start_screen(facts: &SearchStartScreen<'_>, as_json: bool) -> io::Result<()> {
     if as_json {
         let mut out = io::stdout().lock();
         return writeln!(out, "{}", line(facts)).and_then(|()| out.flush());
     }
     let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
-    super::super::say(format_args!("{}", screen(facts, width, Paint(color))));
+    super::super::print_stderr(format_args!("{}", screen(facts, width, TerminalStyle(color))));
     Ok(())
 }
 
-fn line(facts: &Facts<'_>) -> Value {
-    let Overview { tools, resources, templates, prompts, list_bytes } = &facts.overview;
+fn line(facts: &SearchStartScreen<'_>) -> Value {
+    let ServerOverview { tools, resources, templates, prompts, list_bytes } = &facts.overview;
     let tools: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
     let indexes: Vec<Value> =
         facts.indexes.iter().map(|index| json!({"name": index.name, "documents": index.documents})).collect();
@@ -83,7 +83,7 @@ fn line(facts: &Facts<'_>) -> Value {
         "mcp": format!("{}/mcp", facts.mcp), "sse": format!("{}/sse", facts.mcp),
         "service": {
             "url": facts.endpoint, "apiVersion": facts.api_version, "embedded": facts.embedded.is_some(),
-            "data": facts.embedded.map(Embedded::data), "keys": facts.embedded.map(Embedded::keys_file),
+            "data": facts.embedded.map(EmbeddedService::data), "keys": facts.embedded.map(EmbeddedService::keys_file),
         },
         "readOnly": facts.read_only, "sample": facts.made, "indexes": indexes, "operations": facts.operations,
         "tools": tools, "resources": resources, "resourceTemplates": templates, "prompts": prompts,
@@ -91,7 +91,7 @@ fn line(facts: &Facts<'_>) -> Value {
     })
 }
 
-fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
+fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> String {
     let mut out = String::new();
     let revisions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
     let (version, mcp) = (env!("CARGO_PKG_VERSION"), &facts.mcp);
@@ -99,16 +99,20 @@ fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
         writeln!(out, "\n  {} {version}   search   ready in {} ms\n", paint.bold("bindpost"), facts.ready_ms);
     let _ = writeln!(out, "  MCP        {mcp}/mcp  streamable HTTP: {}", revisions.join(", "));
     let _ = writeln!(out, "             {mcp}/sse  HTTP+SSE, for old clients");
-    let _ =
-        writeln!(out, "  Service    {}  api-version {}", clean(&facts.endpoint), clean(facts.api_version));
+    let _ = writeln!(
+        out,
+        "  Service    {}  api-version {}",
+        without_controls(&facts.endpoint),
+        without_controls(facts.api_version)
+    );
     if let Some(embedded) = facts.embedded {
         let data = embedded.data().display().to_string();
         let keys = embedded.keys_file().display().to_string();
         let _ = writeln!(
             out,
             "             embedded, in {}; keys for other clients in {}",
-            clean(&data),
-            clean(&keys)
+            without_controls(&data),
+            without_controls(&keys)
         );
     }
     let changes = match facts.read_only {
@@ -125,13 +129,17 @@ fn screen(facts: &Facts<'_>, width: usize, paint: Paint) -> String {
         facts.operations
     );
     if !facts.made.is_empty() {
-        let _ = writeln!(out, "  Sample     made in the empty service: {}", clean(&facts.made.join(", ")));
+        let _ = writeln!(
+            out,
+            "  Sample     made in the empty service: {}",
+            without_controls(&facts.made.join(", "))
+        );
     }
     out.push('\n');
     for warning in &facts.warnings {
-        let _ = writeln!(out, "  {} {}", paint.yellow("!"), clean(&warning.message));
+        let _ = writeln!(out, "  {} {}", paint.yellow("!"), without_controls(&warning.message));
         if let Some(fix) = &warning.fix {
-            let _ = writeln!(out, "      fix: {}", clean(fix));
+            let _ = writeln!(out, "      fix: {}", without_controls(fix));
         }
     }
     if !facts.warnings.is_empty() {

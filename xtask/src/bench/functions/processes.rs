@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{ARGUMENTS, Figures, MARKER, TOOL};
+use super::{ARGUMENTS, LoadFigures, MARKER, TOOL};
 use crate::workspace;
 
 /// The command that starts `bench/worker` with a worker of its own.
@@ -24,13 +24,13 @@ pub(super) fn driver(driver: &Path, program: &Path, worker: &Path, app: &Path) -
 }
 
 /// A worker that `bench/worker` drives.
-pub(super) struct Direct {
+pub(super) struct DirectWorker {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Direct {
+impl DirectWorker {
     pub(super) fn start(mut driver: Command) -> Result<Self> {
         let mut child = driver.spawn().context("could not start the driver")?;
         let (input, output) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
@@ -40,15 +40,15 @@ impl Direct {
         Ok(direct)
     }
 
-    pub(super) fn measure(&mut self, calls: usize, warmup: f64, secs: f64) -> Result<Figures> {
+    pub(super) fn measure(&mut self, calls: usize, warmup: f64, secs: f64) -> Result<LoadFigures> {
         writeln!(self.input, "{calls} {warmup} {secs}").context("the driver has ended")?;
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        Figures::parse(&line)
+        LoadFigures::parse(&line)
     }
 }
 
-impl Drop for Direct {
+impl Drop for DirectWorker {
     fn drop(&mut self) {
         // The worker ends when its stream does.
         let _ = self.child.kill();
@@ -57,13 +57,13 @@ impl Drop for Direct {
 }
 
 /// An HTTP server with a worker behind it.
-pub(super) struct Server {
+pub(super) struct WorkerServer {
     child: Child,
     port: String,
     path: String,
 }
 
-impl Server {
+impl WorkerServer {
     /// `bindpost run` with the app.
     pub(super) fn host(bindpost: &Path, app: &Path) -> Result<Self> {
         let log = app.join("host.log");
@@ -106,17 +106,17 @@ impl Server {
         calls: usize,
         warmup: f64,
         secs: f64,
-    ) -> Result<Figures> {
+    ) -> Result<LoadFigures> {
         let mut command = Command::new(load);
         command.args(["--port", &self.port, "--path", &self.path, "--profile", profile]);
         command.args(["--op", "call", "--tool", TOOL, "--arguments", ARGUMENTS, "--marker", MARKER]);
         command.args(["--conns", &calls.to_string()]);
         command.args(["--warmup", &warmup.to_string(), "--secs", &secs.to_string()]);
-        Figures::parse(&workspace::output(&mut command)?)
+        LoadFigures::parse(&workspace::output(&mut command)?)
     }
 }
 
-impl Drop for Server {
+impl Drop for WorkerServer {
     fn drop(&mut self) {
         // It should take its worker along, and the worker's files.
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();

@@ -20,26 +20,26 @@ const REST: Duration = Duration::from_millis(1500);
 const IDLE: f64 = 0.02;
 
 /// Memory of a process, in MiB.
-pub(super) struct Memory {
+pub(super) struct ProcessMemory {
     /// The most that was resident at any time, files that are mapped included.
     pub(super) peak: f64,
     /// What is resident now without any file behind it.
     pub(super) anonymous: f64,
 }
 
-impl Memory {
+impl ProcessMemory {
     pub(super) fn parse(said: &Value) -> Result<Self> {
         let mebibytes = |name| Ok::<_, anyhow::Error>(figure(said, name)? / 1024.0);
         Ok(Self { peak: mebibytes("peak_kb")?, anonymous: mebibytes("anonymous_kb")? })
     }
 }
 
-pub(super) struct Service {
+pub(super) struct BenchService {
     child: Child,
     port: String,
 }
 
-impl Service {
+impl BenchService {
     /// Starts it over a folder and waits until it serves.
     pub(super) fn start(bindpost: &Path, data: &Path) -> Result<Self> {
         let log = data.with_extension("log");
@@ -86,14 +86,14 @@ impl Service {
         }
     }
 
-    pub(super) fn memory(&self) -> Result<Memory> {
+    pub(super) fn memory(&self) -> Result<ProcessMemory> {
         let status = self.read("status")?;
         let mebibytes = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             let kilobytes: Option<f64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
             kilobytes.map(|kilobytes| kilobytes / 1024.0).with_context(|| format!("no {name} in /proc"))
         };
-        Ok(Memory { peak: mebibytes("VmHWM")?, anonymous: mebibytes("RssAnon")? })
+        Ok(ProcessMemory { peak: mebibytes("VmHWM")?, anonymous: mebibytes("RssAnon")? })
     }
 
     /// Ends it without any warning.
@@ -108,7 +108,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for BenchService {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

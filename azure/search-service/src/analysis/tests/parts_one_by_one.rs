@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
-use super::super::Analyzers;
+use super::super::AnalyzerRegistry;
 use super::{kind, run};
 
 /// Tokens of a text, each as `text@position`, through a tokenizer and filters defined here.
@@ -37,7 +37,7 @@ fn through(tokenizer: &Value, filters: &[Value], text: &str) -> Vec<String> {
         "@odata.type": "#Microsoft.Azure.Search.CustomAnalyzer", "name": "a",
         "tokenizer": tokenizer_name, "tokenFilters": names,
     }]);
-    let analyzers = Analyzers::new(&definition).unwrap();
+    let analyzers = AnalyzerRegistry::new(&definition).unwrap();
     run(&analyzers, "a", text).iter().map(|token| format!("{}@{}", token.text, token.position)).collect()
 }
 

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::definition::{Aggregation, FieldType, FunctionKind, Interpolation};
+use crate::definition::{FieldType, ScoringAggregation, ScoringFunctionKind, ScoringInterpolation};
 
 /// A definition with one field of each kind of trouble, and the given members over it.
 fn definition(over: Value) -> Value {
@@ -248,19 +248,19 @@ fn scoring_profiles_become_types() {
     let index = IndexDefinition::parse(&definition(over)).unwrap();
     let profile = index.scoring_profile("p").unwrap();
     assert_eq!(profile.weights, [("tags".to_owned(), 0.5), ("title".to_owned(), 2.0)]);
-    assert_eq!(profile.aggregation, Aggregation::FirstMatching);
+    assert_eq!(profile.aggregation, ScoringAggregation::FirstMatching);
     assert_eq!(
         profile.functions[0].kind,
-        FunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: true }
+        ScoringFunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: true }
     );
-    assert_eq!(profile.functions[0].interpolation, Interpolation::Quadratic);
-    assert_eq!(profile.functions[1].kind, FunctionKind::Freshness { duration_ms: 86_400_000 });
-    assert_eq!(profile.functions[1].interpolation, Interpolation::Linear);
+    assert_eq!(profile.functions[0].interpolation, ScoringInterpolation::Quadratic);
+    assert_eq!(profile.functions[1].kind, ScoringFunctionKind::Freshness { duration_ms: 86_400_000 });
+    assert_eq!(profile.functions[1].interpolation, ScoringInterpolation::Linear);
     assert_eq!(
         profile.functions[2].kind,
-        FunctionKind::Distance { parameter: "here".to_owned(), kilometres: 10.0 }
+        ScoringFunctionKind::Distance { parameter: "here".to_owned(), kilometres: 10.0 }
     );
-    assert_eq!(profile.functions[3].kind, FunctionKind::Tag { parameter: "mine".to_owned() });
+    assert_eq!(profile.functions[3].kind, ScoringFunctionKind::Tag { parameter: "mine".to_owned() });
     assert_eq!(index.default_scoring_profile.as_deref(), Some("p"));
 }
 

@@ -3,13 +3,13 @@ use tantivy::IndexWriter;
 use tantivy::query::TermQuery;
 
 use super::*;
-use crate::definition::{FieldType, Primitive};
+use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, words};
 
 fn index(per_segment: usize) -> TestIndex {
     let fields = vec![
-        field("name", FieldType::One(Primitive::String)),
-        field("tags", FieldType::Many(Primitive::String)),
+        field("name", FieldType::One(PrimitiveType::String)),
+        field("tags", FieldType::Many(PrimitiveType::String)),
     ];
     let documents = [
         json!({"id": "0", "name": "Very popular hotel", "tags": ["pool", "modern stay"]}),
@@ -20,19 +20,20 @@ fn index(per_segment: usize) -> TestIndex {
 }
 
 struct Request<'a> {
-    mode: Mode,
+    mode: AutocompleteMode,
     fuzzy: bool,
     filter: Option<&'a dyn Query>,
     top: usize,
-    tags: Option<Tags>,
+    tags: Option<HighlightTags>,
 }
 
 const PLAIN: Request<'static> =
-    Request { mode: Mode::OneTerm, fuzzy: false, filter: None, top: 5, tags: None };
+    Request { mode: AutocompleteMode::OneTerm, fuzzy: false, filter: None, top: 5, tags: None };
 
 fn ask(index: &TestIndex, search: &str, request: &Request<'_>) -> Vec<Completion> {
-    let fields: Vec<FieldColumns> = ["name", "tags"].iter().map(|path| index.columns.of(path)).collect();
-    let words = Words::parse(search, &mut words(), request.fuzzy).unwrap();
+    let fields: Vec<FieldColumns> =
+        ["name", "tags"].iter().map(|path| index.columns.for_field(path)).collect();
+    let words = TypedWords::parse(search, &mut words(), request.fuzzy).unwrap();
     let Request { mode, filter, top, tags, .. } = request;
     let budget = crate::budget::Budget::unlimited();
     autocomplete(&index.searcher(), &fields, &words, *mode, *filter, *top, tags.as_ref(), &budget).unwrap()
@@ -63,14 +64,14 @@ fn earlier_words_stay_as_typed() {
 
 #[test]
 fn two_terms_are_neighbours_and_last_words_stand_alone() {
-    let two = Request { mode: Mode::TwoTerms, ..PLAIN };
+    let two = Request { mode: AutocompleteMode::TwoTerms, ..PLAIN };
     assert_eq!(texts("po", &two), ["police station", "polite staff", "popular hotel", "pool"]);
     assert_eq!(texts("po", &Request { top: 3, ..two }), ["police station", "polite staff", "popular hotel"]);
 }
 
 #[test]
 fn context_is_the_word_before() {
-    let context = Request { mode: Mode::OneTermWithContext, ..PLAIN };
+    let context = Request { mode: AutocompleteMode::OneTermWithContext, ..PLAIN };
     let found = ask(&index(2), "looking for Very po", &context);
     let pair =
         |text: &str, query: &str| Completion { text: text.to_owned(), query_plus_text: query.to_owned() };
@@ -85,13 +86,13 @@ fn context_is_the_word_before() {
 fn mistakes_rank_below_exact_beginnings() {
     assert!(texts("mpd", &PLAIN).is_empty());
     assert_eq!(texts("mod", &Request { fuzzy: true, ..PLAIN }), ["modern", "motel"]);
-    let context = Request { mode: Mode::OneTermWithContext, fuzzy: true, ..PLAIN };
+    let context = Request { mode: AutocompleteMode::OneTermWithContext, fuzzy: true, ..PLAIN };
     assert_eq!(texts("vary polit", &context), ["very polite"]);
 }
 
 #[test]
 fn tags_surround_the_completion() {
-    let tags = Some(Tags { before: "<b>".to_owned(), after: "</b>".to_owned() });
+    let tags = Some(HighlightTags { before: "<b>".to_owned(), after: "</b>".to_owned() });
     let found = ask(&index(2), "big ho", &Request { tags, ..PLAIN });
     assert_eq!(
         found,
@@ -117,7 +118,7 @@ fn only_living_documents_that_pass_the_filter_count() {
 
 #[test]
 fn modes_are_read() {
-    assert_eq!(Mode::parse(None).unwrap(), Mode::OneTerm);
-    assert_eq!(Mode::parse(Some("twoTerms")).unwrap(), Mode::TwoTerms);
-    assert!(Mode::parse(Some("threeTerms")).unwrap_err().message.contains("threeTerms"));
+    assert_eq!(AutocompleteMode::parse(None).unwrap(), AutocompleteMode::OneTerm);
+    assert_eq!(AutocompleteMode::parse(Some("twoTerms")).unwrap(), AutocompleteMode::TwoTerms);
+    assert!(AutocompleteMode::parse(Some("threeTerms")).unwrap_err().message.contains("threeTerms"));
 }

@@ -10,29 +10,29 @@ use std::io;
 use serde_json::{Value, json};
 use tantivy::columnar::{MonotonicallyMappableToU64, StrColumn};
 
-use super::best::{Best, Merged};
+use super::best::{MergedCounts, TopBuckets};
 use super::calendar::render_date;
-use super::counting::{Counted, Figures};
-use super::expression::{Facet, FacetKind, Metric, Sort};
-use crate::budget::{Budget, Text};
-use crate::definition::Primitive;
+use super::counting::{FacetCounts, MetricTotals};
+use super::expression::{FacetExpression, FacetKind, FacetMetric, FacetSort};
+use crate::budget::{Budget, JsonBuffer};
+use crate::definition::PrimitiveType;
 
 /// Writes the buckets of one facet, each an object with `count` and what it counts, with commas between them.
-pub(super) fn write(
-    facet: &Facet,
-    segments: &[Counted],
+pub(super) fn write_buckets(
+    facet: &FacetExpression,
+    segments: &[FacetCounts],
     budget: &Budget,
-    out: &mut Text,
+    out: &mut JsonBuffer,
 ) -> tantivy::Result<()> {
     match &facet.kind {
-        FacetKind::Values { count, sort } if facet.primitive == Primitive::String => {
-            let terms = Terms::of(segments, budget);
-            terms.first(*count, *sort)?.for_each_sorted(|term, count| {
+        FacetKind::Values { count, sort } if facet.primitive == PrimitiveType::String => {
+            let terms = FacetTerms::new(segments, budget);
+            terms.first_terms(*count, *sort)?.for_each_sorted(|term, count| {
                 bucket(out, count, |bytes| serde_json::to_writer(bytes, &String::from_utf8_lossy(&term)));
             });
         }
         FacetKind::Values { count, sort } => {
-            let mut best = Best::new(*count, *sort, budget);
+            let mut best = TopBuckets::new(*count, *sort, budget);
             merged_keys(segments).for_each(|(key, count)| best.offer(key, count));
             best.for_each_sorted(|key, count| {
                 bucket(out, count, |bytes| serde_json::to_writer(bytes, &render(facet.primitive, key)));
@@ -44,31 +44,31 @@ pub(super) fn write(
             }
         }
         FacetKind::Ranges(bounds) => ranges(facet.primitive, bounds, &merged_keys(segments).collect(), out),
-        FacetKind::Metric { metric: Metric::Cardinality, .. } => {
+        FacetKind::Metric { metric: FacetMetric::Cardinality, .. } => {
             let different = match facet.primitive {
-                Primitive::String => Terms::of(segments, budget).number()?,
+                PrimitiveType::String => FacetTerms::new(segments, budget).count_distinct()?,
                 _ => merged_keys(segments).count(),
             };
-            out.json(&json!({ "cardinality": different }));
+            out.push_json(&json!({ "cardinality": different }));
         }
-        FacetKind::Metric { metric, missing } => out.json(&figure(*metric, *missing, segments)),
+        FacetKind::Metric { metric, missing } => out.push_json(&metric_value(*metric, *missing, segments)),
     }
     Ok(())
 }
 
 /// Writing to memory does not fail, nor do strings and numbers.
-fn bucket(out: &mut Text, count: u64, value: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
-    out.separate();
+fn bucket(out: &mut JsonBuffer, count: u64, value: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
+    out.write_separator();
     out.bytes.extend_from_slice(b"{\"count\":");
     let _ = serde_json::to_writer(&mut out.bytes, &count);
     out.bytes.extend_from_slice(b",\"value\":");
     let _ = value(&mut out.bytes);
     out.bytes.push(b'}');
-    out.settle();
+    out.account_growth();
 }
 
 /// All ranges, empty ones too: the client asked for each of them.
-fn ranges(primitive: Primitive, bounds: &[u64], counts: &HashMap<u64, u64>, out: &mut Text) {
+fn ranges(primitive: PrimitiveType, bounds: &[u64], counts: &HashMap<u64, u64>, out: &mut JsonBuffer) {
     let froms = std::iter::once(None).chain(bounds.iter().map(Some));
     let tos = bounds.iter().map(Some).chain(std::iter::once(None));
     for (at, (from, to)) in (0..).zip(froms.zip(tos)) {
@@ -79,17 +79,17 @@ fn ranges(primitive: Primitive, bounds: &[u64], counts: &HashMap<u64, u64>, out:
         if let Some(to) = to {
             range["to"] = render(primitive, *to);
         }
-        out.json(&range);
+        out.push_json(&range);
     }
 }
 
-fn figure(metric: Metric, missing: Option<f64>, segments: &[Counted]) -> Value {
-    let mut all = Figures::default();
+fn metric_value(metric: FacetMetric, missing: Option<f64>, segments: &[FacetCounts]) -> Value {
+    let mut all = MetricTotals::default();
     for segment in segments {
         match segment {
-            Counted::Figures(figures) => all.merge(figures),
-            Counted::Nothing { documents } => all.missing += documents,
-            Counted::Terms { .. } | Counted::Keys { .. } => {}
+            FacetCounts::Figures(figures) => all.merge(figures),
+            FacetCounts::Nothing { documents } => all.missing += documents,
+            FacetCounts::Terms { .. } | FacetCounts::Keys { .. } => {}
         }
     }
     if let Some(value) = missing {
@@ -97,19 +97,19 @@ fn figure(metric: Metric, missing: Option<f64>, segments: &[Counted]) -> Value {
     }
     let value = |figure: f64| if all.values == 0 { Value::Null } else { double(figure) };
     match metric {
-        Metric::Sum => json!({ "sum": double(all.sum) }),
-        Metric::Average => json!({ "avg": value(all.sum / all.values as f64) }),
-        Metric::Minimum => json!({ "min": value(all.minimum) }),
-        Metric::Maximum => json!({ "max": value(all.maximum) }),
-        Metric::Cardinality => Value::Null,
+        FacetMetric::Sum => json!({ "sum": double(all.sum) }),
+        FacetMetric::Average => json!({ "avg": value(all.sum / all.values as f64) }),
+        FacetMetric::Minimum => json!({ "min": value(all.minimum) }),
+        FacetMetric::Maximum => json!({ "max": value(all.maximum) }),
+        FacetMetric::Cardinality => Value::Null,
     }
 }
 
-fn render(primitive: Primitive, key: u64) -> Value {
+fn render(primitive: PrimitiveType, key: u64) -> Value {
     match primitive {
-        Primitive::Boolean => Value::Bool(bool::from_u64(key)),
-        Primitive::Double => double(f64::from_u64(key)),
-        Primitive::DateTimeOffset => Value::String(render_date(i64::from_u64(key))),
+        PrimitiveType::Boolean => Value::Bool(bool::from_u64(key)),
+        PrimitiveType::Double => double(f64::from_u64(key)),
+        PrimitiveType::DateTimeOffset => Value::String(render_date(i64::from_u64(key))),
         _ => Value::from(i64::from_u64(key)),
     }
 }
@@ -125,16 +125,16 @@ fn double(value: f64) -> Value {
 }
 
 /// The keys of all segments in their order.
-fn merged_keys(segments: &[Counted]) -> Merged<u64, impl Iterator<Item = (u64, u64)>> {
+fn merged_keys(segments: &[FacetCounts]) -> MergedCounts<u64, impl Iterator<Item = (u64, u64)>> {
     let keys = segments.iter().filter_map(|segment| match segment {
-        Counted::Keys { keys, .. } => Some(keys.iter().copied()),
+        FacetCounts::Keys { keys, .. } => Some(keys.iter().copied()),
         _ => None,
     });
-    Merged::new(keys.collect())
+    MergedCounts::new(keys.collect())
 }
 
 /// The terms of one column in all segments.
-struct Terms<'a> {
+struct FacetTerms<'a> {
     segments: Vec<TermCounts<'a>>,
     budget: &'a Budget,
 }
@@ -146,17 +146,17 @@ struct TermCounts<'a> {
     counts: &'a [u32],
 }
 
-impl<'a> Terms<'a> {
-    fn of(segments: &'a [Counted], budget: &'a Budget) -> Self {
-        let terms = |segment: &'a Counted| match segment {
-            Counted::Terms { column, counts, .. } => Some(TermCounts { column, counts }),
+impl<'a> FacetTerms<'a> {
+    fn new(segments: &'a [FacetCounts], budget: &'a Budget) -> Self {
+        let terms = |segment: &'a FacetCounts| match segment {
+            FacetCounts::Terms { column, counts, .. } => Some(TermCounts { column, counts }),
             _ => None,
         };
         Self { segments: segments.iter().filter_map(terms).collect(), budget }
     }
 
     /// How many different ones there are.
-    fn number(&self) -> io::Result<usize> {
+    fn count_distinct(&self) -> io::Result<usize> {
         match self.segments.as_slice() {
             [only] => Ok(only.seen().count()),
             _ => self.merged(|terms| terms.count()),
@@ -164,15 +164,15 @@ impl<'a> Terms<'a> {
     }
 
     /// The first ones of an order. Reading terms from dictionaries is what costs here, so as few as possible are read.
-    fn first(&self, limit: Option<usize>, sort: Sort) -> io::Result<Best<Vec<u8>>> {
-        let mut best = Best::new(limit, sort, self.budget);
+    fn first_terms(&self, limit: Option<usize>, sort: FacetSort) -> io::Result<TopBuckets<Vec<u8>>> {
+        let mut best = TopBuckets::new(limit, sort, self.budget);
         if let [only] = self.segments.as_slice() {
-            let mut places = Best::new(limit, sort, self.budget);
+            let mut places = TopBuckets::new(limit, sort, self.budget);
             only.seen().for_each(|(ord, count)| places.offer(ord, count));
             only.resolve(places.into_pairs(), |term, count| best.offer(term.to_vec(), count))?;
             return Ok(best);
         }
-        if let (Some(limit), Sort::Most) = (limit, sort)
+        if let (Some(limit), FacetSort::Most) = (limit, sort)
             && let Some(frequent) = self.frequent(limit)
         {
             self.counted(frequent, |term, count| best.offer(term, count))?;
@@ -182,7 +182,7 @@ impl<'a> Terms<'a> {
             for (term, count) in terms {
                 best.offer(term, count);
                 // They come in their order.
-                if sort == Sort::Ascending && best.is_full() {
+                if sort == FacetSort::Ascending && best.is_full() {
                     break;
                 }
             }
@@ -191,16 +191,16 @@ impl<'a> Terms<'a> {
     }
 
     /// Hands over the terms of all segments in their order, a few at a time.
-    fn merged<T>(&self, take: impl FnOnce(Merged<Vec<u8>, Cursor<'_>>) -> T) -> io::Result<T> {
+    fn merged<T>(&self, take: impl FnOnce(MergedCounts<Vec<u8>, TermCursor<'_>>) -> T) -> io::Result<T> {
         let failed = Cell::new(None);
-        let cursors = self.segments.iter().map(|segment| Cursor {
+        let cursors = self.segments.iter().map(|segment| TermCursor {
             segment: *segment,
             at: 0,
             ahead: Vec::new().into_iter(),
             failed: &failed,
             budget: self.budget,
         });
-        let taken = take(Merged::new(cursors.collect()));
+        let taken = take(MergedCounts::new(cursors.collect()));
         failed.take().map_or(Ok(taken), Err)
     }
 
@@ -211,7 +211,7 @@ impl<'a> Terms<'a> {
     fn frequent(&self, limit: usize) -> Option<Vec<Vec<(u64, u64)>>> {
         let (mut bound, mut total) = (0, 0);
         for segment in &self.segments {
-            let mut counts = Best::new(Some(limit), Sort::Descending, self.budget);
+            let mut counts = TopBuckets::new(Some(limit), FacetSort::Descending, self.budget);
             // A count may be there twice, so its ordinal goes with it.
             for (ord, count) in segment.seen() {
                 counts.offer((count, ord), 0);
@@ -273,7 +273,7 @@ impl<'a> TermCounts<'a> {
 }
 
 /// The seen terms of one segment, one after the other.
-struct Cursor<'a> {
+struct TermCursor<'a> {
     segment: TermCounts<'a>,
     /// The next ordinal to read.
     at: usize,
@@ -285,7 +285,7 @@ struct Cursor<'a> {
 /// So many terms of a segment are read at once.
 const AHEAD: usize = 1024;
 
-impl Iterator for Cursor<'_> {
+impl Iterator for TermCursor<'_> {
     type Item = (Vec<u8>, u64);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,22 +3,22 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::expression::Sort;
-use crate::budget::{Budget, Held};
+use super::expression::FacetSort;
+use crate::budget::{Budget, MemoryReservation};
 
 /// Runs of keys with their counts, each in the order of its keys, as one such run: counts of equal keys are added.
-pub(super) struct Merged<K, I> {
+pub(super) struct MergedCounts<K, I> {
     /// Each with what comes next.
     runs: Vec<(Option<(K, u64)>, I)>,
 }
 
-impl<K: Ord, I: Iterator<Item = (K, u64)>> Merged<K, I> {
+impl<K: Ord, I: Iterator<Item = (K, u64)>> MergedCounts<K, I> {
     pub(super) fn new(runs: Vec<I>) -> Self {
         Self { runs: runs.into_iter().map(|mut run| (run.next(), run)).collect() }
     }
 }
 
-impl<K: Ord, I: Iterator<Item = (K, u64)>> Iterator for Merged<K, I> {
+impl<K: Ord, I: Iterator<Item = (K, u64)>> Iterator for MergedCounts<K, I> {
     type Item = (K, u64);
 
     fn next(&mut self) -> Option<(K, u64)> {
@@ -37,23 +37,23 @@ impl<K: Ord, I: Iterator<Item = (K, u64)>> Iterator for Merged<K, I> {
 }
 
 /// What a kept key takes in memory.
-pub(super) trait Size {
+pub(super) trait KeySize {
     fn size(&self) -> usize;
 }
 
-impl Size for u64 {
+impl KeySize for u64 {
     fn size(&self) -> usize {
         size_of::<Self>()
     }
 }
 
-impl Size for (u64, u64) {
+impl KeySize for (u64, u64) {
     fn size(&self) -> usize {
         size_of::<Self>()
     }
 }
 
-impl Size for Vec<u8> {
+impl KeySize for Vec<u8> {
     fn size(&self) -> usize {
         // What the allocator adds is a part of it.
         size_of::<Self>() + self.len() + 16
@@ -61,38 +61,38 @@ impl Size for Vec<u8> {
 }
 
 /// The first keys of an order, as many as were asked for. Equal counts are ordered by key.
-pub(super) struct Best<K> {
+pub(super) struct TopBuckets<K> {
     /// `None`: all of them.
     limit: Option<usize>,
-    sort: Sort,
+    sort: FacetSort,
     /// The last one is on top.
-    kept: BinaryHeap<Ranked<K>>,
-    memory: Held,
+    kept: BinaryHeap<RankedBucket<K>>,
+    memory: MemoryReservation,
 }
 
-struct Ranked<K> {
+struct RankedBucket<K> {
     key: K,
     count: u64,
-    sort: Sort,
+    sort: FacetSort,
 }
 
-impl<K: Ord + Size> Best<K> {
-    pub(super) fn new(limit: Option<usize>, sort: Sort, budget: &Budget) -> Self {
+impl<K: Ord + KeySize> TopBuckets<K> {
+    pub(super) fn new(limit: Option<usize>, sort: FacetSort, budget: &Budget) -> Self {
         let limit = limit.filter(|limit| *limit > 0);
-        Self { limit, sort, kept: BinaryHeap::new(), memory: budget.hold(0) }
+        Self { limit, sort, kept: BinaryHeap::new(), memory: budget.reserve_memory(0) }
     }
 
     pub(super) fn offer(&mut self, key: K, count: u64) {
-        let offered = Ranked { key, count, sort: self.sort };
+        let offered = RankedBucket { key, count, sort: self.sort };
         if !self.is_full() {
             // A heap doubles when it grows.
-            self.memory.more(2 * size_of::<Ranked<K>>() + offered.key.size());
+            self.memory.grow(2 * size_of::<RankedBucket<K>>() + offered.key.size());
             self.kept.push(offered);
             return;
         }
         let Some(mut last) = self.kept.peek_mut() else { return };
         if offered < *last {
-            self.memory.more(offered.key.size().saturating_sub(last.key.size()));
+            self.memory.grow(offered.key.size().saturating_sub(last.key.size()));
             *last = offered;
         }
     }
@@ -119,27 +119,27 @@ impl<K: Ord + Size> Best<K> {
     }
 }
 
-impl<K: Ord> Ord for Ranked<K> {
+impl<K: Ord> Ord for RankedBucket<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         match self.sort {
-            Sort::Most => other.count.cmp(&self.count).then_with(|| self.key.cmp(&other.key)),
-            Sort::Fewest => self.count.cmp(&other.count).then_with(|| self.key.cmp(&other.key)),
-            Sort::Ascending => self.key.cmp(&other.key),
-            Sort::Descending => other.key.cmp(&self.key),
+            FacetSort::Most => other.count.cmp(&self.count).then_with(|| self.key.cmp(&other.key)),
+            FacetSort::Fewest => self.count.cmp(&other.count).then_with(|| self.key.cmp(&other.key)),
+            FacetSort::Ascending => self.key.cmp(&other.key),
+            FacetSort::Descending => other.key.cmp(&self.key),
         }
     }
 }
 
-impl<K: Ord> PartialOrd for Ranked<K> {
+impl<K: Ord> PartialOrd for RankedBucket<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Ord> PartialEq for Ranked<K> {
+impl<K: Ord> PartialEq for RankedBucket<K> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<K: Ord> Eq for Ranked<K> {}
+impl<K: Ord> Eq for RankedBucket<K> {}

@@ -18,7 +18,7 @@ pub enum CalendarUnit {
 
 /// `interval:month,timeoffset:-01:00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Calendar {
+pub struct CalendarInterval {
     pub unit: CalendarUnit,
     /// Milliseconds that local time is ahead of UTC.
     pub offset: i64,
@@ -28,7 +28,7 @@ const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-impl Calendar {
+impl CalendarInterval {
     /// The start of the interval that holds a moment; both in milliseconds since 1970, UTC.
     pub fn start(self, moment: i64) -> i64 {
         let local = moment.saturating_add(self.offset);

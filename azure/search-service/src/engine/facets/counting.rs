@@ -9,12 +9,12 @@ use tantivy::collector::SegmentCollector;
 use tantivy::columnar::{Cardinality, Column, MonotonicallyMappableToU64, StrColumn};
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::expression::{Facet, FacetKind, Metric, double_key};
-use crate::budget::{Budget, Held};
-use crate::definition::Primitive;
+use super::expression::{FacetExpression, FacetKind, FacetMetric, double_key};
+use crate::budget::{Budget, MemoryReservation};
+use crate::definition::PrimitiveType;
 
 /// What one segment says about one facet.
-pub enum Counted {
+pub enum FacetCounts {
     /// The segment has no value at all; how many documents were asked.
     Nothing {
         documents: u64,
@@ -23,19 +23,19 @@ pub enum Counted {
     Terms {
         column: StrColumn,
         counts: Vec<u32>,
-        memory: Held,
+        memory: MemoryReservation,
     },
     /// In the order of the keys.
     Keys {
         keys: Vec<(u64, u64)>,
-        memory: Held,
+        memory: MemoryReservation,
     },
-    Figures(Figures),
+    Figures(MetricTotals),
 }
 
 /// What the metrics of a column are made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Figures {
+pub struct MetricTotals {
     pub sum: f64,
     pub values: u64,
     pub minimum: f64,
@@ -44,13 +44,13 @@ pub struct Figures {
     pub missing: u64,
 }
 
-impl Default for Figures {
+impl Default for MetricTotals {
     fn default() -> Self {
         Self { sum: 0.0, values: 0, minimum: f64::INFINITY, maximum: f64::NEG_INFINITY, missing: 0 }
     }
 }
 
-impl Figures {
+impl MetricTotals {
     pub fn add(&mut self, value: f64, times: u64) {
         if times > 0 {
             let total = value * times as f64;
@@ -82,7 +82,7 @@ const BLOCK: usize = 128;
 
 impl SegmentFacets {
     pub(super) fn new(
-        facets: &[(Facet, String)],
+        facets: &[(FacetExpression, String)],
         segment: &SegmentReader,
         budget: &Budget,
     ) -> tantivy::Result<Self> {
@@ -101,7 +101,7 @@ impl SegmentFacets {
 }
 
 impl SegmentCollector for SegmentFacets {
-    type Fruit = Vec<Counted>;
+    type Fruit = Vec<FacetCounts>;
 
     fn collect(&mut self, doc: DocId, _: Score) {
         self.waiting.push(doc);
@@ -118,18 +118,18 @@ impl SegmentCollector for SegmentFacets {
         }
     }
 
-    fn harvest(mut self) -> Vec<Counted> {
+    fn harvest(mut self) -> Vec<FacetCounts> {
         self.flush();
         self.facets.into_iter().map(SegmentFacet::harvest).collect()
     }
 }
 
 struct SegmentFacet {
-    source: Option<Source>,
-    bucketing: Bucketing,
-    tally: Tally,
+    source: Option<FacetColumn>,
+    bucketing: FacetBucketing,
+    tally: FacetTally,
     /// What the tally takes.
-    memory: Held,
+    memory: MemoryReservation,
     documents: u64,
     // Reused from block to block.
     docs: Vec<DocId>,
@@ -138,23 +138,23 @@ struct SegmentFacet {
 }
 
 /// The column as keys, and the dictionary when they are ordinals.
-struct Source {
+struct FacetColumn {
     keys: Column<u64>,
     terms: Option<StrColumn>,
 }
 
 /// From the key of a value to the key of its bucket.
-enum Bucketing {
+enum FacetBucketing {
     None,
     /// Doubles only have to lose their second zero.
     Doubles,
     Ranges(Vec<u64>),
     IntegerSteps(i64),
     DoubleSteps(f64),
-    Calendar(super::Calendar),
+    Calendar(super::CalendarInterval),
 }
 
-enum Tally {
+enum FacetTally {
     /// One place for each key from `base` on: terms, ranges, and numbers that lie close together.
     Dense {
         base: u64,
@@ -162,7 +162,7 @@ enum Tally {
     },
     Sparse(HashMap<u64, u64, BuildHasherDefault<KeyHasher>>),
     Figures {
-        figures: Figures,
+        figures: MetricTotals,
         doubles: bool,
     },
 }
@@ -171,27 +171,32 @@ enum Tally {
 const DENSE_SPAN: u64 = 1 << 16;
 
 impl SegmentFacet {
-    fn new(facet: &Facet, column: &str, segment: &SegmentReader, budget: &Budget) -> tantivy::Result<Self> {
+    fn new(
+        facet: &FacetExpression,
+        column: &str,
+        segment: &SegmentReader,
+        budget: &Budget,
+    ) -> tantivy::Result<Self> {
         let fast = segment.fast_fields();
-        let plain = |keys: Option<Column<u64>>| keys.map(|keys| Source { keys, terms: None });
+        let plain = |keys: Option<Column<u64>>| keys.map(|keys| FacetColumn { keys, terms: None });
         let source = match facet.primitive {
-            Primitive::String => {
-                fast.str(column)?.map(|terms| Source { keys: terms.ords().clone(), terms: Some(terms) })
+            PrimitiveType::String => {
+                fast.str(column)?.map(|terms| FacetColumn { keys: terms.ords().clone(), terms: Some(terms) })
             }
-            Primitive::Boolean => plain(fast.column_opt::<bool>(column)?.map(Column::to_u64_monotonic)),
-            Primitive::Double => plain(fast.column_opt::<f64>(column)?.map(Column::to_u64_monotonic)),
+            PrimitiveType::Boolean => plain(fast.column_opt::<bool>(column)?.map(Column::to_u64_monotonic)),
+            PrimitiveType::Double => plain(fast.column_opt::<f64>(column)?.map(Column::to_u64_monotonic)),
             _ => plain(fast.column_opt::<i64>(column)?.map(Column::to_u64_monotonic)),
         };
-        let double = facet.primitive == Primitive::Double;
+        let double = facet.primitive == PrimitiveType::Double;
         let bucketing = match &facet.kind {
-            FacetKind::Ranges(keys) => Bucketing::Ranges(keys.clone()),
-            FacetKind::Steps(step) if double => Bucketing::DoubleSteps(*step as f64),
-            FacetKind::Steps(step) => Bucketing::IntegerSteps(*step),
-            FacetKind::Calendar(calendar) => Bucketing::Calendar(*calendar),
-            _ if double => Bucketing::Doubles,
-            _ => Bucketing::None,
+            FacetKind::Ranges(keys) => FacetBucketing::Ranges(keys.clone()),
+            FacetKind::Steps(step) if double => FacetBucketing::DoubleSteps(*step as f64),
+            FacetKind::Steps(step) => FacetBucketing::IntegerSteps(*step),
+            FacetKind::Calendar(calendar) => FacetBucketing::Calendar(*calendar),
+            _ if double => FacetBucketing::Doubles,
+            _ => FacetBucketing::None,
         };
-        let (tally, memory) = Tally::new(facet, source.as_ref(), budget);
+        let (tally, memory) = FacetTally::new(facet, source.as_ref(), budget);
         let (docs, rows, keys) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { source, bucketing, tally, memory, documents: 0, docs, rows, keys })
     }
@@ -212,7 +217,7 @@ impl SegmentFacet {
         };
         self.keys.resize(rows.len(), 0);
         column.values.get_vals(rows, &mut self.keys);
-        if let Tally::Figures { figures, doubles } = &mut self.tally {
+        if let FacetTally::Figures { figures, doubles } = &mut self.tally {
             let with_value = match cardinality {
                 Cardinality::Multivalued => self.docs.chunk_by(|one, next| one == next).count(),
                 _ => rows.len(),
@@ -230,27 +235,27 @@ impl SegmentFacet {
         self.tally.add(&self.keys, &mut self.memory);
     }
 
-    fn harvest(self) -> Counted {
-        let Some(source) = self.source else { return Counted::Nothing { documents: self.documents } };
+    fn harvest(self) -> FacetCounts {
+        let Some(source) = self.source else { return FacetCounts::Nothing { documents: self.documents } };
         let memory = self.memory;
         match (self.tally, source.terms) {
-            (Tally::Dense { counts, .. }, Some(column)) => Counted::Terms { column, counts, memory },
-            (Tally::Dense { base, counts }, None) => {
+            (FacetTally::Dense { counts, .. }, Some(column)) => FacetCounts::Terms { column, counts, memory },
+            (FacetTally::Dense { base, counts }, None) => {
                 let counts = (base..).zip(counts).filter(|(_, count)| *count > 0);
                 let keys = counts.map(|(key, count)| (key, u64::from(count))).collect();
-                Counted::Keys { keys, memory }
+                FacetCounts::Keys { keys, memory }
             }
-            (Tally::Sparse(counts), _) => {
+            (FacetTally::Sparse(counts), _) => {
                 let mut keys: Vec<_> = counts.into_iter().collect();
                 keys.sort_unstable();
-                Counted::Keys { keys, memory }
+                FacetCounts::Keys { keys, memory }
             }
-            (Tally::Figures { figures, .. }, _) => Counted::Figures(figures),
+            (FacetTally::Figures { figures, .. }, _) => FacetCounts::Figures(figures),
         }
     }
 }
 
-impl Bucketing {
+impl FacetBucketing {
     fn apply(&self, keys: &mut [u64]) {
         match self {
             Self::None => {}
@@ -277,32 +282,36 @@ impl Bucketing {
 /// A place of a map of counts, and its share of the room that the map has not filled.
 const SPARSE_PLACE: usize = 2 * size_of::<(u64, u64)>();
 
-impl Tally {
+impl FacetTally {
     /// The tally with what it takes.
-    fn new(facet: &Facet, source: Option<&Source>, budget: &Budget) -> (Self, Held) {
+    fn new(
+        facet: &FacetExpression,
+        source: Option<&FacetColumn>,
+        budget: &Budget,
+    ) -> (Self, MemoryReservation) {
         let dense = |base, places: u64| {
             let places = usize::try_from(places).unwrap_or(usize::MAX);
-            let memory = budget.hold(places.saturating_mul(size_of::<u32>()));
+            let memory = budget.reserve_memory(places.saturating_mul(size_of::<u32>()));
             (Self::Dense { base, counts: vec![0; places] }, memory)
         };
         match (&facet.kind, source) {
-            (FacetKind::Metric { metric, .. }, _) if *metric != Metric::Cardinality => {
-                let doubles = facet.primitive == Primitive::Double;
-                (Self::Figures { figures: Figures::default(), doubles }, budget.hold(0))
+            (FacetKind::Metric { metric, .. }, _) if *metric != FacetMetric::Cardinality => {
+                let doubles = facet.primitive == PrimitiveType::Double;
+                (Self::Figures { figures: MetricTotals::default(), doubles }, budget.reserve_memory(0))
             }
             (FacetKind::Ranges(keys), _) => dense(0, keys.len() as u64 + 1),
-            (_, Some(Source { terms: Some(terms), .. })) => dense(0, terms.num_terms() as u64),
-            (FacetKind::Values { .. } | FacetKind::Metric { .. }, Some(Source { keys, .. }))
-                if facet.primitive != Primitive::Double
+            (_, Some(FacetColumn { terms: Some(terms), .. })) => dense(0, terms.num_terms() as u64),
+            (FacetKind::Values { .. } | FacetKind::Metric { .. }, Some(FacetColumn { keys, .. }))
+                if facet.primitive != PrimitiveType::Double
                     && keys.max_value().saturating_sub(keys.min_value()) < DENSE_SPAN =>
             {
                 dense(keys.min_value(), keys.max_value().saturating_sub(keys.min_value()) + 1)
             }
-            _ => (Self::Sparse(HashMap::default()), budget.hold(0)),
+            _ => (Self::Sparse(HashMap::default()), budget.reserve_memory(0)),
         }
     }
 
-    fn add(&mut self, keys: &[u64], memory: &mut Held) {
+    fn add(&mut self, keys: &[u64], memory: &mut MemoryReservation) {
         match self {
             Self::Dense { base, counts } => {
                 for key in keys {
@@ -317,7 +326,7 @@ impl Tally {
                 let before = counts.len();
                 keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
                 // The list that is made of it takes as much again.
-                memory.more((counts.len() - before) * 2 * SPARSE_PLACE);
+                memory.grow((counts.len() - before) * 2 * SPARSE_PLACE);
             }
             Self::Figures { .. } => {}
         }

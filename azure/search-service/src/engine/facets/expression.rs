@@ -2,35 +2,35 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::calendar::{Calendar, CalendarUnit, parse_offset};
+use super::calendar::{CalendarInterval, CalendarUnit, parse_offset};
 use crate::ApiError;
-use crate::definition::{Field, Primitive, Schema};
+use crate::definition::{IndexField, IndexSchema, PrimitiveType};
 use crate::documents::parse_date;
 
 /// One facet of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facet {
+pub struct FacetExpression {
     pub path: String,
-    pub primitive: Primitive,
+    pub primitive: PrimitiveType,
     pub kind: FacetKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum FacetKind {
     /// One bucket for each value. `None`: as many as there are.
-    Values { count: Option<usize>, sort: Sort },
+    Values { count: Option<usize>, sort: FacetSort },
     /// `values:10|20`: below the first, between them, from the last on. Keys of the column, ascending.
     Ranges(Vec<u64>),
     /// `interval:100`.
     Steps(i64),
     /// `interval:month`.
-    Calendar(Calendar),
+    Calendar(CalendarInterval),
     /// `metric:sum`; `missing` stands in for documents without a value.
-    Metric { metric: Metric, missing: Option<f64> },
+    Metric { metric: FacetMetric, missing: Option<f64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub enum FacetSort {
     /// `count`: the most frequent first.
     #[default]
     Most,
@@ -43,7 +43,7 @@ pub enum Sort {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
+pub enum FacetMetric {
     Sum,
     Average,
     Minimum,
@@ -56,10 +56,10 @@ const DEFAULT_COUNT: usize = 10;
 /// Values in `values:10|20`.
 const MOST_BOUNDS: usize = 1_000;
 
-impl Facet {
-    pub fn parse(expression: &str, schema: &Schema) -> Result<Self, ApiError> {
+impl FacetExpression {
+    pub fn parse(expression: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         if expression.contains(['>', '(', ';']) {
-            return Err(ApiError::not_here(format!(
+            return Err(ApiError::not_supported(format!(
                 "The facet '{expression}' is nested or has a filter, which the embedded service does not offer. \
                  Ask for each field on its own, and put conditions into the filter of the request."
             )));
@@ -72,17 +72,20 @@ impl Facet {
             .primitive()
             .filter(|_| field.facetable && field.vector.is_none())
             .ok_or_else(|| refused(expression, format!("the field '{path}' is not facetable")))?;
-        let options = Options::read(expression, parts)?;
+        let options = FacetOptions::read(expression, parts)?;
         let kind = options.kind(expression, field, primitive)?;
         Ok(Self { path: path.to_owned(), primitive, kind })
     }
 }
 
-impl Facet {
+impl FacetExpression {
     /// Whether both count the same of their column, whatever they show of it.
     pub(super) fn counts_as(&self, other: &Self) -> bool {
         let counts_values = |kind: &FacetKind| {
-            matches!(kind, FacetKind::Values { .. } | FacetKind::Metric { metric: Metric::Cardinality, .. })
+            matches!(
+                kind,
+                FacetKind::Values { .. } | FacetKind::Metric { metric: FacetMetric::Cardinality, .. }
+            )
         };
         let sums_up = |kind: &FacetKind| matches!(kind, FacetKind::Metric { .. }) && !counts_values(kind);
         self.path == other.path
@@ -93,7 +96,7 @@ impl Facet {
 }
 
 #[derive(Default)]
-struct Options<'a> {
+struct FacetOptions<'a> {
     count: Option<&'a str>,
     sort: Option<&'a str>,
     values: Option<&'a str>,
@@ -104,7 +107,7 @@ struct Options<'a> {
     precision: Option<&'a str>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> FacetOptions<'a> {
     fn read(expression: &str, parts: impl Iterator<Item = &'a str>) -> Result<Self, ApiError> {
         let mut options = Self::default();
         for part in parts {
@@ -134,14 +137,19 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    fn kind(&self, expression: &str, field: &Field, primitive: Primitive) -> Result<FacetKind, ApiError> {
+    fn kind(
+        &self,
+        expression: &str,
+        field: &IndexField,
+        primitive: PrimitiveType,
+    ) -> Result<FacetKind, ApiError> {
         let plain = self.count.is_some() || self.sort.is_some();
         let chosen = [plain, self.values.is_some(), self.interval.is_some(), self.metric.is_some()];
         if chosen.iter().filter(|given| **given).count() > 1 {
             let reason = "count and sort, values, interval, and metric cannot be combined";
             return Err(refused(expression, reason));
         }
-        if self.offset.is_some() && (self.interval.is_none() || primitive != Primitive::DateTimeOffset) {
+        if self.offset.is_some() && (self.interval.is_none() || primitive != PrimitiveType::DateTimeOffset) {
             return Err(refused(expression, "timeoffset needs an interval on a field of dates"));
         }
         if self.metric.is_none() && (self.missing.is_some() || self.precision.is_some()) {
@@ -163,10 +171,10 @@ impl<'a> Options<'a> {
             Some(Err(_)) => return Err(refused(expression, "count must be a whole number from 0")),
         };
         let sort = match self.sort {
-            None | Some("count") => Sort::Most,
-            Some("-count") => Sort::Fewest,
-            Some("value") => Sort::Ascending,
-            Some("-value") => Sort::Descending,
+            None | Some("count") => FacetSort::Most,
+            Some("-count") => FacetSort::Fewest,
+            Some("value") => FacetSort::Ascending,
+            Some("-value") => FacetSort::Descending,
             Some(other) => {
                 let reason = format!("sort must be count, -count, value or -value, not '{other}'");
                 return Err(refused(expression, reason));
@@ -178,16 +186,18 @@ impl<'a> Options<'a> {
     fn interval(
         &self,
         expression: &str,
-        field: &Field,
-        primitive: Primitive,
+        field: &IndexField,
+        primitive: PrimitiveType,
         interval: &str,
     ) -> Result<FacetKind, ApiError> {
         match primitive {
-            Primitive::Int32 | Primitive::Int64 | Primitive::Double => match interval.parse::<i64>() {
-                Ok(step) if step > 0 => Ok(FacetKind::Steps(step)),
-                _ => Err(refused(expression, "the interval of numbers must be a whole number above 0")),
-            },
-            Primitive::DateTimeOffset => {
+            PrimitiveType::Int32 | PrimitiveType::Int64 | PrimitiveType::Double => {
+                match interval.parse::<i64>() {
+                    Ok(step) if step > 0 => Ok(FacetKind::Steps(step)),
+                    _ => Err(refused(expression, "the interval of numbers must be a whole number above 0")),
+                }
+            }
+            PrimitiveType::DateTimeOffset => {
                 let unit = match interval {
                     "minute" => CalendarUnit::Minute,
                     "hour" => CalendarUnit::Hour,
@@ -206,7 +216,7 @@ impl<'a> Options<'a> {
                     Some(Some(offset)) => offset,
                     Some(None) => return Err(refused(expression, "timeoffset must look like -01:00")),
                 };
-                Ok(FacetKind::Calendar(Calendar { unit, offset }))
+                Ok(FacetKind::Calendar(CalendarInterval { unit, offset }))
             }
             _ => {
                 let reason =
@@ -219,26 +229,27 @@ impl<'a> Options<'a> {
     fn metric(
         &self,
         expression: &str,
-        field: &Field,
-        primitive: Primitive,
+        field: &IndexField,
+        primitive: PrimitiveType,
         metric: &str,
     ) -> Result<FacetKind, ApiError> {
         let metric = match metric {
-            "sum" => Metric::Sum,
-            "avg" => Metric::Average,
-            "min" => Metric::Minimum,
-            "max" => Metric::Maximum,
-            "cardinality" => Metric::Cardinality,
+            "sum" => FacetMetric::Sum,
+            "avg" => FacetMetric::Average,
+            "min" => FacetMetric::Minimum,
+            "max" => FacetMetric::Maximum,
+            "cardinality" => FacetMetric::Cardinality,
             _ => return Err(refused(expression, "metric must be sum, avg, min, max or cardinality")),
         };
-        let numeric = matches!(primitive, Primitive::Int32 | Primitive::Int64 | Primitive::Double);
-        if metric != Metric::Cardinality && !numeric {
+        let numeric =
+            matches!(primitive, PrimitiveType::Int32 | PrimitiveType::Int64 | PrimitiveType::Double);
+        if metric != FacetMetric::Cardinality && !numeric {
             let reason = format!("'{}' does not hold numbers; only cardinality works on it", field.path);
             return Err(refused(expression, reason));
         }
         let missing = match self.missing.map(str::parse::<f64>) {
             None => None,
-            Some(Ok(value)) if value.is_finite() && metric != Metric::Cardinality => Some(value),
+            Some(Ok(value)) if value.is_finite() && metric != FacetMetric::Cardinality => Some(value),
             Some(_) => return Err(refused(expression, "default must be a number, and not with cardinality")),
         };
         Ok(FacetKind::Metric { metric, missing })
@@ -247,17 +258,17 @@ impl<'a> Options<'a> {
 
 fn ranges(
     expression: &str,
-    field: &Field,
-    primitive: Primitive,
+    field: &IndexField,
+    primitive: PrimitiveType,
     values: &str,
 ) -> Result<FacetKind, ApiError> {
     let key = |text: &str| match primitive {
-        Primitive::Int32 | Primitive::Int64 => text.parse::<i64>().ok().map(i64::to_u64),
-        Primitive::Double => text.parse::<f64>().ok().filter(|value| value.is_finite()).map(double_key),
-        Primitive::DateTimeOffset => parse_date(text).map(i64::to_u64),
+        PrimitiveType::Int32 | PrimitiveType::Int64 => text.parse::<i64>().ok().map(i64::to_u64),
+        PrimitiveType::Double => text.parse::<f64>().ok().filter(|value| value.is_finite()).map(double_key),
+        PrimitiveType::DateTimeOffset => parse_date(text).map(i64::to_u64),
         _ => None,
     };
-    if matches!(primitive, Primitive::String | Primitive::Boolean) {
+    if matches!(primitive, PrimitiveType::String | PrimitiveType::Boolean) {
         let reason = format!("'{}' holds neither numbers nor dates, so values do not work on it", field.path);
         return Err(refused(expression, reason));
     }

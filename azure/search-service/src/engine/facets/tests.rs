@@ -8,19 +8,19 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{IndexWriter, Term};
 
 use super::*;
-use crate::definition::{Field, FieldType, Primitive};
+use crate::definition::{FieldType, IndexField, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, moment};
 
-fn fields() -> Vec<Field> {
+fn fields() -> Vec<IndexField> {
     vec![
-        field("category", FieldType::One(Primitive::String)),
-        field("tags", FieldType::Many(Primitive::String)),
-        field("rating", FieldType::One(Primitive::Int32)),
-        field("scores", FieldType::Many(Primitive::Int64)),
-        field("price", FieldType::One(Primitive::Double)),
-        field("open", FieldType::One(Primitive::Boolean)),
-        field("built", FieldType::One(Primitive::DateTimeOffset)),
-        field("place", FieldType::One(Primitive::GeographyPoint)),
+        field("category", FieldType::One(PrimitiveType::String)),
+        field("tags", FieldType::Many(PrimitiveType::String)),
+        field("rating", FieldType::One(PrimitiveType::Int32)),
+        field("scores", FieldType::Many(PrimitiveType::Int64)),
+        field("price", FieldType::One(PrimitiveType::Double)),
+        field("open", FieldType::One(PrimitiveType::Boolean)),
+        field("built", FieldType::One(PrimitiveType::DateTimeOffset)),
+        field("place", FieldType::One(PrimitiveType::GeographyPoint)),
     ]
 }
 
@@ -39,12 +39,13 @@ fn hotels(per_segment: usize) -> TestIndex {
 }
 
 fn count(index: &TestIndex, expressions: &[&str], query: &dyn Query) -> Value {
-    let facets = Facets::parse(expressions, &index.schema, &index.columns, &Budget::unlimited()).unwrap();
+    let facets =
+        RequestFacets::parse(expressions, &index.schema, &index.columns, &Budget::unlimited()).unwrap();
     json_of(&index.searcher().search(query, &facets).unwrap())
 }
 
 fn json_of(lists: &FacetLists) -> Value {
-    let mut text = Text::new(&Budget::unlimited());
+    let mut text = JsonBuffer::new(&Budget::unlimited());
     lists.write(&mut text);
     serde_json::from_slice(&text.bytes).unwrap()
 }
@@ -59,7 +60,9 @@ fn buckets(expression: &str) -> Value {
 
 fn refusal(expression: &str) -> String {
     let index = hotels(10);
-    Facets::parse(&[expression], &index.schema, &index.columns, &Budget::unlimited()).unwrap_err().message
+    RequestFacets::parse(&[expression], &index.schema, &index.columns, &Budget::unlimited())
+        .unwrap_err()
+        .message
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn intervals_of_dates_follow_the_calendar_and_the_offset() {
         buckets("built,interval:day,timeoffset:-01:00"),
         json!([{"value":"2023-12-31T01:00:00Z","count":1},{"value":"2024-01-31T01:00:00Z","count":2}])
     );
-    let start = |unit, date| render_date(Calendar { unit, offset: 0 }.start(moment(date)));
+    let start = |unit, date| render_date(CalendarInterval { unit, offset: 0 }.start(moment(date)));
     assert_eq!(start(CalendarUnit::Quarter, "2024-06-30T23:59:59Z"), "2024-04-01T00:00:00Z");
     assert_eq!(start(CalendarUnit::Year, "1969-06-30T23:59:59Z"), "1969-01-01T00:00:00Z");
     assert_eq!(start(CalendarUnit::Week, "2024-02-04T12:00:00Z"), "2024-01-29T00:00:00Z");
@@ -190,7 +193,8 @@ fn only_found_and_living_documents_count() {
 #[test]
 fn a_pass_that_also_scores_counts_the_same() {
     let index = hotels(3);
-    let facets = Facets::parse(&["tags"], &index.schema, &index.columns, &Budget::unlimited()).unwrap();
+    let facets =
+        RequestFacets::parse(&["tags"], &index.schema, &index.columns, &Budget::unlimited()).unwrap();
     let collectors = (Count, TopDocs::with_limit(1).order_by_score(), facets);
     let (_, _, found) = index.searcher().search(&AllQuery, &collectors).unwrap();
     assert_eq!(json_of(&found)["tags"], buckets("tags"));

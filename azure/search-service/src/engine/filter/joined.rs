@@ -1,54 +1,58 @@
 //! Comparisons with many values of one field, as one look into a set of them.
 
-use crate::odata::ast::{Filter, Literal, Operator, Path};
+use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
 
 /// The same condition with less to do: `f eq 'a' or f eq 'b'` becomes a set of values, and `f ne 'a' and f ne 'b'` its
 /// negation, which also holds where there is no value.
-pub fn joined(filter: &Filter) -> Filter {
+pub fn join_comparisons(filter: &OdataFilter) -> OdataFilter {
     match filter {
-        Filter::Or(parts) => join(parts, Operator::Equal, Filter::Or, |set| set),
-        Filter::And(parts) => join(parts, Operator::NotEqual, Filter::And, |set| Filter::Not(Box::new(set))),
-        Filter::Not(inner) => Filter::Not(Box::new(joined(inner))),
-        Filter::Any { path, condition: Some(condition) } => {
-            Filter::Any { path: path.clone(), condition: Some(Box::new(joined(condition))) }
+        OdataFilter::Or(parts) => join(parts, ComparisonOperator::Equal, OdataFilter::Or, |set| set),
+        OdataFilter::And(parts) => {
+            join(parts, ComparisonOperator::NotEqual, OdataFilter::And, |set| OdataFilter::Not(Box::new(set)))
         }
-        Filter::All { path, condition } => {
-            Filter::All { path: path.clone(), condition: Box::new(joined(condition)) }
+        OdataFilter::Not(inner) => OdataFilter::Not(Box::new(join_comparisons(inner))),
+        OdataFilter::Any { path, condition: Some(condition) } => {
+            OdataFilter::Any { path: path.clone(), condition: Some(Box::new(join_comparisons(condition))) }
+        }
+        OdataFilter::All { path, condition } => {
+            OdataFilter::All { path: path.clone(), condition: Box::new(join_comparisons(condition)) }
         }
         other => other.clone(),
     }
 }
 
 fn join(
-    parts: &[Filter],
-    joins: Operator,
-    together: impl FnOnce(Vec<Filter>) -> Filter,
-    as_condition: impl Fn(Filter) -> Filter,
-) -> Filter {
-    let mut sets: Vec<(&Path, Vec<String>)> = Vec::new();
+    parts: &[OdataFilter],
+    joins: ComparisonOperator,
+    together: impl FnOnce(Vec<OdataFilter>) -> OdataFilter,
+    as_condition: impl Fn(OdataFilter) -> OdataFilter,
+) -> OdataFilter {
+    let mut sets: Vec<(&FieldPath, Vec<String>)> = Vec::new();
     let mut rest = Vec::new();
     for part in parts {
         match part {
-            Filter::Compare { path, operator, value: Literal::String(value) } if *operator == joins => {
+            OdataFilter::Compare { path, operator, value: FilterLiteral::String(value) }
+                if *operator == joins =>
+            {
                 match sets.iter_mut().find(|(known, _)| *known == path) {
                     Some((_, values)) => values.push(value.clone()),
                     None => sets.push((path, vec![value.clone()])),
                 }
             }
-            other => rest.push(joined(other)),
+            other => rest.push(join_comparisons(other)),
         }
     }
     for (path, mut values) in sets {
         rest.push(match values.as_slice() {
             [only] => {
-                let value = Literal::String(only.clone());
-                Filter::Compare { path: path.clone(), operator: joins, value }
+                let value = FilterLiteral::String(only.clone());
+                OdataFilter::Compare { path: path.clone(), operator: joins, value }
             }
             _ => {
                 // They are searched as a sorted list.
                 values.sort_unstable();
                 values.dedup();
-                as_condition(Filter::In { path: path.clone(), values })
+                as_condition(OdataFilter::In { path: path.clone(), values })
             }
         });
     }

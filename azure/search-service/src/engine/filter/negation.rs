@@ -5,11 +5,14 @@ use tantivy::query::{
 };
 use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
-use super::{FilterScope, silent};
+use super::{FilterScope, without_score};
 
-pub(super) fn not(query: Box<dyn Query>, scope: &FilterScope<'_>) -> Box<dyn Query> {
-    let excluded = Box::new(Steady(query));
-    Box::new(BooleanQuery::new(vec![(Occur::Must, silent(AllQuery, scope)), (Occur::MustNot, excluded)]))
+pub(super) fn negated_query(query: Box<dyn Query>, scope: &FilterScope<'_>) -> Box<dyn Query> {
+    let excluded = Box::new(ForwardOnlyQuery(query));
+    Box::new(BooleanQuery::new(vec![
+        (Occur::Must, without_score(AllQuery, scope)),
+        (Occur::MustNot, excluded),
+    ]))
 }
 
 /// The same documents, never asked for one that lies before the current one.
@@ -18,17 +21,17 @@ pub(super) fn not(query: Box<dyn Query>, scope: &FilterScope<'_>) -> Box<dyn Que
 /// that on to its parts. A range of numbers within a conjunction has been moved by then, and computes the distance as if
 /// it could only grow: that overflows.
 #[derive(Debug)]
-struct Steady(Box<dyn Query>);
+struct ForwardOnlyQuery(Box<dyn Query>);
 
-impl Clone for Steady {
+impl Clone for ForwardOnlyQuery {
     fn clone(&self) -> Self {
         Self(self.0.box_clone())
     }
 }
 
-impl Query for Steady {
+impl Query for ForwardOnlyQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(SteadyWeight(self.0.weight(scoring)?)))
+        Ok(Box::new(ForwardOnlyWeight(self.0.weight(scoring)?)))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -36,11 +39,11 @@ impl Query for Steady {
     }
 }
 
-struct SteadyWeight(Box<dyn Weight>);
+struct ForwardOnlyWeight(Box<dyn Weight>);
 
-impl Weight for SteadyWeight {
+impl Weight for ForwardOnlyWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(Box::new(SteadyScorer(self.0.scorer(segment, boost)?)))
+        Ok(Box::new(ForwardOnlyScorer(self.0.scorer(segment, boost)?)))
     }
 
     fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -49,9 +52,9 @@ impl Weight for SteadyWeight {
 }
 
 /// Leaves `seek_danger` as [`DocSet`] has it: that one looks where it stands first.
-struct SteadyScorer(Box<dyn Scorer>);
+struct ForwardOnlyScorer(Box<dyn Scorer>);
 
-impl DocSet for SteadyScorer {
+impl DocSet for ForwardOnlyScorer {
     fn advance(&mut self) -> DocId {
         self.0.advance()
     }
@@ -73,7 +76,7 @@ impl DocSet for SteadyScorer {
     }
 }
 
-impl Scorer for SteadyScorer {
+impl Scorer for ForwardOnlyScorer {
     fn score(&mut self) -> Score {
         self.0.score()
     }

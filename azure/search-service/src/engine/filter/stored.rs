@@ -7,13 +7,13 @@ use serde_json::Value;
 use tantivy::query::Query;
 use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
 
-use super::{FilterScope, silent};
+use super::{FilterScope, without_score};
 use crate::analysis::Normalizer;
 use crate::budget::parsed_bytes;
 use crate::odata;
-use crate::odata::ast::{Filter, Literal};
+use crate::odata::ast::{FilterLiteral, OdataFilter};
 
-pub(super) fn on_json(filter: &Filter, scope: &FilterScope<'_>) -> Box<dyn Query> {
+pub(super) fn stored_json_query(filter: &OdataFilter, scope: &FilterScope<'_>) -> Box<dyn Query> {
     let mut filter = filter.clone();
     let mut normalizers = Normalizers::new();
     normalize(&mut filter, scope, &mut normalizers);
@@ -27,7 +27,7 @@ pub(super) fn on_json(filter: &Filter, scope: &FilterScope<'_>) -> Box<dyn Query
         Ok(move |doc: tantivy::DocId| {
             let decide = |json: &[u8]| {
                 budget.check();
-                let _memory = (json.len() > LARGE).then(|| budget.hold(parsed_bytes(json)));
+                let _memory = (json.len() > LARGE).then(|| budget.reserve_memory(parsed_bytes(json)));
                 let (filter, normalizers) = &*condition;
                 // What the store holds is JSON that we wrote ourselves.
                 let mut document = serde_json::from_slice(json).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn on_json(filter: &Filter, scope: &FilterScope<'_>) -> Box<dyn Query
             matches!(read, Some(Ok(Some(true))))
         })
     });
-    silent(DocPredicateQuery::from(predicate), scope)
+    without_score(DocPredicateQuery::from(predicate), scope)
 }
 
 /// Documents of up to this size are parsed without asking for memory.
@@ -51,19 +51,19 @@ type Normalizers = BTreeMap<String, Normalizer>;
 
 /// Columns hold texts as normalizers leave them, and conditions on JSON must see the same ones: this changes the texts
 /// of a filter, and notes which fields of a document are to be changed.
-fn normalize(filter: &mut Filter, scope: &FilterScope<'_>, normalizers: &mut Normalizers) {
+fn normalize(filter: &mut OdataFilter, scope: &FilterScope<'_>, normalizers: &mut Normalizers) {
     let mut of = |path: &str| {
         let normalizer = (scope.normalizer)(path)?;
         normalizers.entry(path.to_owned()).or_insert_with(|| normalizer.clone());
         Some(normalizer)
     };
     match filter {
-        Filter::Compare { path, value: Literal::String(text), .. } => {
+        OdataFilter::Compare { path, value: FilterLiteral::String(text), .. } => {
             if let Some(normalizer) = of(&path.field) {
                 *text = normalizer.apply(text).into_owned();
             }
         }
-        Filter::In { path, values } => {
+        OdataFilter::In { path, values } => {
             if let Some(normalizer) = of(&path.field) {
                 *values = values.iter().map(|value| normalizer.apply(value).into_owned()).collect();
                 // They are searched as a sorted list.
@@ -71,18 +71,18 @@ fn normalize(filter: &mut Filter, scope: &FilterScope<'_>, normalizers: &mut Nor
                 values.dedup();
             }
         }
-        Filter::And(parts) | Filter::Or(parts) => {
+        OdataFilter::And(parts) | OdataFilter::Or(parts) => {
             parts.iter_mut().for_each(|part| normalize(part, scope, normalizers));
         }
-        Filter::Not(condition)
-        | Filter::All { condition, .. }
-        | Filter::Any { condition: Some(condition), .. } => normalize(condition, scope, normalizers),
-        Filter::Any { condition: None, .. }
-        | Filter::Compare { .. }
-        | Filter::Constant(_)
-        | Filter::Distance { .. }
-        | Filter::Within { .. }
-        | Filter::Match(_) => {}
+        OdataFilter::Not(condition)
+        | OdataFilter::All { condition, .. }
+        | OdataFilter::Any { condition: Some(condition), .. } => normalize(condition, scope, normalizers),
+        OdataFilter::Any { condition: None, .. }
+        | OdataFilter::Compare { .. }
+        | OdataFilter::Constant(_)
+        | OdataFilter::Distance { .. }
+        | OdataFilter::Within { .. }
+        | OdataFilter::Match(_) => {}
     }
 }
 

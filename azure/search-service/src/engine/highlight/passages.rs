@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::Span;
+use super::HighlightSpan;
 
 /// A part of a text that has found words.
-pub(super) struct Passage {
+pub(super) struct HighlightPassage {
     pub(super) range: Range<usize>,
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<HighlightSpan>,
     /// How many different words it has, then how many in all.
     pub(super) worth: (usize, usize),
 }
@@ -21,7 +21,7 @@ const LENGTH: usize = 100;
 const LONG: usize = 150;
 
 /// The passages that have spans, in the order of the text.
-pub(super) fn passages(value: &str, spans: Vec<Span>) -> Vec<Passage> {
+pub(super) fn passages(value: &str, spans: Vec<HighlightSpan>) -> Vec<HighlightPassage> {
     let mut spans = spans.into_iter().peekable();
     let mut passages = Vec::new();
     for mut range in cut(value) {
@@ -34,7 +34,7 @@ pub(super) fn passages(value: &str, spans: Vec<Span>) -> Vec<Passage> {
             range.end = range.end.max(last.range.end);
             let different: HashSet<&str> = own.iter().map(|span| span.token.as_str()).collect();
             let worth = (different.len(), own.len());
-            passages.push(Passage { range, spans: own, worth });
+            passages.push(HighlightPassage { range, spans: own, worth });
         }
         if spans.peek().is_none() {
             break;
@@ -47,7 +47,7 @@ fn cut(value: &str) -> Vec<Range<usize>> {
     if value.chars().nth(LENGTH).is_none() {
         return std::iter::once(0..value.len()).collect();
     }
-    let mut pieces = Pieces::default();
+    let mut pieces = PassageBuilder::default();
     for (start, sentence) in value.split_sentence_bound_indices() {
         let length = sentence.chars().count();
         if length <= LONG {
@@ -66,12 +66,12 @@ fn cut(value: &str) -> Vec<Range<usize>> {
 
 /// Neighbouring parts, gathered until a passage is full.
 #[derive(Default)]
-struct Pieces {
+struct PassageBuilder {
     ranges: Vec<Range<usize>>,
     open: Option<(Range<usize>, usize)>,
 }
 
-impl Pieces {
+impl PassageBuilder {
     fn add(&mut self, part: Range<usize>, length: usize) {
         match &mut self.open {
             Some((range, gathered)) if *gathered + length <= LENGTH => {

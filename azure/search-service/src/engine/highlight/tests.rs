@@ -1,17 +1,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::definition::{Field, FieldType};
+use crate::definition::{FieldType, IndexField};
 use crate::engine::testing::{field, words};
 
-fn schema() -> Schema {
-    Schema::new(vec![
-        Field { key: true, ..Field::new("id", FieldType::One(Primitive::String)) },
-        field("title", FieldType::One(Primitive::String)),
-        field("rating", FieldType::One(Primitive::Int32)),
-        Field {
-            fields: vec![field("note", FieldType::One(Primitive::String))],
-            ..Field::new("rooms", FieldType::ManyComplex)
+fn schema() -> IndexSchema {
+    IndexSchema::new(vec![
+        IndexField { key: true, ..IndexField::new("id", FieldType::One(PrimitiveType::String)) },
+        field("title", FieldType::One(PrimitiveType::String)),
+        field("rating", FieldType::One(PrimitiveType::Int32)),
+        IndexField {
+            fields: vec![field("note", FieldType::One(PrimitiveType::String))],
+            ..IndexField::new("rooms", FieldType::ManyComplex)
         },
     ])
     .unwrap()
@@ -22,9 +22,9 @@ fn marked(values: &[&str], found: &[&str], phrases: &[Phrase], limit: usize) -> 
     fragments(
         values,
         &mut words(),
-        Found { word: &word, phrases },
+        HighlightMatcher { word: &word, phrases },
         limit,
-        &Tags::default(),
+        &HighlightTags::default(),
         &crate::budget::Budget::unlimited(),
     )
 }
@@ -94,8 +94,8 @@ fn letters_of_many_bytes_are_not_cut() {
 
 #[test]
 fn overlapping_tokens_are_marked_once() {
-    let span = |range| Span { range, token: String::new() };
-    let joined = join("hotels", vec![span(2..6), span(0..5), span(0..99), span(3..3)]);
+    let span = |range| HighlightSpan { range, token: String::new() };
+    let joined = merge_spans("hotels", vec![span(2..6), span(0..5), span(0..99), span(3..3)]);
     assert_eq!(joined, [span(0..6)]);
 }
 
@@ -119,8 +119,8 @@ fn reads_the_parameter() {
         let message = parse_fields(parameter, &schema()).unwrap_err().message;
         assert!(message.contains(part), "{message}");
     }
-    assert_eq!(Tags::parse(None, None).unwrap(), None);
-    assert!(Tags::parse(Some("<b>"), None).is_err());
+    assert_eq!(HighlightTags::parse(None, None).unwrap(), None);
+    assert!(HighlightTags::parse(Some("<b>"), None).is_err());
 }
 
 #[test]

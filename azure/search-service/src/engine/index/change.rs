@@ -1,12 +1,12 @@
 //! The actions of a batch, applied to the store one by one.
 
 use super::vector_fields::VectorFields;
-use crate::documents::{self, Action, Document, Item, Outcome};
-use crate::engine::plan::Plan;
-use crate::engine::store::{Batch, StoreError};
+use crate::documents::{self, BatchEntry, Document, DocumentAction, IndexingResult};
+use crate::engine::plan::IndexPlan;
+use crate::engine::store::{DocumentStoreError, StoreBatch};
 
 /// A document that a batch has changed.
-pub(super) struct Change {
+pub(super) struct ChangedDocument {
     pub(super) number: u64,
     /// It was there before, perhaps from an earlier action of the same batch.
     pub(super) existed: bool,
@@ -15,51 +15,55 @@ pub(super) struct Change {
 }
 
 /// Applies actions and remembers what they changed.
-pub(super) struct Changes<'a> {
-    plan: &'a Plan,
+pub(super) struct BatchApplier<'a> {
+    plan: &'a IndexPlan,
     vectors: &'a VectorFields,
-    done: Vec<Change>,
+    done: Vec<ChangedDocument>,
 }
 
-impl<'a> Changes<'a> {
-    pub(super) fn new(plan: &'a Plan, vectors: &'a VectorFields, count: usize) -> Self {
+impl<'a> BatchApplier<'a> {
+    pub(super) fn new(plan: &'a IndexPlan, vectors: &'a VectorFields, count: usize) -> Self {
         Self { plan, vectors, done: Vec::with_capacity(count) }
     }
 
-    pub(super) fn done(self) -> Vec<Change> {
+    pub(super) fn into_changes(self) -> Vec<ChangedDocument> {
         self.done
     }
 
-    pub(super) fn apply(&mut self, item: Item, batch: &mut Batch<'_>) -> Result<Outcome, StoreError> {
-        let Item { key, action, .. } = item;
+    pub(super) fn apply(
+        &mut self,
+        item: BatchEntry,
+        batch: &mut StoreBatch<'_>,
+    ) -> Result<IndexingResult, DocumentStoreError> {
+        let BatchEntry { key, action, .. } = item;
         let shape = &self.plan.shape;
         let (document, number) = match action {
-            Err(reason) => return Ok(Outcome::refused(key, reason)),
-            Ok(Action::Delete) => {
+            Err(reason) => return Ok(IndexingResult::refused(key, reason)),
+            Ok(DocumentAction::Delete) => {
                 if let Some(number) = batch.delete(&key)? {
                     self.vectors.store(number, None, batch)?;
-                    self.done.push(Change { number, existed: true, document: None });
+                    self.done.push(ChangedDocument { number, existed: true, document: None });
                 }
-                return Ok(Outcome::done(key));
+                return Ok(IndexingResult::done(key));
             }
-            Ok(Action::Upload(document)) => (Ok(document), batch.number(&key)?),
-            Ok(Action::Merge(patch)) => match batch.get(&key)? {
+            Ok(DocumentAction::Upload(document)) => (Ok(document), batch.number(&key)?),
+            Ok(DocumentAction::Merge(patch)) => match batch.get(&key)? {
                 Some((number, stored)) => (documents::merge(&stored, &patch, shape), Some(number)),
-                None => return Ok(Outcome::missing(key)),
+                None => return Ok(IndexingResult::missing(key)),
             },
-            Ok(Action::MergeOrUpload(patch)) => match batch.get(&key)? {
+            Ok(DocumentAction::MergeOrUpload(patch)) => match batch.get(&key)? {
                 Some((number, stored)) => (documents::merge(&stored, &patch, shape), Some(number)),
-                None => (patch.upload(shape), None),
+                None => (patch.to_document(shape), None),
             },
         };
         let document = match document {
             Ok(document) => document,
-            Err(reason) => return Ok(Outcome::refused(key, reason)),
+            Err(reason) => return Ok(IndexingResult::refused(key, reason)),
         };
         let existed = number.is_some();
         let number = batch.put(&key, number, &document.json)?;
         self.vectors.store(number, Some(&document), batch)?;
-        self.done.push(Change { number, existed, document: Some(document) });
-        Ok(if existed { Outcome::done(key) } else { Outcome::created(key) })
+        self.done.push(ChangedDocument { number, existed, document: Some(document) });
+        Ok(if existed { IndexingResult::done(key) } else { IndexingResult::created(key) })
     }
 }

@@ -9,12 +9,12 @@ use tantivy::directory::error::OpenWriteError;
 use tantivy::schema::{Field, Term};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyError};
 
-use super::change::Change;
+use super::change::ChangedDocument;
 use crate::ApiError;
 use crate::documents;
-use crate::engine::plan::Plan;
+use crate::engine::plan::IndexPlan;
 use crate::engine::store::StoreView;
-use crate::error::is_for_want_of_room;
+use crate::error::is_disk_full;
 
 /// Memory for documents on their way into a segment.
 const WRITER_BYTES: usize = 64 << 20;
@@ -22,7 +22,7 @@ const WRITER_BYTES: usize = 64 << 20;
 /// Its folder is `text-N`; another one is made next to it when the columns change.
 const FOLDER: &str = "text-";
 
-pub(super) struct FullText {
+pub(super) struct FullTextIndex {
     folder: PathBuf,
     index: Index,
     /// The column of documents' numbers.
@@ -40,9 +40,14 @@ pub(super) struct FullText {
     pending: usize,
 }
 
-impl FullText {
+impl FullTextIndex {
     /// Opens it, with everything that the store has in it; while the disk is full, with what it had committed.
-    pub(super) fn open(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Result<Self, ApiError> {
+    pub(super) fn open(
+        folder: &Path,
+        plan: &IndexPlan,
+        view: &StoreView,
+        written: u64,
+    ) -> Result<Self, ApiError> {
         let failed = |error: &dyn std::fmt::Display| ApiError::internal("opening the full-text index", error);
         let folders = folders(folder).map_err(|error| failed(&error))?;
         let last = folders.last();
@@ -71,7 +76,7 @@ impl FullText {
     }
 
     /// Goes on with what is in a folder; `None` when it cannot be used.
-    fn resume(folder: &Path, plan: &Plan, view: &StoreView, written: u64) -> Option<Self> {
+    fn resume(folder: &Path, plan: &IndexPlan, view: &StoreView, written: u64) -> Option<Self> {
         let (index, committed) = open(folder, plan).filter(|(_, committed)| *committed <= written)?;
         let mut text = match Self::new(folder, index, plan, committed) {
             Ok(text) => text,
@@ -91,7 +96,7 @@ impl FullText {
         Some(text)
     }
 
-    fn new(folder: &Path, index: Index, plan: &Plan, committed: u64) -> tantivy::Result<Self> {
+    fn new(folder: &Path, index: Index, plan: &IndexPlan, committed: u64) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -115,7 +120,7 @@ impl FullText {
     }
 
     /// Lets the folder go, so that another one may write to it. Merges that are under way are waited for.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_writer(&mut self) {
         self.given = self.committed;
         if let Some(writer) = self.writer.take()
             && let Err(error) = writer.wait_merging_threads()
@@ -125,9 +130,9 @@ impl FullText {
     }
 
     /// Gives threads and memory of the writer back when it was not used for so long and has nothing to commit.
-    pub(super) fn rest_after(&mut self, idle: Duration) {
+    pub(super) fn release_writer_after(&mut self, idle: Duration) {
         if self.writer.is_some() && self.given == self.committed && self.used.elapsed() >= idle {
-            self.rest();
+            self.release_writer();
         }
     }
 
@@ -144,7 +149,7 @@ impl FullText {
 
     /// Takes the changes of a batch. The documents are safe whatever happens: what is missing here is made from them by
     /// the next commit.
-    pub(super) fn give(&mut self, plan: &Plan, changes: Vec<Change>, batch: u64) {
+    pub(super) fn add_changes(&mut self, plan: &IndexPlan, changes: Vec<ChangedDocument>, batch: u64) {
         if self.given + 1 != batch {
             return;
         }
@@ -158,13 +163,18 @@ impl FullText {
     }
 
     /// Adds to the number of changed documents, and returns it.
-    pub(super) fn pending(&mut self, more: usize) -> usize {
+    pub(super) fn add_pending(&mut self, more: usize) -> usize {
         self.pending += more;
         self.pending
     }
 
     /// Commits everything that the store has.
-    pub(super) fn commit(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
+    pub(super) fn commit(
+        &mut self,
+        plan: &IndexPlan,
+        view: &StoreView,
+        written: u64,
+    ) -> Result<(), ApiError> {
         if self.committed == written {
             // Reading what was committed may have failed before.
         } else if self.given == written {
@@ -175,7 +185,7 @@ impl FullText {
         self.reload()
     }
 
-    fn write(&mut self, plan: &Plan, changes: Vec<Change>) -> tantivy::Result<()> {
+    fn write(&mut self, plan: &IndexPlan, changes: Vec<ChangedDocument>) -> tantivy::Result<()> {
         let number = plan.columns.number;
         let writer = self.writer()?;
         for change in changes {
@@ -183,14 +193,14 @@ impl FullText {
                 writer.delete_term(Term::from_field_u64(number, change.number));
             }
             if let Some(document) = change.document {
-                writer.add_document(plan.columns_of(change.number, document))?;
+                writer.add_document(plan.tantivy_document(change.number, document))?;
             }
         }
         Ok(())
     }
 
     /// Reads documents that changed after the last commit from the store.
-    fn catch_up(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
+    fn catch_up(&mut self, plan: &IndexPlan, view: &StoreView, written: u64) -> Result<(), ApiError> {
         if self.committed == written {
             self.given = written;
             return Ok(());
@@ -201,12 +211,13 @@ impl FullText {
         let doing = "reading documents into the index";
         self.roll_back();
         for number in numbers {
-            let document = view.read(number, |json| documents::read(json, &plan.shape))?;
+            let document = view.read(number, |json| documents::read_document(json, &plan.shape))?;
             let document =
                 document.transpose().map_err(|error| ApiError::internal("reading a document", error))?;
             let given = self.writer().and_then(|writer| {
                 writer.delete_term(Term::from_field_u64(plan.columns.number, number));
-                document.map_or(Ok(0), |document| writer.add_document(plan.columns_of(number, document)))
+                document
+                    .map_or(Ok(0), |document| writer.add_document(plan.tantivy_document(number, document)))
             });
             given.map_err(|error| self.failed(doing, &error))?;
         }
@@ -214,15 +225,15 @@ impl FullText {
     }
 
     /// Reads all documents from the store.
-    fn rebuild(&mut self, plan: &Plan, view: &StoreView, written: u64) -> Result<(), ApiError> {
+    fn rebuild(&mut self, plan: &IndexPlan, view: &StoreView, written: u64) -> Result<(), ApiError> {
         let doing = "making the index again";
         self.roll_back();
         let emptied = self.writer().and_then(|writer| writer.delete_all_documents());
         emptied.map_err(|error| self.failed(doing, &error))?;
         view.for_each(|number, json| {
-            let document = documents::read(json, &plan.shape);
+            let document = documents::read_document(json, &plan.shape);
             let document = document.map_err(|error| ApiError::internal("reading a document", error))?;
-            let row = plan.columns_of(number, document);
+            let row = plan.tantivy_document(number, document);
             let given = self.writer().and_then(|writer| writer.add_document(row));
             given.map_err(|error| self.failed(doing, &error))?;
             Ok::<(), ApiError>(())
@@ -261,10 +272,8 @@ impl FullText {
     /// A writer whose thread has ended for want of room only says that it has ended, so the disk is asked.
     fn failed(&self, doing: &'static str, error: &TantivyError) -> ApiError {
         let full = match error {
-            TantivyError::IoError(reason) => is_for_want_of_room(reason),
-            TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, .. }) => {
-                is_for_want_of_room(io_error)
-            }
+            TantivyError::IoError(reason) => is_disk_full(reason),
+            TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, .. }) => is_disk_full(io_error),
             _ => false,
         };
         if full || !has_room(&self.folder) { ApiError::disk_full() } else { ApiError::internal(doing, error) }
@@ -281,7 +290,7 @@ fn has_room(folder: &Path) -> bool {
     let file = folder.join("room");
     let written = std::fs::write(&file, vec![0; SMALL]);
     let _ = std::fs::remove_file(&file);
-    !written.is_err_and(|error| is_for_want_of_room(&error))
+    !written.is_err_and(|error| is_disk_full(&error))
 }
 
 /// The folders of full-text indexes, by their number.
@@ -305,7 +314,7 @@ fn discard<'a>(folders: impl IntoIterator<Item = &'a (u64, PathBuf)>) {
 }
 
 /// The index in a folder and the last batch that it has; `None` when it cannot be used as it is.
-fn open(folder: &Path, plan: &Plan) -> Option<(Index, u64)> {
+fn open(folder: &Path, plan: &IndexPlan) -> Option<(Index, u64)> {
     let mut index = Index::open_in_dir(folder).ok()?;
     if index.schema() != *plan.columns.schema() {
         return None;
@@ -315,7 +324,7 @@ fn open(folder: &Path, plan: &Plan) -> Option<(Index, u64)> {
     Some((index, payload.parse().ok()?))
 }
 
-fn create(folder: &Path, plan: &Plan) -> tantivy::Result<Index> {
+fn create(folder: &Path, plan: &IndexPlan) -> tantivy::Result<Index> {
     std::fs::create_dir_all(folder).map_err(|error| TantivyError::IoError(Arc::new(error)))?;
     let builder = Index::builder().schema(plan.columns.schema().clone()).settings(IndexSettings::default());
     builder.tokenizers(plan.tokenizers()).create_in_dir(folder)

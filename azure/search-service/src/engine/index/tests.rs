@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::definition::IndexDefinition;
-use crate::resources::scratch::Scratch;
+use crate::resources::scratch::TestFolder;
 use crate::search::request::SearchRequest;
 use crate::search::run;
 
@@ -39,11 +39,11 @@ fn larger_definition() -> Value {
     larger
 }
 
-fn plan(definition: &Value) -> Arc<Plan> {
-    Arc::new(Plan::new(IndexDefinition::parse(definition).unwrap()).unwrap())
+fn plan(definition: &Value) -> Arc<IndexPlan> {
+    Arc::new(IndexPlan::new(IndexDefinition::parse(definition).unwrap()).unwrap())
 }
 
-fn open(folder: &Scratch) -> SearchIndex {
+fn open(folder: &TestFolder) -> SearchIndex {
     SearchIndex::open(folder.path(), plan(&definition())).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn upload(index: &SearchIndex, keys: &[&str]) {
 }
 
 /// The keys that a search finds.
-fn found(snapshot: &Snapshot, search: &str, filter: Option<&str>) -> BTreeSet<String> {
+fn found(snapshot: &IndexSnapshot, search: &str, filter: Option<&str>) -> BTreeSet<String> {
     let request = json!({"search": search, "filter": filter, "top": 1000, "count": true});
     let request = SearchRequest::parse(request).unwrap();
     let found = run::run(
@@ -88,7 +88,7 @@ fn everything(index: &SearchIndex) -> BTreeSet<String> {
 
 #[test]
 fn whoever_wrote_a_batch_finds_it_at_once_while_others_write_too() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let index = open(&folder);
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -110,7 +110,7 @@ fn whoever_wrote_a_batch_finds_it_at_once_while_others_write_too() {
 
 #[test]
 fn nobody_ever_sees_a_part_of_a_batch() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let index = open(&folder);
     let ended = AtomicBool::new(false);
     // Every batch gives the same five documents another number, and adds or removes five others.
@@ -153,7 +153,7 @@ fn nobody_ever_sees_a_part_of_a_batch() {
 
 #[test]
 fn fields_are_added_while_others_write_and_search() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let index = open(&folder);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -184,7 +184,7 @@ fn fields_are_added_while_others_write_and_search() {
 
 #[test]
 fn an_index_goes_on_as_it_was_when_it_could_not_take_another_definition() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let place = folder.path().join("index");
     let away = folder.path().join("away");
     let index = SearchIndex::open(&place, plan(&definition())).unwrap();
@@ -205,7 +205,7 @@ fn an_index_goes_on_as_it_was_when_it_could_not_take_another_definition() {
 
 #[test]
 fn documents_of_a_definition_that_was_not_kept_are_read_with_the_one_before() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     drop({
         let index = SearchIndex::open(folder.path(), plan(&larger_definition())).unwrap();
         apply(&index, vec![json!({"id": "1", "n": 1, "text": "word", "more": "gone"})]);
@@ -218,7 +218,7 @@ fn documents_of_a_definition_that_was_not_kept_are_read_with_the_one_before() {
 #[test]
 fn a_commit_that_fails_loses_no_document() {
     for comes_back in [true, false] {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         let index = open(&folder);
         upload(&index, &["1"]);
         assert_eq!(everything(&index).len(), 1);
@@ -239,15 +239,15 @@ fn a_commit_that_fails_loses_no_document() {
 
 #[test]
 fn what_a_panic_kept_from_being_seen_is_made_up_for() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let index = open(&folder);
     upload(&index, &["1"]);
     // As if the process had gone on after a panic between the store and the rest.
     let broken = std::thread::scope(|scope| {
         let broken = scope.spawn(|| {
-            let mut writing = index.writing();
+            let mut writing = index.lock_writer();
             let json = br#"{"id":"2","n":1,"text":"word","v":[1,2]}"#;
-            let put = |batch: &mut crate::engine::store::Batch<'_>| {
+            let put = |batch: &mut crate::engine::store::StoreBatch<'_>| {
                 let number = batch.put("2", None, json)?;
                 writing.vectors.store(number, None, batch)
             };
@@ -265,18 +265,18 @@ fn what_a_panic_kept_from_being_seen_is_made_up_for() {
 
 #[test]
 fn the_writer_rests_when_nothing_is_written_and_comes_back() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let index = open(&folder);
-    let rests = || !index.writing().text.has_writer();
-    index.writing().text.rest_after(Duration::ZERO);
+    let rests = || !index.lock_writer().text.has_writer();
+    index.lock_writer().text.release_writer_after(Duration::ZERO);
     assert!(rests(), "nothing is written");
     upload(&index, &["1"]);
-    index.writing().text.rest_after(Duration::ZERO);
+    index.lock_writer().text.release_writer_after(Duration::ZERO);
     assert!(!rests(), "it has something to commit");
     assert_eq!(everything(&index).len(), 1);
-    index.writing().text.rest_after(REST_AFTER);
+    index.lock_writer().text.release_writer_after(REST_AFTER);
     assert!(!rests(), "it was used a moment ago");
-    index.writing().text.rest_after(Duration::ZERO);
+    index.lock_writer().text.release_writer_after(Duration::ZERO);
     assert!(rests());
     upload(&index, &["1", "2"]);
     assert_eq!(everything(&index), keys(&["1", "2"]));
@@ -284,7 +284,7 @@ fn the_writer_rests_when_nothing_is_written_and_comes_back() {
 
 #[test]
 fn a_damaged_full_text_index_is_made_again() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let damages: [fn(&Path); 4] = [
         |text| std::fs::remove_dir_all(text).unwrap(),
         |text| std::fs::write(text.join("meta.json"), "{garbage").unwrap(),
@@ -320,13 +320,14 @@ fn a_damaged_full_text_index_is_made_again() {
 
 #[test]
 fn opening_an_index_again_writes_nothing() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     upload(&open(&folder), &["1"]);
     drop(open(&folder));
     let index = open(&folder);
-    let rewrite = |_: &[u8]| -> Result<Vec<u8>, StoreError> { panic!("nothing is to be written again") };
-    index.store.reshape(index.plan().shape_number(), rewrite).unwrap();
-    assert!(!index.writing().text.has_writer());
+    let rewrite =
+        |_: &[u8]| -> Result<Vec<u8>, DocumentStoreError> { panic!("nothing is to be written again") };
+    index.store.rewrite_documents(index.plan().shape_number(), rewrite).unwrap();
+    assert!(!index.lock_writer().text.has_writer());
     assert_eq!(everything(&index), keys(&["1"]));
 }
 
@@ -417,7 +418,7 @@ proptest! {
     fn any_batches_leave_what_a_plain_map_would_have(
         batches in vec((vec(act(), 1..12), any::<bool>(), 0u8..4), 1..8),
     ) {
-        let folder = Scratch::new();
+        let folder = TestFolder::new();
         let mut index = open(&folder);
         let mut model = Model::new();
         for (acts, look, reopen) in batches {

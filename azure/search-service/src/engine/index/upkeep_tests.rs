@@ -2,12 +2,12 @@ use serde_json::json;
 
 use super::*;
 use crate::definition::IndexDefinition;
-use crate::resources::scratch::Scratch;
+use crate::resources::scratch::TestFolder;
 
 /// An index in the folder, with a key and nothing else.
-fn open(scratch: &Scratch) -> SearchIndex {
+fn open(scratch: &TestFolder) -> SearchIndex {
     let definition = json!({"name": "things", "fields": [{"name": "id", "type": "Edm.String", "key": true}]});
-    let plan = Plan::new(IndexDefinition::parse(&definition).unwrap()).unwrap();
+    let plan = IndexPlan::new(IndexDefinition::parse(&definition).unwrap()).unwrap();
     SearchIndex::open(scratch.path(), Arc::new(plan)).unwrap()
 }
 
@@ -18,7 +18,7 @@ fn upload(index: &SearchIndex, id: &str) {
 
 #[test]
 fn upkeep_commits_when_no_more_batches_come() {
-    let scratch = Scratch::new();
+    let scratch = TestFolder::new();
     let index = open(&scratch);
     let committed = || {
         index.maintain(&|| false).unwrap();
@@ -33,7 +33,7 @@ fn upkeep_commits_when_no_more_batches_come() {
 
 #[test]
 fn whoever_looks_sees_what_was_acknowledged() {
-    let scratch = Scratch::new();
+    let scratch = TestFolder::new();
     let index = open(&scratch);
     for (id, count) in [("1", 1), ("2", 2)] {
         upload(&index, id);

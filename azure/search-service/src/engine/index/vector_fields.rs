@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::change::Change;
+use super::change::ChangedDocument;
 use crate::ApiError;
 use crate::documents::{Document, FieldValue};
-use crate::engine::plan::Plan;
-use crate::engine::store::{Batch, StoreError, StoreView};
+use crate::engine::plan::IndexPlan;
+use crate::engine::store::{DocumentStoreError, StoreBatch, StoreView};
 use crate::vectors::{self, VectorSet, VectorView};
 
 pub(super) struct VectorFields {
-    fields: Vec<VectorField>,
+    fields: Vec<IndexedVectorField>,
 }
 
-struct VectorField {
+struct IndexedVectorField {
     path: String,
     /// Among the leaves of the schema.
     leaf: usize,
@@ -25,13 +25,13 @@ struct VectorField {
 }
 
 impl VectorFields {
-    pub(super) fn load(plan: &Plan, view: &StoreView) -> Result<Self, ApiError> {
+    pub(super) fn load(plan: &IndexPlan, view: &StoreView) -> Result<Self, ApiError> {
         let mut fields = Vec::new();
         for (leaf, field) in plan.leaves.iter().enumerate().filter(|(_, field)| field.vector.is_some()) {
             let settings = field.vector.as_ref().and_then(|vector| plan.vector_search.settings(vector));
             let Some(settings) = settings else { continue };
             let set = VectorSet::new(settings);
-            let place = place(&field.path);
+            let place = path_hash(&field.path);
             let mut batch = set.batch();
             let mut vector = Vec::new();
             view.for_each_vector(place, |number, bytes| {
@@ -42,7 +42,7 @@ impl VectorFields {
                 }
             })?;
             set.apply(batch);
-            fields.push(VectorField { path: field.path.clone(), leaf, place, set: Arc::new(set) });
+            fields.push(IndexedVectorField { path: field.path.clone(), leaf, place, set: Arc::new(set) });
         }
         Ok(Self { fields })
     }
@@ -59,8 +59,8 @@ impl VectorFields {
         &self,
         number: u64,
         document: Option<&Document>,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), StoreError> {
+        batch: &mut StoreBatch<'_>,
+    ) -> Result<(), DocumentStoreError> {
         for field in &self.fields {
             match document.and_then(|document| field.vector(document)) {
                 Some(vector) => batch.put_vector(field.place, number, &vectors::encode(vector))?,
@@ -70,7 +70,7 @@ impl VectorFields {
         Ok(())
     }
 
-    pub(super) fn apply(&self, changes: &[Change]) {
+    pub(super) fn apply(&self, changes: &[ChangedDocument]) {
         for field in &self.fields {
             let mut batch = field.set.batch();
             for change in changes {
@@ -87,7 +87,7 @@ impl VectorFields {
     }
 }
 
-impl VectorField {
+impl IndexedVectorField {
     fn vector<'a>(&self, document: &'a Document) -> Option<&'a [f32]> {
         document.values.iter().find_map(|(leaf, value)| match value {
             FieldValue::Vector(vector) if *leaf == self.leaf => Some(vector.as_slice()),
@@ -97,6 +97,6 @@ impl VectorField {
 }
 
 /// FNV-1a: the same for a path in every version of the program.
-fn place(path: &str) -> u32 {
+fn path_hash(path: &str) -> u32 {
     path.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ApiError;
-use crate::odata::ast::Point;
+use crate::odata::ast::GeoPoint;
 
 /// Values by name. A value with commas or quotes stands in single quotes, and quotes within are doubled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,13 +27,13 @@ impl ScoringParameters {
     }
 
     /// Longitude and latitude, in this order.
-    pub(super) fn point(&self, name: &str) -> Result<Point, ApiError> {
+    pub(super) fn point(&self, name: &str) -> Result<GeoPoint, ApiError> {
         let numbers: Option<Vec<f64>> = self.get(name)?.iter().map(|text| text.trim().parse().ok()).collect();
         match numbers.as_deref() {
             Some([longitude, latitude])
                 if (-180.0..=180.0).contains(longitude) && (-90.0..=90.0).contains(latitude) =>
             {
-                Ok(Point { longitude: *longitude, latitude: *latitude })
+                Ok(GeoPoint { longitude: *longitude, latitude: *latitude })
             }
             _ => {
                 Err(refused(format!("'{name}' must be a longitude and a latitude, like {name}--122.2,44.8")))

@@ -1,18 +1,18 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::definition::{FieldType, Primitive};
+use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, moment};
 
 const NOW: &str = "2024-06-01T00:00:00Z";
 
 fn index() -> TestIndex {
     let fields = vec![
-        field("rating", FieldType::One(Primitive::Int32)),
-        field("price", FieldType::One(Primitive::Double)),
-        field("built", FieldType::One(Primitive::DateTimeOffset)),
-        field("place", FieldType::One(Primitive::GeographyPoint)),
-        field("tags", FieldType::Many(Primitive::String)),
+        field("rating", FieldType::One(PrimitiveType::Int32)),
+        field("price", FieldType::One(PrimitiveType::Double)),
+        field("built", FieldType::One(PrimitiveType::DateTimeOffset)),
+        field("place", FieldType::One(PrimitiveType::GeographyPoint)),
+        field("tags", FieldType::Many(PrimitiveType::String)),
     ];
     let place =
         |longitude: f64, latitude: f64| json!({"type": "Point", "coordinates": [longitude, latitude]});
@@ -28,24 +28,24 @@ fn index() -> TestIndex {
     TestIndex::new(fields, &[], &documents, 10)
 }
 
-fn function(field: &str, kind: FunctionKind) -> ScoringFunction {
-    ScoringFunction { field: field.to_owned(), boost: 3.0, interpolation: Interpolation::Linear, kind }
+fn function(field: &str, kind: ScoringFunctionKind) -> ScoringFunction {
+    ScoringFunction { field: field.to_owned(), boost: 3.0, interpolation: ScoringInterpolation::Linear, kind }
 }
 
 fn rating() -> ScoringFunction {
-    function("rating", FunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: false })
+    function("rating", ScoringFunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: false })
 }
 
 fn bind(
     functions: Vec<ScoringFunction>,
-    aggregation: Aggregation,
+    aggregation: ScoringAggregation,
     given: &[&str],
 ) -> Result<ProfileScorer, ApiError> {
     let profile = ScoringProfile { name: "p".to_owned(), weights: Vec::new(), functions, aggregation };
     ProfileScorer::new(&profile, &ScoringParameters::parse(given)?, &index().columns, moment(NOW))
 }
 
-fn factors(functions: Vec<ScoringFunction>, aggregation: Aggregation, given: &[&str]) -> Vec<f32> {
+fn factors(functions: Vec<ScoringFunction>, aggregation: ScoringAggregation, given: &[&str]) -> Vec<f32> {
     let scorer = bind(functions, aggregation, given).unwrap();
     let searcher = index().searcher();
     let segment = scorer.for_segment(searcher.segment_reader(0)).unwrap();
@@ -53,26 +53,27 @@ fn factors(functions: Vec<ScoringFunction>, aggregation: Aggregation, given: &[&
 }
 
 fn one(function: ScoringFunction, given: &[&str]) -> Vec<f32> {
-    factors(vec![function], Aggregation::Sum, given)
+    factors(vec![function], ScoringAggregation::Sum, given)
 }
 
 #[test]
 fn magnitude_grows_towards_the_end_of_its_range() {
     assert_eq!(one(rating(), &[]), [1.0, 2.0, 1.0, 1.0]);
-    let beyond = FunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: true };
+    let beyond = ScoringFunctionKind::Magnitude { start: 1.0, end: 5.0, constant_beyond: true };
     assert_eq!(one(function("rating", beyond), &[]), [1.0, 2.0, 3.0, 1.0]);
-    let cheap = FunctionKind::Magnitude { start: 100.0, end: 10.0, constant_beyond: false };
+    let cheap = ScoringFunctionKind::Magnitude { start: 100.0, end: 10.0, constant_beyond: false };
     assert_eq!(one(function("price", cheap), &[]), [3.0, 2.0, 1.0, 1.0]);
-    let exactly = FunctionKind::Magnitude { start: 55.0, end: 55.0, constant_beyond: false };
-    let exactly = ScoringFunction { interpolation: Interpolation::Constant, ..function("price", exactly) };
+    let exactly = ScoringFunctionKind::Magnitude { start: 55.0, end: 55.0, constant_beyond: false };
+    let exactly =
+        ScoringFunction { interpolation: ScoringInterpolation::Constant, ..function("price", exactly) };
     assert_eq!(one(exactly, &[]), [1.0, 3.0, 1.0, 1.0]);
 }
 
 #[test]
 fn freshness_looks_back_or_ahead() {
-    let days = |days: i64| FunctionKind::Freshness { duration_ms: days * 86_400_000 };
+    let days = |days: i64| ScoringFunctionKind::Freshness { duration_ms: days * 86_400_000 };
     let constant =
-        |kind| ScoringFunction { interpolation: Interpolation::Constant, ..function("built", kind) };
+        |kind| ScoringFunction { interpolation: ScoringInterpolation::Constant, ..function("built", kind) };
     assert_eq!(one(constant(days(10)), &[]), [3.0, 3.0, 1.0, 1.0]);
     assert_eq!(one(constant(days(5)), &[]), [3.0, 1.0, 1.0, 1.0]);
     assert_eq!(one(constant(days(-5)), &[]), [1.0, 1.0, 3.0, 1.0]);
@@ -82,29 +83,32 @@ fn freshness_looks_back_or_ahead() {
 
 #[test]
 fn distance_falls_from_the_given_point() {
-    let near = FunctionKind::Distance { parameter: "here".to_owned(), kilometres: 20.0 };
+    let near = ScoringFunctionKind::Distance { parameter: "here".to_owned(), kilometres: 20.0 };
     let factors = one(function("place", near), &["here-13.4,52.5"]);
     assert_eq!((factors[0], factors[2], factors[3]), (3.0, 1.0, 1.0));
     assert!((1.1..3.0).contains(&factors[1]), "{factors:?}");
     let berlin_new_york =
-        distance(Point { longitude: 13.4, latitude: 52.5 }, Point { longitude: -74.0, latitude: 40.7 });
+        distance(GeoPoint { longitude: 13.4, latitude: 52.5 }, GeoPoint { longitude: -74.0, latitude: 40.7 });
     assert!((6380.0..6400.0).contains(&berlin_new_york), "{berlin_new_york}");
 }
 
 #[test]
 fn tags_count_what_is_common() {
-    let tags = FunctionKind::Tag { parameter: "likes".to_owned() };
+    let tags = ScoringFunctionKind::Tag { parameter: "likes".to_owned() };
     assert_eq!(one(function("tags", tags.clone()), &["likes-pool,bar"]), [3.0, 2.0, 1.0, 1.0]);
-    let constant = ScoringFunction { interpolation: Interpolation::Constant, ..function("tags", tags) };
+    let constant =
+        ScoringFunction { interpolation: ScoringInterpolation::Constant, ..function("tags", tags) };
     assert_eq!(one(constant, &["likes-pool,'bar',pool"]), [3.0, 3.0, 1.0, 1.0]);
 }
 
 #[test]
 fn curves_fall_late_or_early() {
     let at = |interpolation| strength(interpolation, 0.5);
-    assert!(at(Interpolation::Quadratic) > at(Interpolation::Linear));
-    assert!(at(Interpolation::Linear) > at(Interpolation::Logarithmic));
-    for interpolation in [Interpolation::Linear, Interpolation::Quadratic, Interpolation::Logarithmic] {
+    assert!(at(ScoringInterpolation::Quadratic) > at(ScoringInterpolation::Linear));
+    assert!(at(ScoringInterpolation::Linear) > at(ScoringInterpolation::Logarithmic));
+    for interpolation in
+        [ScoringInterpolation::Linear, ScoringInterpolation::Quadratic, ScoringInterpolation::Logarithmic]
+    {
         assert!(
             (strength(interpolation, 0.0) - 1.0).abs() < 1e-9 && strength(interpolation, 1.0).abs() < 1e-9
         );
@@ -113,22 +117,22 @@ fn curves_fall_late_or_early() {
 
 #[test]
 fn functions_are_aggregated() {
-    let cheap = FunctionKind::Magnitude { start: 100.0, end: 10.0, constant_beyond: false };
+    let cheap = ScoringFunctionKind::Magnitude { start: 100.0, end: 10.0, constant_beyond: false };
     // Ratings give 1, 2, 1, 1 and prices 3, 2, 1, 1.
     let both = || vec![rating(), function("price", cheap.clone())];
-    assert_eq!(factors(both(), Aggregation::Sum, &[]), [3.0, 3.0, 1.0, 1.0]);
-    assert_eq!(factors(both(), Aggregation::Average, &[]), [2.0, 2.0, 1.0, 1.0]);
-    assert_eq!(factors(both(), Aggregation::Minimum, &[]), [1.0, 2.0, 1.0, 1.0]);
-    assert_eq!(factors(both(), Aggregation::Maximum, &[]), [3.0, 2.0, 1.0, 1.0]);
+    assert_eq!(factors(both(), ScoringAggregation::Sum, &[]), [3.0, 3.0, 1.0, 1.0]);
+    assert_eq!(factors(both(), ScoringAggregation::Average, &[]), [2.0, 2.0, 1.0, 1.0]);
+    assert_eq!(factors(both(), ScoringAggregation::Minimum, &[]), [1.0, 2.0, 1.0, 1.0]);
+    assert_eq!(factors(both(), ScoringAggregation::Maximum, &[]), [3.0, 2.0, 1.0, 1.0]);
     // The first document is at the edge of the range of ratings: that function applies and gives nothing.
-    assert_eq!(factors(both(), Aggregation::FirstMatching, &[]), [1.0, 2.0, 1.0, 1.0]);
-    assert_eq!(factors(Vec::new(), Aggregation::Minimum, &[]), [1.0; 4]);
+    assert_eq!(factors(both(), ScoringAggregation::FirstMatching, &[]), [1.0, 2.0, 1.0, 1.0]);
+    assert_eq!(factors(Vec::new(), ScoringAggregation::Minimum, &[]), [1.0; 4]);
 }
 
 #[test]
 fn parameters_have_names_quotes_and_negative_numbers() {
     let parameters = ScoringParameters::parse(&["here--122.2,44.8", "tags-'Hello, O''Brien',Smith"]).unwrap();
-    assert_eq!(parameters.point("here").unwrap(), Point { longitude: -122.2, latitude: 44.8 });
+    assert_eq!(parameters.point("here").unwrap(), GeoPoint { longitude: -122.2, latitude: 44.8 });
     assert_eq!(parameters.tags("tags").unwrap(), ["Hello, O'Brien", "Smith"]);
     for wrong in ["here", "-1,2", "t-'open", "t-'a'b"] {
         assert!(ScoringParameters::parse(&[wrong]).is_err(), "{wrong}");
@@ -137,12 +141,16 @@ fn parameters_have_names_quotes_and_negative_numbers() {
 
 #[test]
 fn a_missing_or_wrong_parameter_is_named() {
-    let near =
-        || vec![function("place", FunctionKind::Distance { parameter: "here".to_owned(), kilometres: 1.0 })];
-    let message = |given: &[&str]| bind(near(), Aggregation::Sum, given).unwrap_err().message;
+    let near = || {
+        vec![function(
+            "place",
+            ScoringFunctionKind::Distance { parameter: "here".to_owned(), kilometres: 1.0 },
+        )]
+    };
+    let message = |given: &[&str]| bind(near(), ScoringAggregation::Sum, given).unwrap_err().message;
     assert!(message(&[]).contains("needs a parameter 'here'"));
     assert!(message(&["here-x,y"]).contains("longitude and a latitude"));
     assert!(message(&["here-1,200"]).contains("longitude and a latitude"));
-    let wrong_field = vec![function("tags", FunctionKind::Freshness { duration_ms: 1 })];
-    assert!(bind(wrong_field, Aggregation::Sum, &[]).unwrap_err().message.contains("'tags'"));
+    let wrong_field = vec![function("tags", ScoringFunctionKind::Freshness { duration_ms: 1 })];
+    assert!(bind(wrong_field, ScoringAggregation::Sum, &[]).unwrap_err().message.contains("'tags'"));
 }

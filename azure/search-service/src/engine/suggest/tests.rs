@@ -2,13 +2,13 @@ use serde_json::json;
 use tantivy::collector::TopDocs;
 
 use super::*;
-use crate::definition::{FieldType, Primitive};
+use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, words};
 
 fn index() -> TestIndex {
     let fields = vec![
-        field("name", FieldType::One(Primitive::String)),
-        field("tags", FieldType::Many(Primitive::String)),
+        field("name", FieldType::One(PrimitiveType::String)),
+        field("tags", FieldType::Many(PrimitiveType::String)),
     ];
     let documents = [
         json!({"id": "0", "name": "Best hotel in town", "tags": ["big pool"]}),
@@ -18,15 +18,15 @@ fn index() -> TestIndex {
     TestIndex::new(fields, &["name", "tags"], &documents, 10)
 }
 
-fn typed(search: &str, fuzzy: bool) -> Words {
-    Words::parse(search, &mut words(), fuzzy).unwrap()
+fn typed(search: &str, fuzzy: bool) -> TypedWords {
+    TypedWords::parse(search, &mut words(), fuzzy).unwrap()
 }
 
 /// The documents found, the best first.
 fn found(search: &str, fuzzy: bool) -> Vec<u32> {
     let index = index();
     let columns: Vec<Column> =
-        ["name", "tags"].iter().filter_map(|path| index.columns.of(path).suggest).collect();
+        ["name", "tags"].iter().filter_map(|path| index.columns.for_field(path).suggest).collect();
     let query = suggest_query(&typed(search, fuzzy), &columns, &crate::budget::Budget::unlimited());
     let top = index.searcher().search(&query, &TopDocs::with_limit(10).order_by_score()).unwrap();
     top.into_iter().map(|(_, address)| address.doc_id).collect()
@@ -63,22 +63,22 @@ fn mistakes_are_allowed_when_fuzzy_and_rank_below() {
 #[test]
 fn nothing_but_signs_finds_nothing() {
     assert!(found("!?", false).is_empty());
-    assert!(Words::parse("", &mut words(), false).is_err());
-    assert!(Words::parse(&"x".repeat(101), &mut words(), false).is_err());
+    assert!(TypedWords::parse("", &mut words(), false).is_err());
+    assert!(TypedWords::parse(&"x".repeat(101), &mut words(), false).is_err());
 }
 
 #[test]
 fn shows_the_first_value_that_has_all_words() {
-    let tags = Tags { before: "<b>".to_owned(), after: "</b>".to_owned() };
+    let tags = HighlightTags { before: "<b>".to_owned(), after: "</b>".to_owned() };
     let show = |search, fuzzy, values: &[&str]| {
-        typed(search, fuzzy).text(values.iter().copied(), &mut words(), Some(&tags))
+        typed(search, fuzzy).display_text(values.iter().copied(), &mut words(), Some(&tags))
     };
     assert_eq!(show("best ho", false, &["Best hotel in town"]).unwrap(), "<b>Best</b> <b>ho</b>tel in town");
     assert_eq!(show("hitel", true, &["Best Hotel in town"]).unwrap(), "Best <b>Hotel</b> in town");
     assert_eq!(show("hot tu", false, &["hot", "Hot tub"]).unwrap(), "<b>Hot</b> <b>tu</b>b");
     assert_eq!(show("hot tu", false, &["hot", "a tub"]).unwrap(), "<b>hot</b>");
     assert_eq!(show("xyz", false, &["hot"]), None);
-    assert_eq!(typed("to", false).text(["A town "], &mut words(), None).unwrap(), "A town ");
+    assert_eq!(typed("to", false).display_text(["A town "], &mut words(), None).unwrap(), "A town ");
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn one_mistake_is_close_and_two_are_far() {
 #[test]
 fn fields_and_top_are_checked() {
     let sources = ["name".to_owned(), "tags".to_owned()];
-    assert_eq!(chosen_fields(None, &sources).unwrap(), sources);
-    assert_eq!(chosen_fields(Some("tags, tags"), &sources).unwrap(), ["tags"]);
-    assert!(chosen_fields(Some("id"), &sources).unwrap_err().message.contains("'id'"));
-    assert_eq!(chosen_top("top", None).unwrap(), 5);
-    assert!(chosen_top("top", Some(0)).is_err() && chosen_top("top", Some(101)).is_err());
+    assert_eq!(source_fields(None, &sources).unwrap(), sources);
+    assert_eq!(source_fields(Some("tags, tags"), &sources).unwrap(), ["tags"]);
+    assert!(source_fields(Some("id"), &sources).unwrap_err().message.contains("'id'"));
+    assert_eq!(result_limit("top", None).unwrap(), 5);
+    assert!(result_limit("top", Some(0)).is_err() && result_limit("top", Some(101)).is_err());
 }

@@ -16,7 +16,7 @@ const MAX_REPEAT: usize = 1_000;
 
 /// The expression in Rust's dialect and its size. The error is a reason for the client.
 pub(super) fn translate(expression: &str, max_steps: usize) -> Result<(String, usize), String> {
-    let mut reader = Reader { letters: expression.chars().peekable(), max_steps };
+    let mut reader = RegexTranslator { letters: expression.chars().peekable(), max_steps };
     let piece = reader.union(0)?;
     match reader.letters.peek() {
         None => Ok((piece.written, piece.steps)),
@@ -24,19 +24,19 @@ pub(super) fn translate(expression: &str, max_steps: usize) -> Result<(String, u
     }
 }
 
-struct Reader<'a> {
+struct RegexTranslator<'a> {
     letters: Peekable<Chars<'a>>,
     max_steps: usize,
 }
 
 #[derive(Default)]
-struct Written {
+struct TranslatedRegex {
     written: String,
     steps: usize,
 }
 
-impl Reader<'_> {
-    fn union(&mut self, depth: usize) -> Result<Written, String> {
+impl RegexTranslator<'_> {
+    fn union(&mut self, depth: usize) -> Result<TranslatedRegex, String> {
         if depth > MAX_DEPTH {
             return Err(format!("its parentheses nest deeper than {MAX_DEPTH} levels"));
         }
@@ -49,8 +49,8 @@ impl Reader<'_> {
         Ok(union)
     }
 
-    fn row(&mut self, depth: usize) -> Result<Written, String> {
-        let mut row = Written::default();
+    fn row(&mut self, depth: usize) -> Result<TranslatedRegex, String> {
+        let mut row = TranslatedRegex::default();
         while let Some(&letter) = self.letters.peek() {
             if matches!(letter, '|' | ')') {
                 break;
@@ -62,7 +62,7 @@ impl Reader<'_> {
         Ok(row)
     }
 
-    fn repeated(&mut self, depth: usize) -> Result<Written, String> {
+    fn repeated(&mut self, depth: usize) -> Result<TranslatedRegex, String> {
         let mut piece = self.single(depth)?;
         let mut signs = 0;
         while let Some(&sign) = self.letters.peek() {
@@ -121,21 +121,21 @@ impl Reader<'_> {
         }
     }
 
-    fn single(&mut self, depth: usize) -> Result<Written, String> {
-        let Some(letter) = self.letters.next() else { return Ok(Written::default()) };
+    fn single(&mut self, depth: usize) -> Result<TranslatedRegex, String> {
+        let Some(letter) = self.letters.next() else { return Ok(TranslatedRegex::default()) };
         Ok(match letter {
-            '.' => Written { written: "(?s:.)".to_owned(), steps: ANY_LETTER },
-            '@' => Written { written: "(?s:.)*".to_owned(), steps: ANY_LETTER + 2 },
+            '.' => TranslatedRegex { written: "(?s:.)".to_owned(), steps: ANY_LETTER },
+            '@' => TranslatedRegex { written: "(?s:.)*".to_owned(), steps: ANY_LETTER + 2 },
             '(' => {
                 let inner = self.union(depth + 1)?;
                 if self.letters.next() != Some(')') {
                     return Err("a `(` is not closed. Escape it as `\\(` if it is text".to_owned());
                 }
-                Written { written: format!("(?:{})", inner.written), steps: inner.steps }
+                TranslatedRegex { written: format!("(?:{})", inner.written), steps: inner.steps }
             }
             '[' => self.class()?,
             '"' => {
-                let mut text = Written::default();
+                let mut text = TranslatedRegex::default();
                 loop {
                     match self.letters.next() {
                         None => {
@@ -149,7 +149,7 @@ impl Reader<'_> {
                         }
                     }
                 }
-                Written { written: format!("(?:{})", text.written), steps: text.steps }
+                TranslatedRegex { written: format!("(?:{})", text.written), steps: text.steps }
             }
             '~' | '&' | '#' | '<' => {
                 return Err(format!(
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 
     /// After `[`.
-    fn class(&mut self) -> Result<Written, String> {
+    fn class(&mut self) -> Result<TranslatedRegex, String> {
         let negated = self.letters.next_if_eq(&'^').is_some();
         let mut written = String::new();
         let mut steps = if negated { ANY_LETTER } else { 0 };
@@ -205,7 +205,7 @@ impl Reader<'_> {
             steps = self.bounded(steps + if to.is_ascii() { 3 } else { ANY_LETTER })?;
         }
         let sign = if negated { "^" } else { "" };
-        Ok(Written { written: format!("[{sign}{written}]"), steps })
+        Ok(TranslatedRegex { written: format!("[{sign}{written}]"), steps })
     }
 
     fn bounded(&self, steps: usize) -> Result<usize, String> {
@@ -216,9 +216,9 @@ impl Reader<'_> {
     }
 }
 
-fn literal(letter: char) -> Written {
+fn literal(letter: char) -> TranslatedRegex {
     let letters: String = letter.to_lowercase().collect();
-    Written { steps: letters.len(), written: format!("(?:{})", regex::escape(&letters)) }
+    TranslatedRegex { steps: letters.len(), written: format!("(?:{})", regex::escape(&letters)) }
 }
 
 /// A letter of a class; those whose lower case has several letters stay.
@@ -230,7 +230,7 @@ fn lower(letter: char) -> char {
     }
 }
 
-fn known_class(letter: char) -> Option<Written> {
+fn known_class(letter: char) -> Option<TranslatedRegex> {
     let (written, steps) = match letter {
         'd' => ("[0-9]", 3),
         'D' => ("[^0-9]", ANY_LETTER + 3),
@@ -240,7 +240,7 @@ fn known_class(letter: char) -> Option<Written> {
         'W' => ("[^A-Za-z0-9_]", ANY_LETTER + 12),
         _ => return None,
     };
-    Some(Written { written: written.to_owned(), steps })
+    Some(TranslatedRegex { written: written.to_owned(), steps })
 }
 
 #[cfg(test)]
@@ -248,12 +248,12 @@ mod tests {
     use proptest::prelude::*;
     use tantivy_fst::Regex;
 
-    use super::super::Pattern;
+    use super::super::TermPattern;
     use super::*;
 
     fn fits(expression: &str, term: &str) -> bool {
         let (written, _) = translate(expression, 1_500).unwrap();
-        Pattern::Regex(Regex::new(&written).unwrap_or_else(|error| panic!("{written}: {error}")).into())
+        TermPattern::Regex(Regex::new(&written).unwrap_or_else(|error| panic!("{written}: {error}")).into())
             .matches(term)
     }
 

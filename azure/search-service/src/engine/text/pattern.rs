@@ -14,7 +14,7 @@ use tantivy_fst::{Automaton, Regex};
 use super::expression::{self, ANY_LETTER};
 use crate::ApiError;
 use crate::budget::Budget;
-use crate::syntax::tree::Piece;
+use crate::syntax::tree::WildcardPiece;
 
 /// How large one pattern may be, in steps of an automaton; `.` has about 45.
 const MAX_STEPS: usize = 1_500;
@@ -26,21 +26,21 @@ const MAX_FUZZY_WORD: usize = 100;
 
 /// A set of terms. Cheap to clone.
 #[derive(Clone)]
-pub enum Pattern {
-    Prefix(Arc<Prefix>),
+pub enum TermPattern {
+    Prefix(Arc<PrefixAutomaton>),
     /// Wildcards too.
     Regex(Arc<Regex>),
     Fuzzy(Arc<DfaWrapper>),
 }
 
-impl Pattern {
+impl TermPattern {
     pub fn prefix(text: &str) -> Self {
-        Self::start(&text.to_lowercase())
+        Self::exact_prefix(&text.to_lowercase())
     }
 
     /// Terms that begin exactly so.
-    pub(crate) fn start(text: &str) -> Self {
-        Self::Prefix(Arc::new(Prefix(text.as_bytes().to_vec())))
+    pub(crate) fn exact_prefix(text: &str) -> Self {
+        Self::Prefix(Arc::new(PrefixAutomaton(text.as_bytes().to_vec())))
     }
 
     pub fn matches(&self, term: &str) -> bool {
@@ -52,7 +52,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for TermPattern {
     // The automata print thousands of lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,9 +75,9 @@ fn accepts<A: Automaton>(automaton: &A, term: &str) -> bool {
 }
 
 /// Everything that begins with these bytes.
-pub struct Prefix(Vec<u8>);
+pub struct PrefixAutomaton(Vec<u8>);
 
-impl Automaton for Prefix {
+impl Automaton for PrefixAutomaton {
     /// How many bytes have been met, or that another one came.
     type State = Option<usize>;
 
@@ -110,12 +110,12 @@ impl Automaton for Prefix {
 #[derive(Debug, Clone)]
 pub(crate) struct PatternQuery {
     column: Column,
-    pattern: Pattern,
+    pattern: TermPattern,
     budget: Budget,
 }
 
 impl PatternQuery {
-    pub(crate) fn new(column: Column, pattern: Pattern, budget: &Budget) -> Self {
+    pub(crate) fn new(column: Column, pattern: TermPattern, budget: &Budget) -> Self {
         Self { column, pattern, budget: budget.clone() }
     }
 }
@@ -123,9 +123,9 @@ impl PatternQuery {
 impl Query for PatternQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(match &self.pattern {
-            Pattern::Prefix(prefix) => weight(self.column, prefix, &self.budget),
-            Pattern::Regex(regex) => weight(self.column, regex, &self.budget),
-            Pattern::Fuzzy(fuzzy) => weight(self.column, fuzzy, &self.budget),
+            TermPattern::Prefix(prefix) => weight(self.column, prefix, &self.budget),
+            TermPattern::Regex(regex) => weight(self.column, regex, &self.budget),
+            TermPattern::Fuzzy(fuzzy) => weight(self.column, fuzzy, &self.budget),
         })
     }
 }
@@ -134,17 +134,17 @@ fn weight<A>(column: Column, automaton: &Arc<A>, budget: &Budget) -> Box<dyn Wei
 where
     A: Automaton<State: Clone> + Send + Sync + 'static,
 {
-    let watched = Watched { automaton: Arc::clone(automaton), budget: budget.clone() };
-    Box::new(AutomatonWeight::<Watched<A>>::new(column, watched))
+    let watched = BudgetedAutomaton { automaton: Arc::clone(automaton), budget: budget.clone() };
+    Box::new(AutomatonWeight::<BudgetedAutomaton<A>>::new(column, watched))
 }
 
 /// The same automaton. It looks at the budget with every letter of the dictionary that it reads.
-struct Watched<A> {
+struct BudgetedAutomaton<A> {
     automaton: Arc<A>,
     budget: Budget,
 }
 
-impl<A: Automaton> Automaton for Watched<A> {
+impl<A: Automaton> Automaton for BudgetedAutomaton<A> {
     type State = A::State;
 
     fn start(&self) -> A::State {
@@ -171,30 +171,30 @@ impl<A: Automaton> Automaton for Watched<A> {
 
 /// Makes the patterns of one search text and keeps their size in bounds.
 #[derive(Debug, Default)]
-pub(super) struct Patterns {
+pub(super) struct PatternBuilder {
     steps: usize,
     letters: usize,
 }
 
-impl Patterns {
-    pub(super) fn wildcard(&mut self, pieces: &[Piece]) -> Result<Pattern, ApiError> {
+impl PatternBuilder {
+    pub(super) fn wildcard(&mut self, pieces: &[WildcardPiece]) -> Result<TermPattern, ApiError> {
         let mut written = String::new();
         let mut shown = String::new();
         let mut steps = 0;
         for piece in pieces {
             match piece {
-                Piece::Text(text) => {
+                WildcardPiece::Text(text) => {
                     let text = text.to_lowercase();
                     steps += text.len();
                     written.push_str(&regex::escape(&text));
                     shown.push_str(&text);
                 }
-                Piece::Any => {
+                WildcardPiece::Any => {
                     steps += ANY_LETTER + 2;
                     written.push_str("(?s:.)*");
                     shown.push('*');
                 }
-                Piece::One => {
+                WildcardPiece::One => {
                     steps += ANY_LETTER;
                     written.push_str("(?s:.)");
                     shown.push('?');
@@ -204,14 +204,14 @@ impl Patterns {
         self.compile(&written, steps, &shown)
     }
 
-    pub(super) fn regex(&mut self, expression: &str) -> Result<Pattern, ApiError> {
+    pub(super) fn regex(&mut self, expression: &str) -> Result<TermPattern, ApiError> {
         let shown = format!("/{expression}/");
         let (written, steps) =
             expression::translate(expression, MAX_STEPS).map_err(|reason| refuse(&shown, &reason))?;
         self.compile(&written, steps, &shown)
     }
 
-    pub(super) fn fuzzy(&mut self, text: &str, distance: u8) -> Result<Pattern, ApiError> {
+    pub(super) fn fuzzy(&mut self, text: &str, distance: u8) -> Result<TermPattern, ApiError> {
         let letters = text.chars().count();
         self.letters += letters;
         if letters > MAX_FUZZY_WORD || self.letters > MAX_FUZZY_LETTERS {
@@ -224,10 +224,10 @@ impl Patterns {
         let word = Term::from_field_text(Column::from_field_id(0), text);
         let fuzzy = FuzzyTermQuery::new(word, distance.min(2), true).automaton();
         let fuzzy = fuzzy.map_err(|error| ApiError::internal("making a fuzzy word's automaton", error))?;
-        Ok(Pattern::Fuzzy(Arc::new(fuzzy)))
+        Ok(TermPattern::Fuzzy(Arc::new(fuzzy)))
     }
 
-    fn compile(&mut self, written: &str, steps: usize, shown: &str) -> Result<Pattern, ApiError> {
+    fn compile(&mut self, written: &str, steps: usize, shown: &str) -> Result<TermPattern, ApiError> {
         self.steps += steps;
         if steps > MAX_STEPS || self.steps > MAX_ALL_STEPS {
             return Err(refuse(
@@ -238,7 +238,7 @@ impl Patterns {
         // The syntax is our own writing; what is left to fail is the number of states.
         let regex = Regex::new(written)
             .map_err(|_| refuse(shown, "it is too complex for an automaton. Simplify it"))?;
-        Ok(Pattern::Regex(Arc::new(regex)))
+        Ok(TermPattern::Regex(Arc::new(regex)))
     }
 }
 

@@ -8,7 +8,7 @@ use tantivy::tokenizer::{
 use tantivy::{Index, Searcher, TantivyDocument};
 
 use super::*;
-use crate::syntax::synonyms::Synonyms;
+use crate::syntax::synonyms::SynonymRules;
 use crate::syntax::{parse_full, parse_simple};
 
 /// A few hotels with a plain title and a text that is stemmed and has no stop words.
@@ -73,7 +73,7 @@ impl Hotels {
         writer.commit().unwrap();
         let rules = "USA, United States, United States of America\nhound => dog, puppies\nsea, ocean";
         let mut analyzer = stemmed();
-        let synonyms = Synonyms::parse(rules).unwrap().compile(&mut |text| terms(&mut analyzer, text));
+        let synonyms = SynonymRules::parse(rules).unwrap().compile(&mut |text| terms(&mut analyzer, text));
         Self { searcher: index.reader().unwrap().searcher(), title, text, synonyms }
     }
 
@@ -86,13 +86,13 @@ impl Hotels {
         Some(SearchField { path, column, weight: 1.0, analyzer, synonyms })
     }
 
-    fn build(&self, node: &Node, paths: &[&str], all: bool) -> Result<BuiltText, ApiError> {
+    fn build(&self, node: &QueryNode, paths: &[&str], all: bool) -> Result<BuiltText, ApiError> {
         let fields = paths.iter().filter_map(|path| self.field(path)).collect();
         let budget = &crate::budget::Budget::unlimited();
         TextSearch { node, fields, others: &|path| self.field(path), all, budget }.build()
     }
 
-    fn found(&self, node: &Node, all: bool) -> Vec<u32> {
+    fn found(&self, node: &QueryNode, all: bool) -> Vec<u32> {
         let built = self.build(node, &["title", "text"], all).unwrap();
         let mut found: Vec<_> = self
             .searcher
@@ -266,7 +266,7 @@ fn tells_the_highlighter_what_hits() {
         built
             .highlight
             .iter()
-            .any(|term| matches!(&term.kind, Highlight::Phrase { words, .. } if words.len() == 2))
+            .any(|term| matches!(&term.kind, HighlightKind::Phrase { words, .. } if words.len() == 2))
     );
 }
 
@@ -287,7 +287,7 @@ fn refuses_patterns_that_are_wrong_or_too_large() {
         assert!(error.message.contains(reason), "{text}: {error}");
         assert_eq!(error.status, 400);
     }
-    let node = Node::Field { path: "nowhere".into(), node: Box::new(Node::Term("a".into())) };
+    let node = QueryNode::Field { path: "nowhere".into(), node: Box::new(QueryNode::Term("a".into())) };
     assert!(hotels.build(&node, &["title"], false).unwrap_err().message.contains("`nowhere`"));
 }
 
@@ -351,7 +351,7 @@ fn a_few_giant_terms_are_too_many_too() {
     let hotels = Hotels::new();
     let field = hotels.field("title").unwrap();
     // Nothing searches for so long a word; a character filter may make it of a short one.
-    let node = Node::Term("a".repeat(17 << 20));
+    let node = QueryNode::Term("a".repeat(17 << 20));
     let search = TextSearch {
         node: &node,
         fields: vec![field],
@@ -374,7 +374,7 @@ fn synonyms_of_a_long_phrase_multiply_only_so_far() {
     assert_eq!(long.highlight.len(), 4);
     assert!(long.terms < 8_192, "{}", long.terms);
     // A phrase of the syntax is never longer; one of an analyzer that cuts letter by letter is.
-    let node = Node::Phrase { text: "sea ".repeat(8_000), slop: 0 };
+    let node = QueryNode::Phrase { text: "sea ".repeat(8_000), slop: 0 };
     assert_eq!(hotels.build(&node, &["text"], false).unwrap().highlight.len(), 1);
     // Each field in turn: the third is one too many.
     let error = hotels.build(&node, &["text", "text", "text"], false).unwrap_err();

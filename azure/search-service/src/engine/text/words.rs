@@ -20,7 +20,7 @@ pub(super) type Row = Vec<(usize, String)>;
 
 /// One place of an analyzed text.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct AnalyzedPosition {
     /// The position of its first term.
     at: usize,
     /// How many positions it takes in the text.
@@ -31,17 +31,17 @@ pub(super) struct Place {
 
 /// Counts terms while they are made, so that no text becomes too many of them.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct TermExpander {
     pub(super) terms: usize,
     bytes: usize,
 }
 
-impl Words {
+impl TermExpander {
     pub(super) fn analyze(
         &mut self,
         field: &mut SearchField<'_>,
         text: &str,
-    ) -> Result<Vec<Place>, ApiError> {
+    ) -> Result<Vec<AnalyzedPosition>, ApiError> {
         let places = self.places(field, text)?;
         match field.synonyms.filter(|synonyms| !synonyms.is_empty()) {
             Some(synonyms) => self.with_synonyms(places, synonyms),
@@ -56,8 +56,8 @@ impl Words {
     }
 
     /// Each term is counted as it comes: an analyzer that makes millions of a word is not waited for.
-    fn places(&mut self, field: &mut SearchField<'_>, text: &str) -> Result<Vec<Place>, ApiError> {
-        let mut places: Vec<Place> = Vec::new();
+    fn places(&mut self, field: &mut SearchField<'_>, text: &str) -> Result<Vec<AnalyzedPosition>, ApiError> {
+        let mut places: Vec<AnalyzedPosition> = Vec::new();
         // The terms of the last place: n-grams may put thousands there.
         let mut seen: HashSet<String> = HashSet::new();
         let mut tokens = field.analyzer.token_stream(text);
@@ -74,7 +74,7 @@ impl Words {
                 _ => {
                     seen.clear();
                     seen.insert(token.text.clone());
-                    places.push(Place { at: token.position, width: 1, alternatives: vec![row()] });
+                    places.push(AnalyzedPosition { at: token.position, width: 1, alternatives: vec![row()] });
                 }
             }
         }
@@ -83,9 +83,9 @@ impl Words {
 
     fn with_synonyms(
         &mut self,
-        places: Vec<Place>,
+        places: Vec<AnalyzedPosition>,
         synonyms: &CompiledSynonyms,
-    ) -> Result<Vec<Place>, ApiError> {
+    ) -> Result<Vec<AnalyzedPosition>, ApiError> {
         let terms: Vec<String> = places
             .iter()
             .map(|place| place.alternatives.first().and_then(|row| row.first()).map(|(_, text)| text.clone()))
@@ -113,13 +113,17 @@ impl Words {
                 // Variants beyond the first, which analysis put here, are no business of the rule.
                 rows.extend(place.alternatives.into_iter().skip(1));
             }
-            expanded.push(Place { at: place.at, width: end.saturating_sub(place.at), alternatives: rows });
+            expanded.push(AnalyzedPosition {
+                at: place.at,
+                width: end.saturating_sub(place.at),
+                alternatives: rows,
+            });
         }
         Ok(expanded)
     }
 
     /// All rows that a phrase may be, over the alternatives of its places. Gaps (stop words) stay gaps.
-    pub(super) fn phrases(&mut self, places: &[Place]) -> Result<Vec<Row>, ApiError> {
+    pub(super) fn phrases(&mut self, places: &[AnalyzedPosition]) -> Result<Vec<Row>, ApiError> {
         let longest: usize =
             places.iter().filter_map(|place| place.alternatives.iter().map(Vec::len).max()).sum();
         let most = MAX_PHRASES.min(MAX_PHRASE_TERMS / longest.max(1)).max(1);
@@ -151,7 +155,7 @@ impl Words {
     }
 }
 
-fn append(row: &mut Row, longer: &mut isize, place: &Place, alternative: &Row) {
+fn append(row: &mut Row, longer: &mut isize, place: &AnalyzedPosition, alternative: &Row) {
     let start = place.at.saturating_add_signed(*longer);
     row.extend(alternative.iter().map(|(at, text)| (start + at, text.clone())));
     let width = alternative.last().map_or(0, |(at, _)| at + 1);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The notes of one connection. Times are milliseconds after its start, and never 0.
-pub(super) struct Pulse {
+pub(super) struct ConnectionActivity {
     started: Instant,
     /// A request is being answered.
     busy: AtomicBool,
@@ -22,7 +22,7 @@ pub(super) struct Pulse {
     blocked_since: AtomicU64,
 }
 
-impl Pulse {
+impl ConnectionActivity {
     pub(super) fn new() -> Self {
         Self {
             started: Instant::now(),
@@ -34,10 +34,10 @@ impl Pulse {
     }
 
     /// Notes that a head is complete; its request lasts until the value is dropped.
-    pub(super) fn request(self: &Arc<Self>) -> Busy {
+    pub(super) fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.busy.store(true, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
-        Busy(self.clone())
+        ActiveRequest(self.clone())
     }
 
     /// Whether a client lets the connection wait too long. While a request is answered, its service decides.
@@ -56,20 +56,20 @@ impl Pulse {
         }
     }
 
-    fn received(&self) {
+    fn note_received(&self) {
         if !self.busy.load(Ordering::Relaxed) && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    fn sent(&self) {
+    fn note_sent(&self) {
         self.active.store(self.now(), Ordering::Relaxed);
     }
 
     /// Notes whether the client takes what is sent to it.
-    fn written(&self, taken: bool) {
+    fn note_write(&self, taken: bool) {
         if taken {
-            self.sent();
+            self.note_sent();
             self.blocked_since.store(0, Ordering::Relaxed);
         } else if self.blocked_since.load(Ordering::Relaxed) == 0 {
             self.blocked_since.store(self.now(), Ordering::Relaxed);
@@ -82,28 +82,28 @@ impl Pulse {
 }
 
 /// A request that is being answered.
-pub(super) struct Busy(Arc<Pulse>);
+pub(super) struct ActiveRequest(Arc<ConnectionActivity>);
 
-impl Drop for Busy {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.sent();
+        self.0.note_sent();
         self.0.busy.store(false, Ordering::Relaxed);
     }
 }
 
 /// A stream that notes what it carries.
-pub(super) struct Watched<S> {
+pub(super) struct TrackedStream<S> {
     stream: S,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionActivity>,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
+impl<S> TrackedStream<S> {
+    pub(super) fn new(stream: S, pulse: Arc<ConnectionActivity>) -> Self {
         Self { stream, pulse }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -112,20 +112,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.pulse.received();
+            self.pulse.note_received();
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.pulse.written(written.is_ready());
+        self.pulse.note_write(written.is_ready());
         written
     }
 
@@ -143,7 +143,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.pulse.written(written.is_ready());
+        self.pulse.note_write(written.is_ready());
         written
     }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::ApiError;
 use crate::budget::Budget;
-use crate::http::request::Headers;
+use crate::http::request::RequestHeaders;
 
 /// For the next bytes of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ const DISCARDING: Duration = Duration::from_secs(10);
 
 pub(super) async fn read<B>(
     mut body: Pin<&mut B>,
-    headers: &Headers<'_>,
+    headers: &RequestHeaders<'_>,
     most: usize,
     budget: &Budget,
 ) -> Result<Bytes, ApiError>

@@ -5,91 +5,107 @@ use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::ApiError;
-use crate::budget::Lane;
-use crate::http::answer::Reply;
-use crate::http::route::Set;
-use crate::resources::{Definition, Kind, Resources};
+use crate::budget::WorkKind;
+use crate::http::answer::HttpReply;
+use crate::http::route::RouteCollection;
+use crate::resources::{ResourceDefinition, ResourceKind, ResourceRegistry};
 
-use super::{Call, Service};
+use super::{AuthorizedRequest, HttpService};
 
-impl Service {
+impl HttpService {
     /// `/indexes` and its like.
-    pub(super) async fn all(&self, call: Call<'_>, set: Set) -> Result<Reply, ApiError> {
+    pub(super) async fn handle_collection(
+        &self,
+        call: AuthorizedRequest<'_>,
+        set: RouteCollection,
+    ) -> Result<HttpReply, ApiError> {
         if call.method == Method::GET {
             return self.list(&call, set);
         }
         let body = call.object()?;
         let created = self.blocking(&call, move |resources| resources.create(set.kind, body)).await?;
-        call.entity(set, StatusCode::CREATED, &created)
+        call.definition_reply(set, StatusCode::CREATED, &created)
     }
 
     /// `/indexes('x')` and its like.
-    pub(super) async fn one(&self, call: Call<'_>, set: Set, name: String) -> Result<Reply, ApiError> {
+    pub(super) async fn handle_definition(
+        &self,
+        call: AuthorizedRequest<'_>,
+        set: RouteCollection,
+        name: String,
+    ) -> Result<HttpReply, ApiError> {
         let conditions = call.headers.conditions();
         if call.method == Method::PUT {
             let body = call.object()?;
             let downtime = call.options.boolean("allowIndexDowntime")?;
-            let put =
-                move |resources: &Resources| resources.put(set.kind, &name, body, &conditions, downtime);
+            let put = move |resources: &ResourceRegistry| {
+                resources.put(set.kind, &name, body, &conditions, downtime)
+            };
             let (definition, is_new) = self.blocking(&call, put).await?;
             return match (is_new, call.headers.wants_representation()) {
-                (true, _) => call.entity(set, StatusCode::CREATED, &definition),
-                (false, true) => call.entity(set, StatusCode::OK, &definition),
+                (true, _) => call.definition_reply(set, StatusCode::CREATED, &definition),
+                (false, true) => call.definition_reply(set, StatusCode::OK, &definition),
                 (false, false) => {
-                    Ok(Reply::empty(StatusCode::NO_CONTENT).with_header(ETAG, &definition.etag))
+                    Ok(HttpReply::empty(StatusCode::NO_CONTENT).with_header(ETAG, &definition.etag))
                 }
             };
         }
         if call.method == Method::DELETE {
             self.blocking(&call, move |resources| resources.delete(set.kind, &name, &conditions)).await?;
-            return Ok(Reply::empty(StatusCode::NO_CONTENT));
+            return Ok(HttpReply::empty(StatusCode::NO_CONTENT));
         }
         let found = match set.kind {
-            Kind::Index => self.resources.find_index(&name)?,
+            ResourceKind::Index => self.resources.find_index(&name)?,
             kind => self.resources.find(kind, &name)?,
         };
-        call.entity(set, StatusCode::OK, &found)
+        call.definition_reply(set, StatusCode::OK, &found)
     }
 
-    fn list(&self, call: &Call<'_>, set: Set) -> Result<Reply, ApiError> {
+    fn list(&self, call: &AuthorizedRequest<'_>, set: RouteCollection) -> Result<HttpReply, ApiError> {
         let select =
             call.options.one("$select")?.map(str::trim).filter(|select| !matches!(*select, "" | "*"));
         let names: Option<Vec<_>> = select.map(|select| select.split(',').map(str::trim).collect());
         let shown = self.resources.list(set.kind).into_iter().map(|definition| {
-            let mut shown = definition.shown();
+            let mut shown = definition.public_json();
             if let (Some(names), Value::Object(members)) = (&names, &mut shown) {
                 members.retain(|member, _| member == "@odata.etag" || names.contains(&member.as_str()));
             }
             shown
         });
         let mut body = Map::new();
-        if let Some(context) = call.context.of_list(set.collection, select) {
+        if let Some(context) = call.context.list_context(set.collection, select) {
             body.insert("@odata.context".to_owned(), Value::from(context));
         }
         body.insert("value".to_owned(), Value::Array(shown.collect()));
-        Reply::json(StatusCode::OK, &body)
+        HttpReply::json(StatusCode::OK, &body)
     }
 
     /// Writing waits for the disk, and for whoever makes the index.
     async fn blocking<T: Send + 'static>(
         &self,
-        call: &Call<'_>,
-        work: impl FnOnce(&Resources) -> Result<T, ApiError> + Send + 'static,
+        call: &AuthorizedRequest<'_>,
+        work: impl FnOnce(&ResourceRegistry) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let resources = self.resources.clone();
-        call.context.budget.work(Lane::Write, move || work(&resources)).await
+        call.context.budget.run_blocking(WorkKind::Write, move || work(&resources)).await
     }
 }
 
-impl Call<'_> {
+impl AuthorizedRequest<'_> {
     /// One definition, with its ETag in the body and in the header.
-    fn entity(&self, set: Set, status: StatusCode, definition: &Definition) -> Result<Reply, ApiError> {
-        let mut shown = definition.shown();
-        if let (Value::Object(members), Some(context)) = (&mut shown, self.context.of_entity(set.collection))
+    fn definition_reply(
+        &self,
+        set: RouteCollection,
+        status: StatusCode,
+        definition: &ResourceDefinition,
+    ) -> Result<HttpReply, ApiError> {
+        let mut shown = definition.public_json();
+        if let (Value::Object(members), Some(context)) =
+            (&mut shown, self.context.entity_context(set.collection))
         {
             members.insert("@odata.context".to_owned(), Value::from(context));
         }
-        let reply = Reply::json(status, &shown)?.with_header(ETAG, &definition.etag);
+        let reply = HttpReply::json(status, &shown)?.with_header(ETAG, &definition.etag);
         if status != StatusCode::CREATED {
             return Ok(reply);
         }

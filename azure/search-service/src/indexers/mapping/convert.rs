@@ -3,17 +3,17 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Number, Value};
 
-use crate::definition::field::{Field, FieldType, Primitive};
+use crate::definition::field::{FieldType, IndexField, PrimitiveType};
 
 /// What the field takes. The error says why nothing fits.
-pub(super) fn convert(value: Value, field: &Field) -> Result<Value, String> {
+pub(super) fn convert(value: Value, field: &IndexField) -> Result<Value, String> {
     match (field.kind, value) {
         (_, Value::Null) => Ok(Value::Null),
         (FieldType::One(primitive), value) => one(value, primitive),
         (FieldType::Many(primitive), Value::Array(list)) => {
             list.into_iter().map(|element| one(element, primitive)).collect::<Result<Vec<_>, _>>().map(Value::Array)
         }
-        (FieldType::Many(Primitive::String), Value::String(_)) => Err(
+        (FieldType::Many(PrimitiveType::String), Value::String(_)) => Err(
             "it is text and the field is a collection. The mapping function jsonArrayToStringCollection makes a collection of text such as [\"a\",\"b\"].".to_owned(),
         ),
         (FieldType::Complex, value) => complex(value, field),
@@ -26,7 +26,7 @@ pub(super) fn convert(value: Value, field: &Field) -> Result<Value, String> {
     }
 }
 
-fn complex(value: Value, field: &Field) -> Result<Value, String> {
+fn complex(value: Value, field: &IndexField) -> Result<Value, String> {
     let Value::Object(mut members) = value else {
         return Err("it is not an object and the field is complex.".to_owned());
     };
@@ -44,7 +44,7 @@ fn complex(value: Value, field: &Field) -> Result<Value, String> {
     Ok(Value::Object(fields))
 }
 
-fn one(value: Value, primitive: Primitive) -> Result<Value, String> {
+fn one(value: Value, primitive: PrimitiveType) -> Result<Value, String> {
     let refused = |value: &Value, what: &str| {
         let mut shown = value.to_string();
         if let Some((cut, _)) = shown.char_indices().nth(60) {
@@ -55,17 +55,17 @@ fn one(value: Value, primitive: Primitive) -> Result<Value, String> {
     };
     match (primitive, value) {
         (_, Value::Null) => Ok(Value::Null),
-        (Primitive::String, value @ Value::String(_)) => Ok(value),
-        (Primitive::String, value @ (Value::Number(_) | Value::Bool(_))) => {
+        (PrimitiveType::String, value @ Value::String(_)) => Ok(value),
+        (PrimitiveType::String, value @ (Value::Number(_) | Value::Bool(_))) => {
             Ok(Value::String(value.to_string()))
         }
-        (Primitive::String, value) => {
+        (PrimitiveType::String, value) => {
             refused(&value, "text; the mapping function toJson makes text of objects and arrays")
         }
         // Empty cells of tables are no values.
         (_, Value::String(text)) if text.trim().is_empty() => Ok(Value::Null),
-        (Primitive::Boolean, value @ Value::Bool(_)) => Ok(value),
-        (Primitive::Boolean, value) => match &value {
+        (PrimitiveType::Boolean, value @ Value::Bool(_)) => Ok(value),
+        (PrimitiveType::Boolean, value) => match &value {
             Value::String(text) if text.trim().eq_ignore_ascii_case("true") || text.trim() == "1" => {
                 Ok(Value::Bool(true))
             }
@@ -74,24 +74,24 @@ fn one(value: Value, primitive: Primitive) -> Result<Value, String> {
             }
             _ => refused(&value, "true or false"),
         },
-        (Primitive::Int32 | Primitive::Int64, value) => {
+        (PrimitiveType::Int32 | PrimitiveType::Int64, value) => {
             let number = match &value {
                 Value::Number(number) => number.as_i64().or_else(|| number.as_f64().and_then(whole)),
                 Value::String(text) => text.trim().parse().ok(),
                 _ => None,
             };
-            let fits = |number: &i64| primitive == Primitive::Int64 || i32::try_from(*number).is_ok();
+            let fits = |number: &i64| primitive == PrimitiveType::Int64 || i32::try_from(*number).is_ok();
             match number.filter(fits) {
                 Some(number) => Ok(Value::from(number)),
                 None => refused(&value, "a whole number that fits"),
             }
         }
-        (Primitive::DateTimeOffset, value) => match value.as_str().and_then(date) {
+        (PrimitiveType::DateTimeOffset, value) => match value.as_str().and_then(date) {
             Some(date) => Ok(Value::from(date.to_rfc3339_opts(SecondsFormat::AutoSi, true))),
             None => refused(&value, "a date such as 2024-01-31T12:00:00Z"),
         },
-        (Primitive::GeographyPoint, value @ Value::Object(_)) => Ok(value),
-        (Primitive::GeographyPoint, value) => {
+        (PrimitiveType::GeographyPoint, value @ Value::Object(_)) => Ok(value),
+        (PrimitiveType::GeographyPoint, value) => {
             let point = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
             match point.filter(Value::is_object) {
                 Some(point) => Ok(point),
@@ -143,19 +143,23 @@ mod tests {
     #[test]
     fn text_becomes_numbers_booleans_and_dates() {
         let cases = [
-            (json!("12"), Primitive::Int32, json!(12)),
-            (json!(" 12 "), Primitive::Int64, json!(12)),
-            (json!(3.0), Primitive::Int32, json!(3)),
-            (json!("1.5"), Primitive::Double, json!(1.5)),
-            (json!("NaN"), Primitive::Double, json!("NaN")),
-            (json!("True"), Primitive::Boolean, json!(true)),
-            (json!("0"), Primitive::Boolean, json!(false)),
-            (json!(""), Primitive::Int32, json!(null)),
-            (json!(""), Primitive::String, json!("")),
-            (json!(5), Primitive::String, json!("5")),
-            (json!("2016-01-12"), Primitive::DateTimeOffset, json!("2016-01-12T00:00:00Z")),
-            (json!("2016-01-12T10:00:00+02:00"), Primitive::DateTimeOffset, json!("2016-01-12T08:00:00Z")),
-            (json!("1/31/2024"), Primitive::DateTimeOffset, json!("2024-01-31T00:00:00Z")),
+            (json!("12"), PrimitiveType::Int32, json!(12)),
+            (json!(" 12 "), PrimitiveType::Int64, json!(12)),
+            (json!(3.0), PrimitiveType::Int32, json!(3)),
+            (json!("1.5"), PrimitiveType::Double, json!(1.5)),
+            (json!("NaN"), PrimitiveType::Double, json!("NaN")),
+            (json!("True"), PrimitiveType::Boolean, json!(true)),
+            (json!("0"), PrimitiveType::Boolean, json!(false)),
+            (json!(""), PrimitiveType::Int32, json!(null)),
+            (json!(""), PrimitiveType::String, json!("")),
+            (json!(5), PrimitiveType::String, json!("5")),
+            (json!("2016-01-12"), PrimitiveType::DateTimeOffset, json!("2016-01-12T00:00:00Z")),
+            (
+                json!("2016-01-12T10:00:00+02:00"),
+                PrimitiveType::DateTimeOffset,
+                json!("2016-01-12T08:00:00Z"),
+            ),
+            (json!("1/31/2024"), PrimitiveType::DateTimeOffset, json!("2024-01-31T00:00:00Z")),
         ];
         for (value, primitive, expected) in cases {
             assert_eq!(one(value.clone(), primitive), Ok(expected), "{value} as {primitive:?}");
@@ -165,15 +169,15 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_the_value() {
         for (value, primitive) in [
-            (json!("x1"), Primitive::Int32),
-            (json!(4_000_000_000_i64), Primitive::Int32),
-            (json!(1.5), Primitive::Int64),
-            (json!("maybe"), Primitive::Boolean),
-            (json!(2), Primitive::Boolean),
-            (json!("yesterday"), Primitive::DateTimeOffset),
-            (json!({}), Primitive::String),
-            (json!([1]), Primitive::Double),
-            (json!("5,1"), Primitive::GeographyPoint),
+            (json!("x1"), PrimitiveType::Int32),
+            (json!(4_000_000_000_i64), PrimitiveType::Int32),
+            (json!(1.5), PrimitiveType::Int64),
+            (json!("maybe"), PrimitiveType::Boolean),
+            (json!(2), PrimitiveType::Boolean),
+            (json!("yesterday"), PrimitiveType::DateTimeOffset),
+            (json!({}), PrimitiveType::String),
+            (json!([1]), PrimitiveType::Double),
+            (json!("5,1"), PrimitiveType::GeographyPoint),
         ] {
             let why = one(value.clone(), primitive).unwrap_err();
             assert!(why.contains(&value.to_string()), "{why}");

@@ -9,7 +9,7 @@ use crate::ApiError;
 use crate::indexers::definition::{MappingFunction, boolean, integer, required};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Function {
+pub(super) enum MappingTransform {
     /// `true`: the last character is the number of padding characters, as .NET's UrlTokenEncode writes them.
     Base64Encode {
         token: bool,
@@ -28,7 +28,7 @@ pub(super) enum Function {
     ToJson,
 }
 
-impl Function {
+impl MappingTransform {
     pub(super) fn parse(function: &MappingFunction) -> Result<Self, ApiError> {
         let parameters: &Map<String, Value> = &function.parameters;
         let token =
@@ -162,7 +162,7 @@ mod tests {
 
     fn apply(name: &str, parameters: Value, value: Value) -> Result<Value, String> {
         let parameters = parameters.as_object().unwrap().clone();
-        Function::parse(&MappingFunction { name: name.into(), parameters }).unwrap().apply(value)
+        MappingTransform::parse(&MappingFunction { name: name.into(), parameters }).unwrap().apply(value)
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
     fn unknown_functions_and_missing_parameters_are_refused() {
         for (name, named) in [("reverse", "'reverse'"), ("extractTokenAtPosition", "delimiter")] {
             let function = MappingFunction { name: name.into(), parameters: Map::new() };
-            assert!(Function::parse(&function).unwrap_err().message.contains(named));
+            assert!(MappingTransform::parse(&function).unwrap_err().message.contains(named));
         }
     }
 }

@@ -6,20 +6,20 @@ use std::io::{self, Read};
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 use serde_json::{Map, Value};
 
-use super::{Failure, Item, Items, LONGEST_LINE};
+use super::{Items, LONGEST_LINE, ParseFailure, ParsedItem};
 
 pub(super) fn rows(
     file: File,
     delimiter: u8,
     headers: Option<&[String]>,
     first_line_is_headers: bool,
-) -> Result<Items, Failure> {
+) -> Result<Items, ParseFailure> {
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(first_line_is_headers)
         .flexible(true)
         .trim(Trim::Headers)
-        .from_reader(Capped { inner: file, left: LONGEST_LINE });
+        .from_reader(CappedReader { inner: file, left: LONGEST_LINE });
     let headers = match headers {
         Some(given) => given.to_vec(),
         None => {
@@ -45,46 +45,46 @@ pub(super) fn rows(
             Err(error) => Err(failure(&error, line)),
         };
         ended = result.as_ref().is_err_and(|failure| failure.last);
-        Some(result.map(|fields| Item { fields, number: Some(number), warnings: Vec::new() }))
+        Some(result.map(|fields| ParsedItem { fields, number: Some(number), warnings: Vec::new() }))
     })))
 }
 
-fn fields(record: &StringRecord, headers: &[String], line: u64) -> Result<Map<String, Value>, Failure> {
+fn fields(record: &StringRecord, headers: &[String], line: u64) -> Result<Map<String, Value>, ParseFailure> {
     if record.len() > headers.len() {
         let message = format!(
             "The row has {} values for {} columns. Values that hold the delimiter need quotes.",
             record.len(),
             headers.len()
         );
-        return Err(Failure::malformed(message, Some(line), false));
+        return Err(ParseFailure::malformed(message, Some(line), false));
     }
     Ok(headers.iter().cloned().zip(record.iter().map(Value::from)).collect())
 }
 
-fn failure(error: &csv::Error, line: u64) -> Failure {
+fn failure(error: &csv::Error, line: u64) -> ParseFailure {
     let line = error.position().map_or(line, csv::Position::line);
     match error.kind() {
         ErrorKind::Utf8 { err, .. } => {
             let message = format!("Column {} is not UTF-8 text.", err.field() + 1);
-            Failure::malformed(message, Some(line), false)
+            ParseFailure::malformed(message, Some(line), false)
         }
-        ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => Failure::malformed(
+        ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => ParseFailure::malformed(
             format!("The row is longer than {LONGEST_LINE} bytes; a quote may be left open."),
             Some(line),
             true,
         ),
-        ErrorKind::Io(error) => Failure::unreadable(error),
-        _ => Failure::malformed("The row cannot be read.", Some(line), true),
+        ErrorKind::Io(error) => ParseFailure::unreadable(error),
+        _ => ParseFailure::malformed("The row cannot be read.", Some(line), true),
     }
 }
 
 /// Gives up when one row takes too much: an open quote would read the rest of the file into memory.
-struct Capped<R> {
+struct CappedReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Capped<R> {
+impl<R: Read> Read for CappedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());

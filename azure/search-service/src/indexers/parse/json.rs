@@ -8,16 +8,16 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Failure, Item, Items, LONGEST_LINE, utf8};
+use super::{Items, LONGEST_LINE, ParseFailure, ParsedItem, utf8};
 
-pub(super) fn single(bytes: &[u8]) -> Result<Item, Failure> {
+pub(super) fn single(bytes: &[u8]) -> Result<ParsedItem, ParseFailure> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let fields = object(bytes, 1, true)?;
-    Ok(Item { fields, ..Item::default() })
+    Ok(ParsedItem { fields, ..ParsedItem::default() })
 }
 
 /// The elements of an array, parsed one by one: the text stays in memory, its values do not.
-pub(super) fn array(bytes: Vec<u8>, root: &[String]) -> Result<Items, Failure> {
+pub(super) fn array(bytes: Vec<u8>, root: &[String]) -> Result<Items, ParseFailure> {
     let text = utf8(bytes)?;
     let ranges = elements(&text, root)?;
     let mut at = 0;
@@ -30,17 +30,23 @@ pub(super) fn array(bytes: Vec<u8>, root: &[String]) -> Result<Items, Failure> {
                 let above = text.get(..range.start).unwrap_or("").matches('\n').count() as u64;
                 let line = failure.line.map(|line| line + above);
                 let message = format!("Element {at} of the array: {}", failure.message);
-                Failure { line, message, ..failure }
+                ParseFailure { line, message, ..failure }
             })
-            .map(|fields| Item { fields, number: Some(at), warnings: Vec::new() })
+            .map(|fields| ParsedItem { fields, number: Some(at), warnings: Vec::new() })
     })))
 }
 
 pub(super) fn lines(file: File) -> Items {
-    Box::new(Lines { reader: BufReader::new(file), line: 0, number: 0, buffer: Vec::new(), ended: false })
+    Box::new(JsonLineReader {
+        reader: BufReader::new(file),
+        line: 0,
+        number: 0,
+        buffer: Vec::new(),
+        ended: false,
+    })
 }
 
-struct Lines<R> {
+struct JsonLineReader<R> {
     reader: BufReader<R>,
     line: u64,
     number: u64,
@@ -48,8 +54,8 @@ struct Lines<R> {
     ended: bool,
 }
 
-impl<R: Read> Iterator for Lines<R> {
-    type Item = Result<Item, Failure>;
+impl<R: Read> Iterator for JsonLineReader<R> {
+    type Item = Result<ParsedItem, ParseFailure>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {
@@ -58,7 +64,7 @@ impl<R: Read> Iterator for Lines<R> {
             match part.read_until(b'\n', &mut self.buffer) {
                 Err(error) => {
                     self.ended = true;
-                    return Some(Err(Failure::unreadable(&error)));
+                    return Some(Err(ParseFailure::unreadable(&error)));
                 }
                 Ok(0) => return None,
                 Ok(_) => {}
@@ -67,7 +73,7 @@ impl<R: Read> Iterator for Lines<R> {
             if self.buffer.len() as u64 >= LONGEST_LINE {
                 self.ended = true;
                 let message = format!("The line is longer than {LONGEST_LINE} bytes.");
-                return Some(Err(Failure::malformed(message, Some(self.line), true)));
+                return Some(Err(ParseFailure::malformed(message, Some(self.line), true)));
             }
             let text = self.buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.buffer);
             // Without its end of line, or an object that is cut short would be reported on the next line.
@@ -78,34 +84,38 @@ impl<R: Read> Iterator for Lines<R> {
             // Numbers count what could be items, so that mending a line does not change the keys after it.
             self.number += 1;
             let item = object(text, self.line, false);
-            return Some(item.map(|fields| Item { fields, number: Some(self.number), warnings: Vec::new() }));
+            return Some(item.map(|fields| ParsedItem {
+                fields,
+                number: Some(self.number),
+                warnings: Vec::new(),
+            }));
         }
         None
     }
 }
 
-fn object(text: &[u8], first_line: u64, last: bool) -> Result<Map<String, Value>, Failure> {
+fn object(text: &[u8], first_line: u64, last: bool) -> Result<Map<String, Value>, ParseFailure> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(other) => {
             let message = format!("Expected a JSON object, found {}.", kind(&other));
-            Err(Failure::malformed(message, Some(first_line), last))
+            Err(ParseFailure::malformed(message, Some(first_line), last))
         }
         Err(error) => Err(damaged(&error, first_line, last)),
     }
 }
 
-fn damaged(error: &serde_json::Error, first_line: u64, last: bool) -> Failure {
+fn damaged(error: &serde_json::Error, first_line: u64, last: bool) -> ParseFailure {
     let line = first_line + (error.line() as u64).saturating_sub(1);
     let said = error.to_string();
     // The position at the end of serde's text counts from the start of what we gave it, not of the file.
     let said = said.split(" at line ").next().unwrap_or(&said);
     let message = format!("The JSON is damaged at column {}: {said}.", error.column());
-    Failure::malformed(message, Some(line), last)
+    ParseFailure::malformed(message, Some(line), last)
 }
 
 /// Where the elements of the array are in the text.
-fn elements(text: &str, root: &[String]) -> Result<Vec<Range<usize>>, Failure> {
+fn elements(text: &str, root: &[String]) -> Result<Vec<Range<usize>>, ParseFailure> {
     let start = |part: &str| (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     let line = |part: &str| 1 + text.get(..start(part)).unwrap_or("").matches('\n').count() as u64;
     let mut here = text.trim_start();
@@ -114,12 +124,12 @@ fn elements(text: &str, root: &[String]) -> Result<Vec<Range<usize>>, Failure> {
             serde_json::from_str(here).map_err(|error| damaged(&error, line(here), true))?;
         here = members.get(name.as_str()).map(|member| member.get()).ok_or_else(|| {
             let message = format!("The member '{name}' of 'documentRoot' is missing.");
-            Failure::malformed(message, Some(line(here)), true)
+            ParseFailure::malformed(message, Some(line(here)), true)
         })?;
     }
     if !here.starts_with('[') {
         let message = "Expected a JSON array. Name the place of the array in 'documentRoot'.";
-        return Err(Failure::malformed(message, Some(line(here)), true));
+        return Err(ParseFailure::malformed(message, Some(line(here)), true));
     }
     let elements: Vec<&RawValue> =
         serde_json::from_str(here).map_err(|error| damaged(&error, line(here), true))?;
@@ -169,8 +179,13 @@ mod tests {
     #[test]
     fn lines_go_on_after_a_damaged_one() {
         let text: &[u8] = b"\xef\xbb\xbf{\"id\":1}\n\n{\"id\":\n{\"id\":3}";
-        let lines =
-            Lines { reader: BufReader::new(text), line: 0, number: 0, buffer: Vec::new(), ended: false };
+        let lines = JsonLineReader {
+            reader: BufReader::new(text),
+            line: 0,
+            number: 0,
+            buffer: Vec::new(),
+            ended: false,
+        };
         let items: Vec<_> = lines.collect();
         assert_eq!(items.len(), 3);
         assert_eq!(items[1].as_ref().unwrap_err().line, Some(3));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Item, Items};
+use super::{Items, ParsedItem};
 
 /// `oneToMany`: each piece of text between headings is an item with the headings above it.
 pub(super) fn sections(text: &str, depth: usize) -> Items {
@@ -29,13 +29,13 @@ pub(super) fn sections(text: &str, depth: usize) -> Items {
             ("ordinal_position", Value::from(number)),
         ];
         let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        items.push(Ok(Item { fields, number: Some(number), warnings: Vec::new() }));
+        items.push(Ok(ParsedItem { fields, number: Some(number), warnings: Vec::new() }));
     }
     Box::new(items.into_iter())
 }
 
 /// `oneToOne`: the whole text, and its headings as a tree.
-pub(super) fn outline(text: &str, depth: usize) -> Item {
+pub(super) fn outline(text: &str, depth: usize) -> ParsedItem {
     // Sections that are still open, outermost first: level and what is known so far.
     let mut open: Vec<(usize, Map<String, Value>)> = Vec::new();
     let mut roots = Vec::new();
@@ -61,9 +61,9 @@ pub(super) fn outline(text: &str, depth: usize) -> Item {
         close(&mut open, &mut roots);
     }
     let fields = [("document_content", Value::from(text)), ("sections", Value::Array(roots))];
-    Item {
+    ParsedItem {
         fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        ..Item::default()
+        ..ParsedItem::default()
     }
 }
 
@@ -76,13 +76,13 @@ fn close(open: &mut Vec<(usize, Map<String, Value>)>, roots: &mut Vec<Value>) {
     siblings.unwrap_or(roots).push(Value::Object(section));
 }
 
-struct Piece<'a> {
+struct MarkdownSection<'a> {
     /// Level and text; `None` for what stands before the first heading.
     heading: Option<(usize, &'a str)>,
     content: &'a str,
 }
 
-fn pieces(text: &str, depth: usize) -> Vec<Piece<'_>> {
+fn pieces(text: &str, depth: usize) -> Vec<MarkdownSection<'_>> {
     let mut pieces = Vec::new();
     let mut heading_now = None;
     let (mut content_start, mut at, mut fence) = (0, 0, None);
@@ -101,12 +101,14 @@ fn pieces(text: &str, depth: usize) -> Vec<Piece<'_>> {
             continue;
         }
         if let Some(found) = heading(trimmed).filter(|(level, _)| *level <= depth) {
-            pieces
-                .push(Piece { heading: heading_now, content: text.get(content_start..start).unwrap_or("") });
+            pieces.push(MarkdownSection {
+                heading: heading_now,
+                content: text.get(content_start..start).unwrap_or(""),
+            });
             (heading_now, content_start) = (Some(found), at);
         }
     }
-    pieces.push(Piece { heading: heading_now, content: text.get(content_start..).unwrap_or("") });
+    pieces.push(MarkdownSection { heading: heading_now, content: text.get(content_start..).unwrap_or("") });
     pieces
 }
 
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn sections_carry_the_headings_above_them() {
-        let items: Vec<Item> = sections(PAGE, 6).map(Result::unwrap).collect();
+        let items: Vec<ParsedItem> = sections(PAGE, 6).map(Result::unwrap).collect();
         assert_eq!(items.len(), 4);
         assert_eq!(items[0].fields["sections"]["h1"], "");
         assert_eq!(items[2].fields["sections"]["h1"], "A");
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn deeper_headings_stay_in_the_content() {
-        let items: Vec<Item> = sections(PAGE, 1).map(Result::unwrap).collect();
+        let items: Vec<ParsedItem> = sections(PAGE, 1).map(Result::unwrap).collect();
         assert_eq!(items.len(), 3);
         assert!(items[1].fields["content"].as_str().unwrap().contains("## B"));
     }

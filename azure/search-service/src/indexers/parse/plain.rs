@@ -5,21 +5,25 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use serde_json::Value;
 
-use super::{Failure, Item, ParseOptions, Reason, utf8};
-use crate::indexers::status::Limits;
+use super::{ParseFailure, ParseFailureReason, ParseOptions, ParsedItem, utf8};
+use crate::indexers::status::IndexerLimits;
 
 const LOOKED_AT: u64 = 8192;
 
 /// `parsingMode: text`: the file must be UTF-8.
-pub(super) fn text(bytes: Vec<u8>, limits: &Limits) -> Result<Item, Failure> {
-    let mut item = Item::default();
+pub(super) fn text(bytes: Vec<u8>, limits: &IndexerLimits) -> Result<ParsedItem, ParseFailure> {
+    let mut item = ParsedItem::default();
     set_content(&mut item, utf8(bytes)?, limits);
     Ok(item)
 }
 
 /// `parsingMode: default` for a file that is text.
-pub(super) fn default(bytes: Vec<u8>, name: &str, limits: &Limits) -> Result<Item, Failure> {
-    let mut item = Item::default();
+pub(super) fn default(
+    bytes: Vec<u8>,
+    name: &str,
+    limits: &IndexerLimits,
+) -> Result<ParsedItem, ParseFailure> {
+    let mut item = ParsedItem::default();
     let content = utf8(bytes)?;
     let content = match super::extension(name).to_ascii_lowercase().as_str() {
         ".html" | ".htm" | ".xhtml" => without_tags(&content),
@@ -30,15 +34,20 @@ pub(super) fn default(bytes: Vec<u8>, name: &str, limits: &Limits) -> Result<Ite
 }
 
 /// `parsingMode: default` for other files: only what is known of them without reading.
-pub(super) fn without_text(name: &str, options: &ParseOptions) -> Result<Item, Failure> {
+pub(super) fn without_text(name: &str, options: &ParseOptions) -> Result<ParsedItem, ParseFailure> {
     let message = format!(
         "Text cannot be extracted from this kind of file ('{}') here; its content is empty. Convert it to text, or leave it out with 'excludedFileNameExtensions'.",
         content_type(super::extension(name))
     );
     if options.fail_on_unsupported {
-        return Err(Failure { message, line: None, reason: Reason::Unsupported, last: true });
+        return Err(ParseFailure {
+            message,
+            line: None,
+            reason: ParseFailureReason::Unsupported,
+            last: true,
+        });
     }
-    let mut item = Item { warnings: vec![message], ..Item::default() };
+    let mut item = ParsedItem { warnings: vec![message], ..ParsedItem::default() };
     item.fields.insert("content".to_owned(), Value::from(""));
     Ok(item)
 }
@@ -51,7 +60,7 @@ pub(super) fn is_text(mut file: &File) -> io::Result<bool> {
     Ok(looks_like_text(&start))
 }
 
-fn set_content(item: &mut Item, mut content: String, limits: &Limits) {
+fn set_content(item: &mut ParsedItem, mut content: String, limits: &IndexerLimits) {
     if let Some((cut, _)) = content.char_indices().nth(limits.content_characters) {
         content.truncate(cut);
         let most = limits.content_characters;
@@ -161,7 +170,7 @@ mod tests {
 
     #[test]
     fn long_content_is_cut_with_a_warning() {
-        let limits = Limits { content_characters: 3, ..Limits::default() };
+        let limits = IndexerLimits { content_characters: 3, ..IndexerLimits::default() };
         let item = text("äöüß".into(), &limits).unwrap();
         assert_eq!(item.fields["content"], "äöü");
         assert_eq!(item.warnings.len(), 1);

@@ -1,21 +1,26 @@
 //! What goes wrong with single items: noted, counted, and weighed against the limits of the indexer.
 
-use super::pass::{Pass, Stop};
-use crate::indexers::parse::{Failure, Reason};
+use super::pass::{IndexerPass, RunStopReason};
+use crate::indexers::parse::{ParseFailure, ParseFailureReason};
 use crate::indexers::source::Blob;
 use crate::indexers::status::ItemError;
 
-impl Pass<'_> {
-    pub(super) fn unreadable(&mut self, blob: &Blob, failure: Failure) -> Result<(), Stop> {
+impl IndexerPass<'_> {
+    pub(super) fn record_unreadable(
+        &mut self,
+        blob: &Blob,
+        failure: ParseFailure,
+    ) -> Result<(), RunStopReason> {
         let place = match failure.line {
             Some(line) => format!("{}, line {line}", blob.name),
             None => blob.name.clone(),
         };
-        let excused = failure.reason == Reason::Malformed || failure.reason == Reason::Oversized;
+        let excused = failure.reason == ParseFailureReason::Malformed
+            || failure.reason == ParseFailureReason::Oversized;
         if excused && self.job.indexer.parsing.fail_on_unprocessable == Some(false) {
-            self.run.count(1);
+            self.run.add_processed(1);
             let message = format!("{place}: {}", failure.message);
-            self.run.warn(
+            self.run.add_warning(
                 Some(self.source.address(&blob.name)),
                 message,
                 Some(self.extraction()),
@@ -23,35 +28,35 @@ impl Pass<'_> {
             );
             return Ok(());
         }
-        let status = if failure.reason == Reason::Unreadable { 503 } else { 400 };
+        let status = if failure.reason == ParseFailureReason::Unreadable { 503 } else { 400 };
         let message = format!("{place}: {}", failure.message);
-        self.fail(self.source.address(&blob.name), message, status, self.extraction(), Some(place))
+        self.fail_item(self.source.address(&blob.name), message, status, self.extraction(), Some(place))
     }
 
     /// Notes an item that never became an action.
-    pub(super) fn fail(
+    pub(super) fn fail_item(
         &mut self,
         key: String,
         message: String,
         status: u16,
         name: String,
         details: Option<String>,
-    ) -> Result<(), Stop> {
-        self.run.count(1);
+    ) -> Result<(), RunStopReason> {
+        self.run.add_processed(1);
         if let Some(open) = self.open.last_mut() {
             open.failed = true;
         }
-        match self.failed(key, message, status, name, details) {
+        match self.record_failure(key, message, status, name, details) {
             None => Ok(()),
             Some(message) => {
                 // What was read before the failure is not lost.
                 self.flush()?;
-                Err(Stop::Message(message))
+                Err(RunStopReason::Message(message))
             }
         }
     }
 
-    pub(super) fn failed(
+    pub(super) fn record_failure(
         &mut self,
         key: String,
         message: String,
@@ -68,7 +73,7 @@ impl Pass<'_> {
             details,
             documentation_link: None,
         };
-        let total = self.run.fail(error);
+        let total = self.run.add_failure(error);
         self.failed_in_batch += 1;
         let indexer = &self.job.indexer;
         let over = |most: Option<u64>, count: u64| most.filter(|most| count > *most);
@@ -85,7 +90,12 @@ impl Pass<'_> {
     }
 
     pub(super) fn warn(&self, blob: &Blob, message: String, name: String) {
-        self.run.warn(Some(self.source.address(&blob.name)), message, Some(name), Some(blob.name.clone()));
+        self.run.add_warning(
+            Some(self.source.address(&blob.name)),
+            message,
+            Some(name),
+            Some(blob.name.clone()),
+        );
     }
 
     pub(super) fn extraction(&self) -> String {

@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::{Job, Run};
+use super::{IndexerJob, IndexerRun};
 use crate::ApiError;
-use crate::definition::field::Schema;
+use crate::definition::field::IndexSchema;
 use crate::indexers::RedbState;
-use crate::indexers::mapping::{Mapper, Piece};
-use crate::indexers::parse::{self, Item};
-use crate::indexers::skills::tree::{Node, weight};
-use crate::indexers::source::{Blob, Deletion, Source};
+use crate::indexers::mapping::{BlobItem, FieldMapper};
+use crate::indexers::parse::{self, ParsedItem};
+use crate::indexers::skills::tree::{EnrichmentNode, estimated_bytes};
+use crate::indexers::source::{Blob, BlobContainer, DeletionPolicy};
 use crate::indexers::state::{BlobState, StateError};
-use crate::indexers::status::Limits;
+use crate::indexers::status::IndexerLimits;
 
 /// Why a run ends before its last blob.
-pub(super) enum Stop {
+pub(super) enum RunStopReason {
     /// Only a new definition helps.
     Definition(ApiError),
     /// The next run may fare better.
@@ -28,20 +28,20 @@ pub(super) enum Stop {
     Early(String),
 }
 
-pub(super) struct Pass<'a> {
+pub(super) struct IndexerPass<'a> {
     store: &'a RedbState,
-    pub(super) job: &'a Job,
-    pub(super) run: &'a Run,
-    pub(super) source: &'a Source,
-    limits: &'a Limits,
+    pub(super) job: &'a IndexerJob,
+    pub(super) run: &'a IndexerRun,
+    pub(super) source: &'a BlobContainer,
+    limits: &'a IndexerLimits,
     key_field: &'a str,
-    mapper: Mapper<'a>,
+    mapper: FieldMapper<'a>,
     /// Actions that wait for their batch to be full.
-    pending: Vec<Pending>,
+    pending: Vec<PendingAction>,
     /// About how many bytes they take.
     pending_bytes: usize,
     /// Blobs with actions that wait, oldest first; the last may still be read.
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<OpenBlob>,
     pub(super) failed_in_batch: u64,
     /// Hashes of keys that this run wrote; kept only where documents of missing blobs are deleted.
     written: HashSet<u64>,
@@ -49,14 +49,14 @@ pub(super) struct Pass<'a> {
     keeps_state: bool,
 }
 
-struct Pending {
+struct PendingAction {
     action: Map<String, Value>,
     key: String,
     blob: usize,
     deletes: bool,
 }
 
-pub(super) struct Open {
+pub(super) struct OpenBlob {
     name: String,
     state: BlobState,
     before: Option<BlobState>,
@@ -69,15 +69,15 @@ const KEPT_KEYS: usize = 10_000;
 /// A batch of long texts is handed over before it has all its items.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-impl<'a> Pass<'a> {
+impl<'a> IndexerPass<'a> {
     pub(super) fn new(
         store: &'a RedbState,
-        job: &'a Job,
-        run: &'a Run,
-        source: &'a Source,
-        schema: &'a Schema,
-        limits: &'a Limits,
-    ) -> Result<Self, Stop> {
+        job: &'a IndexerJob,
+        run: &'a IndexerRun,
+        source: &'a BlobContainer,
+        schema: &'a IndexSchema,
+        limits: &'a IndexerLimits,
+    ) -> Result<Self, RunStopReason> {
         Ok(Self {
             store,
             job,
@@ -85,7 +85,7 @@ impl<'a> Pass<'a> {
             source,
             limits,
             key_field: &schema.key().name,
-            mapper: Mapper::new(&job.indexer, schema).map_err(Stop::Definition)?,
+            mapper: FieldMapper::new(&job.indexer, schema).map_err(RunStopReason::Definition)?,
             pending: Vec::new(),
             pending_bytes: 0,
             open: Vec::new(),
@@ -96,74 +96,78 @@ impl<'a> Pass<'a> {
     }
 
     /// Takes all blobs that are new or changed, then removes documents of those that are gone.
-    pub(super) fn all(&mut self) -> Result<(), Stop> {
-        let ended = self.changed();
-        if let Err(Stop::Early(_)) = ended {
+    pub(super) fn process_all(&mut self) -> Result<(), RunStopReason> {
+        let ended = self.process_changed();
+        if let Err(RunStopReason::Early(_)) = ended {
             self.keep_finished(true)?;
         }
         ended?;
-        if self.job.source.deletion == Deletion::Missing {
+        if self.job.source.deletion == DeletionPolicy::Missing {
             self.remove_missing()?;
         }
         Ok(())
     }
 
-    fn changed(&mut self) -> Result<(), Stop> {
+    fn process_changed(&mut self) -> Result<(), RunStopReason> {
         for blob in self.source.blobs() {
             self.check()?;
-            if !self.job.indexer.parsing.wants(&blob.name) {
+            if !self.job.indexer.parsing.includes(&blob.name) {
                 continue;
             }
             let known = self.store.blob(&self.job.indexer.name, &blob.name).map_err(lost)?;
             let same = |known: &BlobState| known.modified == blob.modified && known.size == blob.size;
             if !known.as_ref().is_some_and(same) {
-                self.blob(&blob, known, None)?;
+                self.process_blob(&blob, known, None)?;
             }
         }
         self.flush()
     }
 
     /// Takes single documents, or all documents of single blobs, once more.
-    pub(super) fn again(&mut self, keys: &BTreeSet<String>, blobs: &BTreeSet<String>) -> Result<(), Stop> {
+    pub(super) fn process_again(
+        &mut self,
+        keys: &BTreeSet<String>,
+        blobs: &BTreeSet<String>,
+    ) -> Result<(), RunStopReason> {
         self.keeps_state = false;
         for blob in self.source.blobs() {
             self.check()?;
-            if !self.job.indexer.parsing.wants(&blob.name) {
+            if !self.job.indexer.parsing.includes(&blob.name) {
                 continue;
             }
             if blobs.contains(&blob.name) || blobs.contains(&self.source.address(&blob.name)) {
-                self.blob(&blob, None, None)?;
+                self.process_blob(&blob, None, None)?;
                 continue;
             }
             let known = self.store.blob(&self.job.indexer.name, &blob.name).map_err(lost)?;
             let holds =
                 |known: &BlobState| !known.all_keys || known.keys.iter().any(|key| keys.contains(key));
             if known.as_ref().is_some_and(holds) {
-                self.blob(&blob, known, Some(keys))?;
+                self.process_blob(&blob, known, Some(keys))?;
             }
         }
         self.flush()
     }
 
-    fn blob(
+    fn process_blob(
         &mut self,
         blob: &Blob,
         before: Option<BlobState>,
         only: Option<&BTreeSet<String>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), RunStopReason> {
         let state = BlobState { modified: blob.modified, size: blob.size, keys: Vec::new(), all_keys: true };
-        self.open.push(Open { name: blob.name.clone(), state, before, finished: false, failed: false });
-        let metadata = parse::metadata(self.source, blob);
-        match parse::items(self.source, blob, &self.job.indexer.parsing, self.limits) {
-            Err(failure) => self.unreadable(blob, failure)?,
+        self.open.push(OpenBlob { name: blob.name.clone(), state, before, finished: false, failed: false });
+        let metadata = parse::blob_metadata(self.source, blob);
+        match parse::parse_blob(self.source, blob, &self.job.indexer.parsing, self.limits) {
+            Err(failure) => self.record_unreadable(blob, failure)?,
             Ok(items) => {
                 for item in items {
                     self.check()?;
                     match item {
-                        Ok(item) => self.item(blob, &metadata, item, only)?,
+                        Ok(item) => self.process_item(blob, &metadata, item, only)?,
                         Err(failure) => {
                             let last = failure.last;
-                            self.unreadable(blob, failure)?;
+                            self.record_unreadable(blob, failure)?;
                             if last {
                                 break;
                             }
@@ -179,16 +183,16 @@ impl<'a> Pass<'a> {
         if self.open.len() >= self.job.indexer.batch_size { self.flush() } else { Ok(()) }
     }
 
-    fn item(
+    fn process_item(
         &mut self,
         blob: &Blob,
         metadata: &Map<String, Value>,
-        item: Item,
+        item: ParsedItem,
         only: Option<&BTreeSet<String>>,
-    ) -> Result<(), Stop> {
-        let Item { fields, number, warnings } = item;
+    ) -> Result<(), RunStopReason> {
+        let ParsedItem { fields, number, warnings } = item;
         let deletes = match &self.job.source.deletion {
-            Deletion::Marked { column, marker } => fields
+            DeletionPolicy::Marked { column, marker } => fields
                 .get(column)
                 .or_else(|| metadata.get(column))
                 .is_some_and(|value| is_marker(value, marker)),
@@ -198,19 +202,19 @@ impl<'a> Pass<'a> {
             self.warn(blob, warning, self.extraction());
         }
         let tree = self.job.skillset.as_ref().filter(|_| !deletes).map(|skillset| {
-            let mut tree = Node::document(&fields, metadata);
+            let mut tree = EnrichmentNode::document(&fields, metadata);
             for warning in skillset.enrich(&mut tree) {
                 let name = format!("Enrichment.{}", warning.skill);
                 self.warn(blob, warning.message, name);
             }
             tree
         });
-        let mut document = match self.mapper.map(Piece { fields, metadata, number }, tree.as_ref()) {
+        let mut document = match self.mapper.map(BlobItem { fields, metadata, number }, tree.as_ref()) {
             Ok(document) => document,
             Err(message) => {
                 let place = number
                     .map_or_else(|| blob.name.clone(), |number| format!("{}, item {number}", blob.name));
-                return self.fail(
+                return self.fail_item(
                     self.source.address(&blob.name),
                     message,
                     400,
@@ -232,20 +236,20 @@ impl<'a> Pass<'a> {
             Value::from(if deletes { "delete" } else { "mergeOrUpload" }),
         );
         let blob = self.open.len().saturating_sub(1);
-        self.pending_bytes += document.values().map(weight).sum::<usize>();
-        self.pending.push(Pending { action: document, key, blob, deletes });
+        self.pending_bytes += document.values().map(estimated_bytes).sum::<usize>();
+        self.pending.push(PendingAction { action: document, key, blob, deletes });
         let full = self.pending.len() >= self.job.indexer.batch_size || self.pending_bytes >= BATCH_BYTES;
         if full { self.flush() } else { Ok(()) }
     }
 
     /// Hands over what waits, and keeps the state of blobs that are done.
-    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+    pub(super) fn flush(&mut self) -> Result<(), RunStopReason> {
         let pending = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
-        let keeps_all = self.job.source.deletion == Deletion::Missing;
+        let keeps_all = self.job.source.deletion == DeletionPolicy::Missing;
         let mut facts = Vec::with_capacity(pending.len());
         let mut actions = Vec::with_capacity(pending.len());
-        for Pending { action, key, blob, deletes } in pending {
+        for PendingAction { action, key, blob, deletes } in pending {
             actions.push(action);
             facts.push((key, blob, deletes));
         }
@@ -267,7 +271,7 @@ impl<'a> Pass<'a> {
         })?;
         self.failed_in_batch = 0;
         self.keep_finished(too_many.is_some())?;
-        too_many.map_or(Ok(()), |message| Err(Stop::Message(message)))
+        too_many.map_or(Ok(()), |message| Err(RunStopReason::Message(message)))
     }
 
     /// Gives the message with which the run must end when too many actions failed.
@@ -275,33 +279,34 @@ impl<'a> Pass<'a> {
         &mut self,
         actions: Vec<Map<String, Value>>,
         mut done: impl FnMut(&mut Self, usize, bool),
-    ) -> Result<Option<String>, Stop> {
+    ) -> Result<Option<String>, RunStopReason> {
         let mut too_many = None;
         if actions.is_empty() {
             return Ok(too_many);
         }
         let sent = actions.len();
-        let outcomes = self.job.target.apply(actions).map_err(|error| Stop::Message(error.message))?;
+        let outcomes =
+            self.job.target.apply(actions).map_err(|error| RunStopReason::Message(error.message))?;
         if outcomes.len() != sent {
-            return Err(Stop::Message("The index did not answer for each document.".to_owned()));
+            return Err(RunStopReason::Message("The index did not answer for each document.".to_owned()));
         }
         for (at, outcome) in outcomes.into_iter().enumerate() {
-            self.run.count(1);
+            self.run.add_processed(1);
             if !outcome.ok {
                 let message = outcome.message.unwrap_or_else(|| "The document was refused.".to_owned());
                 let name = format!("Indexing.{}", self.job.indexer.target_index);
-                too_many = self.failed(outcome.key, message, outcome.status, name, None).or(too_many);
+                too_many = self.record_failure(outcome.key, message, outcome.status, name, None).or(too_many);
             }
             done(self, at, outcome.ok);
         }
         Ok(too_many)
     }
 
-    fn keep_finished(&mut self, stopping: bool) -> Result<(), Stop> {
+    fn keep_finished(&mut self, stopping: bool) -> Result<(), RunStopReason> {
         let unfinished = self.open.iter().position(|open| !open.finished).unwrap_or(self.open.len());
         // Blobs with actions that were never handed over are not done, however far they were read.
         let split = self.pending.first().map_or(unfinished, |waiting| waiting.blob.min(unfinished));
-        let finished: Vec<Open> = self.open.drain(..split).collect();
+        let finished: Vec<OpenBlob> = self.open.drain(..split).collect();
         if !self.keeps_state {
             return Ok(());
         }
@@ -311,7 +316,7 @@ impl<'a> Pass<'a> {
             if stopping && open.failed {
                 continue;
             }
-            if self.job.source.deletion == Deletion::Missing
+            if self.job.source.deletion == DeletionPolicy::Missing
                 && !open.failed
                 && let Some(before) = &open.before
             {
@@ -334,9 +339,9 @@ impl<'a> Pass<'a> {
         self.store.save(&self.job.indexer.name, changes).map_err(lost)
     }
 
-    fn remove_missing(&mut self) -> Result<(), Stop> {
+    fn remove_missing(&mut self) -> Result<(), RunStopReason> {
         let indexer = &self.job.indexer.name;
-        for name in self.store.names(indexer).map_err(lost)? {
+        for name in self.store.blob_names(indexer).map_err(lost)? {
             self.check()?;
             if self.source.exists(&name) {
                 continue;
@@ -347,7 +352,7 @@ impl<'a> Pass<'a> {
                     let message = format!(
                         "Blob '{name}' is gone; not all of its documents were known, and some may remain."
                     );
-                    self.run.warn(Some(self.source.address(&name)), message, None, None);
+                    self.run.add_warning(Some(self.source.address(&name)), message, None, None);
                 }
             }
             self.store.save(indexer, vec![(name, None)]).map_err(lost)?;
@@ -356,7 +361,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Deletes documents, except those that this run wrote from other blobs.
-    fn remove(&mut self, keys: &[String]) -> Result<(), Stop> {
+    fn remove(&mut self, keys: &[String]) -> Result<(), RunStopReason> {
         let gone: Vec<&String> = keys.iter().filter(|key| !self.written.contains(&hash(key))).collect();
         for batch in gone.chunks(self.job.indexer.batch_size) {
             let actions = batch.iter().map(|key| {
@@ -365,19 +370,19 @@ impl<'a> Pass<'a> {
             });
             let actions = actions.collect();
             if let Some(message) = self.apply(actions, |_, _, _| {})? {
-                return Err(Stop::Message(message));
+                return Err(RunStopReason::Message(message));
             }
         }
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Stop> {
+    fn check(&self) -> Result<(), RunStopReason> {
         if self.run.cancelled.load(Ordering::Acquire) {
-            return Err(Stop::Early("The run was cancelled.".to_owned()));
+            return Err(RunStopReason::Early("The run was cancelled.".to_owned()));
         }
         if Instant::now() >= self.run.deadline {
             let message = "The run took as long as a run may take. The next run goes on from here.";
-            return Err(Stop::Early(message.to_owned()));
+            return Err(RunStopReason::Early(message.to_owned()));
         }
         Ok(())
     }
@@ -398,6 +403,6 @@ fn hash(key: &str) -> u64 {
     hasher.finish()
 }
 
-fn lost(error: StateError) -> Stop {
-    Stop::Message(ApiError::internal("keeping the state of an indexer", error).message)
+fn lost(error: StateError) -> RunStopReason {
+    RunStopReason::Message(ApiError::internal("keeping the state of an indexer", error).message)
 }

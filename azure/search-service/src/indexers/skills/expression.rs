@@ -4,17 +4,17 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-use super::tree::Path;
+use super::tree::EnrichmentPath;
 use crate::ApiError;
 
 #[derive(Debug)]
-pub(super) enum Expression {
+pub(super) enum SkillExpression {
     Value(Value),
-    Path(Path),
-    Not(Box<Expression>),
-    Negative(Box<Expression>),
-    Two(&'static str, Box<Expression>, Box<Expression>),
-    Choice(Box<Expression>, Box<Expression>, Box<Expression>),
+    Path(EnrichmentPath),
+    Not(Box<SkillExpression>),
+    Negative(Box<SkillExpression>),
+    Two(&'static str, Box<SkillExpression>, Box<SkillExpression>),
+    Choice(Box<SkillExpression>, Box<SkillExpression>, Box<SkillExpression>),
 }
 
 const DEEPEST: usize = 32;
@@ -23,19 +23,19 @@ const LONGEST: usize = 2_000;
 const LEVELS: [&[&str]; 6] =
     [&["||"], &["&&"], &["==", "!="], &[">=", "<=", ">", "<"], &["+", "-"], &["*", "/", "%"]];
 
-impl Expression {
+impl SkillExpression {
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         // The tree of a text is never deeper than the text is long.
         if text.len() > LONGEST {
             return Err(ApiError::invalid(format!("The expression is longer than {LONGEST} bytes.")));
         }
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = SkillExpressionParser { text, at: 0 };
         let expression = reader.choice(0)?;
         reader.blanks();
         if reader.rest().is_empty() { Ok(expression) } else { Err(reader.wrong("the end of the expression")) }
     }
 
-    pub(super) fn value(&self, find: &dyn Fn(&Path) -> Value) -> Value {
+    pub(super) fn value(&self, find: &dyn Fn(&EnrichmentPath) -> Value) -> Value {
         match self {
             Self::Value(value) => value.clone(),
             Self::Path(path) => find(path),
@@ -51,12 +51,12 @@ impl Expression {
             Self::Two("||", one, other) => {
                 Value::Bool(one.value(find) == Value::Bool(true) || other.value(find) == Value::Bool(true))
             }
-            Self::Two(sign, one, other) => two(sign, &one.value(find), &other.value(find)),
+            Self::Two(sign, one, other) => apply_operator(sign, &one.value(find), &other.value(find)),
         }
     }
 }
 
-fn two(sign: &str, one: &Value, other: &Value) -> Value {
+fn apply_operator(sign: &str, one: &Value, other: &Value) -> Value {
     let order = match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64().partial_cmp(&other.as_f64()),
         (Value::String(one), Value::String(other)) => Some(one.cmp(other)),
@@ -91,59 +91,59 @@ fn number(value: Option<f64>) -> Value {
     }
 }
 
-struct Reader<'a> {
+struct SkillExpressionParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn choice(&mut self, depth: usize) -> Result<Expression, ApiError> {
+impl<'a> SkillExpressionParser<'a> {
+    fn choice(&mut self, depth: usize) -> Result<SkillExpression, ApiError> {
         if depth > DEEPEST {
             return Err(ApiError::invalid("The expression is nested too deeply."));
         }
         let condition = self.level(0, depth)?;
-        if !self.take("?") {
+        if !self.take_sign("?") {
             return Ok(condition);
         }
         let yes = self.choice(depth + 1)?;
-        if !self.take(":") {
+        if !self.take_sign(":") {
             return Err(self.wrong("':'"));
         }
         let no = self.choice(depth + 1)?;
-        Ok(Expression::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
+        Ok(SkillExpression::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
     }
 
-    fn level(&mut self, level: usize, depth: usize) -> Result<Expression, ApiError> {
+    fn level(&mut self, level: usize, depth: usize) -> Result<SkillExpression, ApiError> {
         let Some(signs) = LEVELS.get(level) else { return self.single(depth) };
         let mut left = self.level(level + 1, depth)?;
-        while let Some(sign) = signs.iter().find(|sign| self.take(sign)) {
+        while let Some(sign) = signs.iter().find(|sign| self.take_sign(sign)) {
             let right = self.level(level + 1, depth)?;
-            left = Expression::Two(sign, Box::new(left), Box::new(right));
+            left = SkillExpression::Two(sign, Box::new(left), Box::new(right));
         }
         Ok(left)
     }
 
-    fn single(&mut self, depth: usize) -> Result<Expression, ApiError> {
+    fn single(&mut self, depth: usize) -> Result<SkillExpression, ApiError> {
         if depth > DEEPEST {
             return Err(ApiError::invalid("The expression is nested too deeply."));
         }
-        if self.take("$(") {
+        if self.take_sign("$(") {
             let path = self.until(')')?;
-            return Ok(Expression::Path(Path::parse(path)?));
+            return Ok(SkillExpression::Path(EnrichmentPath::parse(path)?));
         }
-        if self.take("(") {
+        if self.take_sign("(") {
             let inner = self.choice(depth + 1)?;
-            return if self.take(")") { Ok(inner) } else { Err(self.wrong("')'")) };
+            return if self.take_sign(")") { Ok(inner) } else { Err(self.wrong("')'")) };
         }
-        if self.take("!") {
-            return Ok(Expression::Not(Box::new(self.single(depth + 1)?)));
+        if self.take_sign("!") {
+            return Ok(SkillExpression::Not(Box::new(self.single(depth + 1)?)));
         }
-        if self.take("-") {
-            return Ok(Expression::Negative(Box::new(self.single(depth + 1)?)));
+        if self.take_sign("-") {
+            return Ok(SkillExpression::Negative(Box::new(self.single(depth + 1)?)));
         }
         for quote in ['\'', '"'] {
-            if self.take(quote.encode_utf8(&mut [0; 4])) {
-                return Ok(Expression::Value(Value::from(self.until(quote)?)));
+            if self.take_sign(quote.encode_utf8(&mut [0; 4])) {
+                return Ok(SkillExpression::Value(Value::from(self.until(quote)?)));
             }
         }
         self.blanks();
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
             },
         };
         self.at += word.len();
-        Ok(Expression::Value(value))
+        Ok(SkillExpression::Value(value))
     }
 
     fn rest(&self) -> &'a str {
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn take(&mut self, sign: &str) -> bool {
+    fn take_sign(&mut self, sign: &str) -> bool {
         self.blanks();
         let found = self.rest().starts_with(sign);
         if found {
@@ -200,8 +200,9 @@ mod tests {
 
     #[test]
     fn calculates_compares_and_chooses() {
-        let find =
-            |path: &Path| if *path == Path::parse("/document/n").unwrap() { json!(4) } else { json!(null) };
+        let find = |path: &EnrichmentPath| {
+            if *path == EnrichmentPath::parse("/document/n").unwrap() { json!(4) } else { json!(null) }
+        };
         for (text, expected) in [
             (" 1 + 2 * 3", json!(7)),
             ("(1 + 2) * -3", json!(-9)),
@@ -213,18 +214,18 @@ mod tests {
             ("1 / 0", json!(null)),
             ("4.0 == 4", json!(true)),
         ] {
-            assert_eq!(Expression::parse(text).unwrap().value(&find), expected, "{text}");
+            assert_eq!(SkillExpression::parse(text).unwrap().value(&find), expected, "{text}");
         }
     }
 
     #[test]
     fn wrong_expressions_name_the_position() {
         for wrong in ["", "1 +", "'open", "$(/document/a", "(1", "1 ? 2", "1 2", "$(a)", "x", "inf"] {
-            assert!(Expression::parse(wrong).is_err(), "{wrong}");
+            assert!(SkillExpression::parse(wrong).is_err(), "{wrong}");
         }
-        assert!(Expression::parse("1 + ?").unwrap_err().message.contains("position 4"));
-        assert!(Expression::parse(&"(".repeat(10_000)).is_err());
-        assert!(Expression::parse(&"!".repeat(10_000)).is_err());
-        assert!(Expression::parse(&format!("1{}", "+1".repeat(10_000))).is_err());
+        assert!(SkillExpression::parse("1 + ?").unwrap_err().message.contains("position 4"));
+        assert!(SkillExpression::parse(&"(".repeat(10_000)).is_err());
+        assert!(SkillExpression::parse(&"!".repeat(10_000)).is_err());
+        assert!(SkillExpression::parse(&format!("1{}", "+1".repeat(10_000))).is_err());
     }
 }

@@ -7,20 +7,20 @@ use crate::ApiError;
 use crate::indexers::definition::{integer, text};
 
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(super) struct TextSplitter {
     /// `None` splits into sentences.
-    pages: Option<Pages>,
+    pages: Option<PageSplitter>,
 }
 
 #[derive(Debug)]
-struct Pages {
+struct PageSplitter {
     longest: usize,
     overlap: usize,
     /// 0: all.
     most: usize,
 }
 
-impl Splitter {
+impl TextSplitter {
     pub(super) fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
         let number = |name: &str, default: usize, range: std::ops::RangeInclusive<usize>| {
             let given = integer(json, name)?.map_or(Some(default), |given| usize::try_from(given).ok());
@@ -37,7 +37,11 @@ impl Splitter {
             "pages" => {
                 let longest = number("maximumPageLength", 5_000, 300..=50_000)?;
                 let overlap = number("pageOverlapLength", 0, 0..=longest / 2)?;
-                Some(Pages { longest, overlap, most: number("maximumPagesToTake", 0, 0..=usize::MAX)? })
+                Some(PageSplitter {
+                    longest,
+                    overlap,
+                    most: number("maximumPagesToTake", 0, 0..=usize::MAX)?,
+                })
             }
             other => {
                 return Err(ApiError::invalid(format!(
@@ -72,7 +76,7 @@ impl Splitter {
     }
 }
 
-impl Pages {
+impl PageSplitter {
     /// Byte positions of pages, each ending with a sentence if possible, else with a word.
     fn split(&self, text: &str) -> Vec<(usize, usize)> {
         let mut pages = Vec::new();
@@ -115,7 +119,7 @@ mod tests {
     use super::*;
 
     fn pages(text: &str, longest: usize, overlap: usize, most: usize) -> Map<String, Value> {
-        Splitter { pages: Some(Pages { longest, overlap, most }) }.split(text)
+        TextSplitter { pages: Some(PageSplitter { longest, overlap, most }) }.split(text)
     }
 
     #[test]
@@ -143,7 +147,7 @@ mod tests {
         #[test]
         fn pages_cover_the_text_and_stay_short(text in "[a-zäß .\n]{0,200}", longest in 2_usize..20, overlap in 0_usize..10) {
             let overlap = overlap.min(longest / 2);
-            let found = Pages { longest, overlap, most: 0 }.split(&text);
+            let found = PageSplitter { longest, overlap, most: 0 }.split(&text);
             let mut covered = 0;
             for (start, end) in found {
                 assert!(start <= covered && end > covered);

@@ -8,25 +8,25 @@ use crate::ApiError;
 
 /// One place of the tree. Unlike in JSON, a text may have members: `/document/content/pages`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Node {
+pub struct EnrichmentNode {
     /// A plain value; null when there is none.
     value: Value,
-    members: BTreeMap<String, Node>,
-    items: Option<Vec<Node>>,
+    members: BTreeMap<String, EnrichmentNode>,
+    items: Option<Vec<EnrichmentNode>>,
 }
 
 /// `/document/pages/*/text`, without the first part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(Vec<Part>);
+pub struct EnrichmentPath(Vec<EnrichmentPathPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum EnrichmentPathPart {
     Name(String),
     /// Each element.
     Star,
 }
 
-impl Path {
+impl EnrichmentPath {
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let rest = text.trim().trim_end_matches('/').strip_prefix("/document");
         let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).ok_or_else(|| {
@@ -38,18 +38,18 @@ impl Path {
         Ok(Self(
             parts
                 .map(|part| match part {
-                    "*" => Part::Star,
-                    name => Part::Name(name.to_owned()),
+                    "*" => EnrichmentPathPart::Star,
+                    name => EnrichmentPathPart::Name(name.to_owned()),
                 })
                 .collect(),
         ))
     }
 }
 
-impl Node {
+impl EnrichmentNode {
     /// The tree of an item and of what is known of its blob.
     pub fn document(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
-        let mut members: BTreeMap<String, Node> =
+        let mut members: BTreeMap<String, EnrichmentNode> =
             metadata.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))).collect();
         members.extend(fields.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))));
         Self { members, ..Self::default() }
@@ -80,40 +80,45 @@ impl Node {
     }
 
     /// The value at a path; stars make one flat list.
-    pub fn select(&self, path: &Path) -> Option<Value> {
-        self.input(&Path(Vec::new()), &[], path)
+    pub fn select(&self, path: &EnrichmentPath) -> Option<Value> {
+        self.input(&EnrichmentPath(Vec::new()), &[], path)
     }
 
     /// All places that a context names, as the positions that its stars stand for.
-    pub fn places(&self, context: &Path) -> Vec<Vec<usize>> {
-        self.places_below(context, &Path(Vec::new()), &[])
+    pub fn places(&self, context: &EnrichmentPath) -> Vec<Vec<usize>> {
+        self.places_below(context, &EnrichmentPath(Vec::new()), &[])
     }
 
     /// The places of `inner` that lie below one place of an outer context.
-    pub fn places_below(&self, inner: &Path, outer: &Path, place: &[usize]) -> Vec<Vec<usize>> {
+    pub fn places_below(
+        &self,
+        inner: &EnrichmentPath,
+        outer: &EnrichmentPath,
+        place: &[usize],
+    ) -> Vec<Vec<usize>> {
         let mut found = Vec::new();
-        let bound = bound(&inner.0, &outer.0, place);
+        let bound = shared_positions(&inner.0, &outer.0, place);
         self.walk(&inner.0, bound, &mut Vec::new(), &mut |_, place| found.push(place.to_vec()));
         found
     }
 
     /// The value of a source path seen from one place of a context: shared stars stand for the same elements.
-    pub fn input(&self, context: &Path, place: &[usize], source: &Path) -> Option<Value> {
-        let bound = bound(&source.0, &context.0, place);
-        let stars = source.0.iter().filter(|part| **part == Part::Star).count();
+    pub fn input(&self, context: &EnrichmentPath, place: &[usize], source: &EnrichmentPath) -> Option<Value> {
+        let bound = shared_positions(&source.0, &context.0, place);
+        let stars = source.0.iter().filter(|part| **part == EnrichmentPathPart::Star).count();
         let mut found = Vec::new();
         self.walk(&source.0, bound, &mut Vec::new(), &mut |node, _| found.push(node.to_value()));
         if stars > bound.len() { Some(Value::Array(found)) } else { found.pop() }
     }
 
     /// Hangs a value below one place of a context.
-    pub fn put(&mut self, context: &Path, place: &[usize], name: &str, value: Value) {
+    pub fn put(&mut self, context: &EnrichmentPath, place: &[usize], name: &str, value: Value) {
         let mut place = place.iter();
         let mut here = self;
         for part in &context.0 {
             let next = match part {
-                Part::Star => place.next().and_then(|at| here.items.as_mut()?.get_mut(*at)),
-                Part::Name(name) => here.member_mut(name),
+                EnrichmentPathPart::Star => place.next().and_then(|at| here.items.as_mut()?.get_mut(*at)),
+                EnrichmentPathPart::Name(name) => here.member_mut(name),
             };
             let Some(next) = next else { return };
             here = next;
@@ -134,19 +139,19 @@ impl Node {
 
     fn walk<'a>(
         &'a self,
-        path: &[Part],
+        path: &[EnrichmentPathPart],
         bound: &[usize],
         place: &mut Vec<usize>,
         found: &mut dyn FnMut(&'a Self, &[usize]),
     ) {
         match path.split_first() {
             None => found(self, place),
-            Some((Part::Name(name), rest)) => {
+            Some((EnrichmentPathPart::Name(name), rest)) => {
                 if let Some(member) = self.member(name) {
                     member.walk(rest, bound, place, found);
                 }
             }
-            Some((Part::Star, rest)) => {
+            Some((EnrichmentPathPart::Star, rest)) => {
                 let fixed = bound.get(place.len());
                 for (at, item) in self.items.iter().flatten().enumerate() {
                     if fixed.is_none_or(|fixed| *fixed == at) {
@@ -161,18 +166,24 @@ impl Node {
 }
 
 /// About how many bytes a value takes.
-pub fn weight(value: &Value) -> usize {
+pub fn estimated_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 32,
-        Value::Array(list) => list.iter().map(weight).sum::<usize>() + 32,
-        Value::Object(members) => members.iter().map(|(name, value)| name.len() + weight(value) + 32).sum(),
+        Value::Array(list) => list.iter().map(estimated_bytes).sum::<usize>() + 32,
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + estimated_bytes(value) + 32).sum()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => 32,
     }
 }
 
 /// The positions that the stars of `path` share with a context.
-fn bound<'p>(path: &[Part], context: &[Part], place: &'p [usize]) -> &'p [usize] {
+fn shared_positions<'p>(
+    path: &[EnrichmentPathPart],
+    context: &[EnrichmentPathPart],
+    place: &'p [usize],
+) -> &'p [usize] {
     let shared = path.iter().zip(context).take_while(|(one, other)| one == other);
-    let stars = shared.filter(|(part, _)| **part == Part::Star).count();
+    let stars = shared.filter(|(part, _)| **part == EnrichmentPathPart::Star).count();
     place.get(..stars).unwrap_or(place)
 }

@@ -83,15 +83,15 @@ fn state_in_a_file_survives() {
         store.save("Ix-1", vec![("a".into(), Some(kept.clone())), ("b".into(), Some(kept.clone()))]).unwrap();
         store.save("Ix-1", vec![("b".into(), None)]).unwrap();
         store.save("gone", vec![("b".into(), None)]).unwrap();
-        let record = state::Record { tracking: Some("t".into()), ..state::Record::default() };
+        let record = state::IndexerRecord { tracking: Some("t".into()), ..state::IndexerRecord::default() };
         store.save_record("Ix-1", &record).unwrap();
         store.remove("gone").unwrap();
     }
     let store = RedbState::open(&folder.0.join("state.redb")).unwrap();
     assert_eq!(store.blob("Ix-1", "a").unwrap(), Some(kept));
-    assert_eq!(store.names("Ix-1").unwrap(), ["a"]);
+    assert_eq!(store.blob_names("Ix-1").unwrap(), ["a"]);
     assert_eq!(store.record("Ix-1").unwrap().tracking.as_deref(), Some("t"));
     store.clear("Ix-1").unwrap();
-    assert!(store.names("Ix-1").unwrap().is_empty());
+    assert!(store.blob_names("Ix-1").unwrap().is_empty());
     assert_eq!(store.record("Ix-1").unwrap().tracking.as_deref(), Some("t"));
 }

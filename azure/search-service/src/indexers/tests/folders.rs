@@ -74,7 +74,7 @@ fn folders_must_be_allowed_by_the_operator() {
     folder.write("a b.txt", "x");
     let address = |path: &Path| format!("file://{}/", path.to_str().unwrap());
     let open = |connection: &str, allowed: &[PathBuf]| {
-        let places = Places { blobs: PathBuf::new(), allowed: allowed.to_vec() };
+        let places = AllowedFolders { blobs: PathBuf::new(), allowed: allowed.to_vec() };
         define(connection, "docs", None).unwrap().open(&places)
     };
     let root = folder.0.join("blobs");
@@ -133,7 +133,7 @@ fn addresses_escape_what_addresses_cannot_hold() {
     folder.write("ä b/c#.txt", "x");
     let source = define("UseDevelopmentStorage=true", "docs", None).unwrap().open(&folder.places()).unwrap();
     let blob = source.blobs().next().unwrap();
-    let metadata = parse::metadata(&source, &blob);
+    let metadata = parse::blob_metadata(&source, &blob);
     assert_eq!(metadata["metadata_storage_path"], "http://local/docs/%C3%A4%20b/c%23.txt");
     assert_eq!(metadata["metadata_storage_name"], "c#.txt");
     assert_eq!(metadata["metadata_storage_file_extension"], ".txt");

@@ -78,12 +78,12 @@ fn values_that_do_not_fit_fail_their_item() {
 }
 
 /// A bench whose index does something with its indexers before each batch.
-fn hooked(act: impl Fn(&Arc<Indexers>) + Send + Sync + 'static) -> Bench {
-    let place: Arc<OnceLock<Arc<Indexers>>> = Arc::default();
+fn hooked(act: impl Fn(&Arc<IndexerScheduler>) + Send + Sync + 'static) -> Bench {
+    let place: Arc<OnceLock<Arc<IndexerScheduler>>> = Arc::default();
     let seen = Arc::clone(&place);
     let hook: Hook = Box::new(move || act(seen.get().unwrap()));
     let index = Index { hook: Some(hook), ..Index::default() };
-    let mut bench = Bench::with(json!({"parsingMode": "jsonLines"}), index, Limits::default());
+    let mut bench = Bench::with(json!({"parsingMode": "jsonLines"}), index, IndexerLimits::default());
     bench.indexer["parameters"]["batchSize"] = json!(2);
     assert!(place.set(Arc::clone(&bench.indexers)).is_ok());
     bench
@@ -135,7 +135,7 @@ fn blobs_whose_documents_were_not_handed_over_are_taken_again() {
 
 #[test]
 fn a_run_that_takes_too_long_ends() {
-    let limits = Limits { run_time: Duration::ZERO, ..Limits::default() };
+    let limits = IndexerLimits { run_time: Duration::ZERO, ..IndexerLimits::default() };
     let bench = Bench::with(json!({}), Index::default(), limits);
     bench.folder.write("a.txt", "x");
     assert!(bench.run().error_message.unwrap().contains("next run"));
@@ -154,8 +154,8 @@ fn a_panic_ends_its_run_only() {
 #[test]
 fn a_second_run_of_the_same_indexer_is_refused() {
     let bench = Bench::new(json!({}));
-    let ticket = bench.indexers.begin(bench.job()).unwrap();
-    let error = bench.indexers.begin(bench.job()).err().unwrap();
+    let ticket = bench.indexers.reserve_run(bench.job()).unwrap();
+    let error = bench.indexers.reserve_run(bench.job()).err().unwrap();
     assert_eq!(error.status, http::StatusCode::CONFLICT);
     assert!(error.message.contains("concurrent invocations are not allowed"));
     assert_eq!(bench.indexers.reset("ix").unwrap_err().status, http::StatusCode::CONFLICT);

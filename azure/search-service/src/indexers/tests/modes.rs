@@ -146,7 +146,7 @@ fn storage_metadata_is_indexed_without_reading() {
 
 #[test]
 fn files_that_are_too_large_fail_or_keep_their_metadata() {
-    let limits = Limits { document_bytes: 4, ..Limits::default() };
+    let limits = IndexerLimits { document_bytes: 4, ..IndexerLimits::default() };
     let bench = Bench::with(json!({}), Index::default(), limits);
     bench.folder.write("a.txt", "12345");
     assert!(bench.run().errors[0].error_message.contains("5 bytes"));
@@ -198,7 +198,7 @@ proptest::proptest! {
             let configuration = json!({"parsingMode": mode});
             let options = parse::ParseOptions::parse(configuration.as_object().unwrap()).unwrap();
             for blob in source.blobs() {
-                if let Ok(items) = parse::items(&source, &blob, &options, &Limits::default()) {
+                if let Ok(items) = parse::parse_blob(&source, &blob, &options, &IndexerLimits::default()) {
                     assert!(items.count() <= 200 + bytes.len());
                 }
             }

@@ -15,17 +15,17 @@ fn scheduled(schedule: Value, disabled: bool) -> IndexerDefinition {
 fn an_interval_counts_from_the_last_start() {
     let bench = Bench::new(json!({}));
     let indexer = scheduled(json!({"interval": "PT5M"}), false);
-    let due = |at: DateTime<Utc>| !bench.indexers.due([&indexer], at).unwrap().is_empty();
+    let due = |at: DateTime<Utc>| !bench.indexers.due_indexers([&indexer], at).unwrap().is_empty();
     assert!(due(Utc::now()));
     bench.succeed();
     assert!(!due(Utc::now() + TimeDelta::minutes(4)));
     assert!(due(Utc::now() + TimeDelta::minutes(5)));
-    let ticket = bench.indexers.begin(bench.job()).unwrap();
+    let ticket = bench.indexers.reserve_run(bench.job()).unwrap();
     assert!(!due(Utc::now() + TimeDelta::minutes(5)));
     drop(ticket);
     let disabled = scheduled(json!({"interval": "PT5M"}), true);
-    assert!(bench.indexers.due([&disabled], Utc::now()).unwrap().is_empty());
-    assert!(bench.indexers.due([&scheduled(json!(null), false)], Utc::now()).unwrap().is_empty());
+    assert!(bench.indexers.due_indexers([&disabled], Utc::now()).unwrap().is_empty());
+    assert!(bench.indexers.due_indexers([&scheduled(json!(null), false)], Utc::now()).unwrap().is_empty());
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_start_time_fixes_the_times() {
     let now = Utc::now();
     let start = now + TimeDelta::minutes(10);
     let indexer = scheduled(json!({"interval": "PT1H", "startTime": start.to_rfc3339()}), false);
-    let due = |at: DateTime<Utc>| !bench.indexers.due([&indexer], at).unwrap().is_empty();
+    let due = |at: DateTime<Utc>| !bench.indexers.due_indexers([&indexer], at).unwrap().is_empty();
     assert!(!runs_when_created(&indexer, now));
     assert!(!due(now));
     assert!(due(start + TimeDelta::seconds(1)));
@@ -44,7 +44,7 @@ fn a_start_time_fixes_the_times() {
         json!({"interval": "PT1H", "startTime": (now - TimeDelta::minutes(90)).to_rfc3339()}),
         false,
     );
-    let due = |at: DateTime<Utc>| !bench.indexers.due([&past], at).unwrap().is_empty();
+    let due = |at: DateTime<Utc>| !bench.indexers.due_indexers([&past], at).unwrap().is_empty();
     assert!(!due(now + TimeDelta::minutes(29)));
     assert!(due(now + TimeDelta::minutes(31)));
 }
@@ -56,7 +56,7 @@ fn indexers_run_when_created_unless_disabled() {
     assert!(!runs_when_created(&disabled, Utc::now()));
     let mut bench = Bench::new(json!({}));
     bench.indexer["disabled"] = json!(true);
-    assert!(bench.indexers.begin(bench.job()).err().unwrap().message.contains("disabled"));
+    assert!(bench.indexers.reserve_run(bench.job()).err().unwrap().message.contains("disabled"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn status_has_the_shape_of_the_wire() {
 #[test]
 fn what_cannot_begin_is_noted_and_deleted_indexers_are_forgotten() {
     let bench = Bench::new(json!({}));
-    bench.indexers.fail("ix", &ApiError::not_found("Index 'idx' was not found.")).unwrap();
+    bench.indexers.record_failed_start("ix", &ApiError::not_found("Index 'idx' was not found.")).unwrap();
     let status = bench.status();
     assert_eq!(
         (&status["status"], &status["lastResult"]["status"]),
@@ -99,7 +99,7 @@ fn what_cannot_begin_is_noted_and_deleted_indexers_are_forgotten() {
     );
     bench.indexers.forget("ix");
     assert_eq!(bench.status()["lastResult"], Value::Null);
-    let ticket = bench.indexers.begin(bench.job()).unwrap();
+    let ticket = bench.indexers.reserve_run(bench.job()).unwrap();
     bench.indexers.forget("ix");
     ticket.run();
     assert_eq!(bench.status()["lastResult"], Value::Null);

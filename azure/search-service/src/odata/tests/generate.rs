@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::super::ast::{Filter, Literal, Operator, Path, Point, TextMatch};
+use super::super::ast::{ComparisonOperator, FieldPath, FilterLiteral, GeoPoint, OdataFilter, TextMatch};
 use super::hotels;
-use crate::definition::Primitive;
+use crate::definition::PrimitiveType;
 
 /// Where a condition stands: which fields it may name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +23,7 @@ pub(super) enum Place {
     RoomTag,
 }
 
-pub(super) fn condition(place: Place, depth: u32) -> BoxedStrategy<Filter> {
+pub(super) fn condition(place: Place, depth: u32) -> BoxedStrategy<OdataFilter> {
     let leaf = leaf(place);
     if depth == 0 {
         return leaf;
@@ -31,9 +31,9 @@ pub(super) fn condition(place: Place, depth: u32) -> BoxedStrategy<Filter> {
     let inner = || condition(place, depth - 1);
     let parts = || vec(inner(), 2..4);
     let joined = prop_oneof![
-        parts().prop_map(|parts| Filter::And(flat(parts, true))),
-        parts().prop_map(|parts| Filter::Or(flat(parts, false))),
-        inner().prop_map(|inner| Filter::Not(Box::new(inner))),
+        parts().prop_map(|parts| OdataFilter::And(flat(parts, true))),
+        parts().prop_map(|parts| OdataFilter::Or(flat(parts, false))),
+        inner().prop_map(|inner| OdataFilter::Not(Box::new(inner))),
     ];
     let lambdas = match place {
         Place::Root => prop_oneof![
@@ -49,33 +49,33 @@ pub(super) fn condition(place: Place, depth: u32) -> BoxedStrategy<Filter> {
     prop_oneof![2 => leaf, 2 => joined, 2 => lambdas].boxed()
 }
 
-fn flat(parts: Vec<Filter>, all: bool) -> Vec<Filter> {
+fn flat(parts: Vec<OdataFilter>, all: bool) -> Vec<OdataFilter> {
     parts
         .into_iter()
         .flat_map(|part| match (part, all) {
-            (Filter::And(parts), true) | (Filter::Or(parts), false) => parts,
+            (OdataFilter::And(parts), true) | (OdataFilter::Or(parts), false) => parts,
             (other, _) => vec![other],
         })
         .collect()
 }
 
-fn lambda(place: Place, field: &'static str, up: Option<usize>, depth: u32) -> BoxedStrategy<Filter> {
+fn lambda(place: Place, field: &'static str, up: Option<usize>, depth: u32) -> BoxedStrategy<OdataFilter> {
     let path = path(field, field.rsplit('/').next(), up);
     (condition(place, depth - 1).prop_map(Box::new), 0..5)
         .prop_map(move |(condition, form)| match form {
-            0 => Filter::Any { path: path.clone(), condition: None },
-            1 | 2 => Filter::Any { path: path.clone(), condition: Some(condition) },
-            _ => Filter::All { path: path.clone(), condition },
+            0 => OdataFilter::Any { path: path.clone(), condition: None },
+            1 | 2 => OdataFilter::Any { path: path.clone(), condition: Some(condition) },
+            _ => OdataFilter::All { path: path.clone(), condition },
         })
         .boxed()
 }
 
-fn path(field: &str, members: Option<&str>, lambda: Option<usize>) -> Path {
+fn path(field: &str, members: Option<&str>, lambda: Option<usize>) -> FieldPath {
     let members = members.into_iter().flat_map(|members| members.split('/')).map(str::to_owned).collect();
-    Path { field: field.to_owned(), members, lambda }
+    FieldPath { field: field.to_owned(), members, lambda }
 }
 
-fn leaf(place: Place) -> BoxedStrategy<Filter> {
+fn leaf(place: Place) -> BoxedStrategy<OdataFilter> {
     let root = |field: &str| path(field, Some(field), None);
     let room = |name: &str, up| path(&format!("rooms/{name}"), Some(name), Some(up));
     let paths = match place {
@@ -97,48 +97,49 @@ fn leaf(place: Place) -> BoxedStrategy<Filter> {
     }
     prop_oneof![
         8 => compared,
-        1 => any::<bool>().prop_map(Filter::Constant),
+        1 => any::<bool>().prop_map(OdataFilter::Constant),
         1 => ("[a-c']{0,4}", select(vec![vec![], vec!["category".to_owned()]]), any::<[bool; 3]>()).prop_map(
-            |(search, fields, [full, all, scoring])| Filter::Match(TextMatch { search, fields, full, all, scoring })
+            |(search, fields, [full, all, scoring])| OdataFilter::Match(TextMatch { search, fields, full, all, scoring })
         ),
     ]
     .boxed()
 }
 
-fn compare(path: Path) -> BoxedStrategy<Filter> {
-    use Operator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+fn compare(path: FieldPath) -> BoxedStrategy<OdataFilter> {
+    use ComparisonOperator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let kind = hotels().find(&path.field).unwrap().kind.primitive().unwrap();
     let ordered = || select(vec![Less, LessOrEqual, Greater, GreaterOrEqual]);
     let every = || select(vec![Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual]);
     let equality = || select(vec![Equal, NotEqual]);
-    let filter =
-        |path: Path| move |(operator, value)| Filter::Compare { path: path.clone(), operator, value };
-    let null = (equality(), Just(Literal::Null)).prop_map(filter(path.clone()));
+    let filter = |path: FieldPath| {
+        move |(operator, value)| OdataFilter::Compare { path: path.clone(), operator, value }
+    };
+    let null = (equality(), Just(FilterLiteral::Null)).prop_map(filter(path.clone()));
     let other = match kind {
-        Primitive::String => {
+        PrimitiveType::String => {
             let values = vec("[a-c']{1,2}", 0..4);
             let list = path.clone();
             return prop_oneof![
                 1 => null,
-                4 => (every(), "[a-c']{0,2}".prop_map(Literal::String)).prop_map(filter(path)),
+                4 => (every(), "[a-c']{0,2}".prop_map(FilterLiteral::String)).prop_map(filter(path)),
                 2 => values.prop_map(move |mut values| {
                     values.sort();
                     values.dedup();
-                    Filter::In { path: list.clone(), values }
+                    OdataFilter::In { path: list.clone(), values }
                 }),
             ]
             .boxed();
         }
-        Primitive::GeographyPoint => {
+        PrimitiveType::GeographyPoint => {
             let near = path.clone();
             return prop_oneof![
                 1 => null,
                 3 => (point(), ordered(), 0.0..20_000.0).prop_map(move |(point, operator, kilometres)| {
-                    Filter::Distance { path: near.clone(), point, operator, kilometres }
+                    OdataFilter::Distance { path: near.clone(), point, operator, kilometres }
                 }),
                 2 => (point(), 0.5..20.0, 0.5..10.0).prop_map(move |(corner, width, height)| {
                     let (west, south) = (corner.longitude / 2.0, corner.latitude / 2.0);
-                    let at = |longitude, latitude| Point { longitude, latitude };
+                    let at = |longitude, latitude| GeoPoint { longitude, latitude };
                     let (east, north) = (west + width, south + height);
                     let ring = vec![
                         at(west, south),
@@ -147,15 +148,15 @@ fn compare(path: Path) -> BoxedStrategy<Filter> {
                         at(west, north),
                         at(west, south),
                     ];
-                    Filter::Within { path: path.clone(), ring }
+                    OdataFilter::Within { path: path.clone(), ring }
                 }),
             ]
             .boxed();
         }
-        Primitive::Boolean => (equality(), any::<bool>().prop_map(Literal::Boolean)).boxed(),
-        Primitive::Double => (every(), double().prop_map(Literal::Double)).boxed(),
-        Primitive::DateTimeOffset => (every(), date().prop_map(Literal::Date)).boxed(),
-        _ => (every(), integer().prop_map(Literal::Integer)).boxed(),
+        PrimitiveType::Boolean => (equality(), any::<bool>().prop_map(FilterLiteral::Boolean)).boxed(),
+        PrimitiveType::Double => (every(), double().prop_map(FilterLiteral::Double)).boxed(),
+        PrimitiveType::DateTimeOffset => (every(), date().prop_map(FilterLiteral::Date)).boxed(),
+        _ => (every(), integer().prop_map(FilterLiteral::Integer)).boxed(),
     };
     prop_oneof![1 => null, 4 => other.prop_map(filter(path))].boxed()
 }
@@ -177,8 +178,8 @@ fn date() -> BoxedStrategy<i64> {
     prop_oneof![-2..2_i64, -62_135_596_800_000..253_402_300_799_000_i64].boxed()
 }
 
-fn point() -> BoxedStrategy<Point> {
-    (-180.0..180.0, -90.0..90.0).prop_map(|(longitude, latitude)| Point { longitude, latitude }).boxed()
+fn point() -> BoxedStrategy<GeoPoint> {
+    (-180.0..180.0, -90.0..90.0).prop_map(|(longitude, latitude)| GeoPoint { longitude, latitude }).boxed()
 }
 
 pub(super) fn document() -> BoxedStrategy<Value> {
@@ -214,38 +215,38 @@ fn written(date: i64) -> String {
     DateTime::from_timestamp_millis(date).unwrap().to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-pub(super) fn print(filter: &Filter, depth: usize) -> String {
-    let joined = |parts: &[Filter], word: &str| {
+pub(super) fn print(filter: &OdataFilter, depth: usize) -> String {
+    let joined = |parts: &[OdataFilter], word: &str| {
         let parts: Vec<_> = parts.iter().map(|part| format!("({})", print(part, depth))).collect();
         parts.join(word)
     };
     match filter {
-        Filter::Constant(value) => value.to_string(),
-        Filter::And(parts) => joined(parts, " and "),
-        Filter::Or(parts) => joined(parts, " or "),
-        Filter::Not(inner) => format!("not ({})", print(inner, depth)),
-        Filter::Compare { path, operator, value } => {
+        OdataFilter::Constant(value) => value.to_string(),
+        OdataFilter::And(parts) => joined(parts, " and "),
+        OdataFilter::Or(parts) => joined(parts, " or "),
+        OdataFilter::Not(inner) => format!("not ({})", print(inner, depth)),
+        OdataFilter::Compare { path, operator, value } => {
             format!("{} {} {}", variable(path, depth), word(*operator), literal(value))
         }
-        Filter::In { path, values } => {
+        OdataFilter::In { path, values } => {
             format!("search.in({},{},'|')", variable(path, depth), quote(&values.join("|")))
         }
-        Filter::Any { path, condition: None } => format!("{}/any()", variable(path, depth)),
-        Filter::Any { path, condition: Some(condition) } => {
+        OdataFilter::Any { path, condition: None } => format!("{}/any()", variable(path, depth)),
+        OdataFilter::Any { path, condition: Some(condition) } => {
             format!("{}/any(v{depth}:{})", variable(path, depth), print(condition, depth + 1))
         }
-        Filter::All { path, condition } => {
+        OdataFilter::All { path, condition } => {
             format!("{}/all(v{depth}: {})", variable(path, depth), print(condition, depth + 1))
         }
-        Filter::Distance { path, point, operator, kilometres } => {
+        OdataFilter::Distance { path, point, operator, kilometres } => {
             let (path, at) = (variable(path, depth), coordinates(point));
             format!("geo.distance({path}, geography'POINT({at})') {} {kilometres:?}", word(*operator))
         }
-        Filter::Within { path, ring } => {
+        OdataFilter::Within { path, ring } => {
             let ring: Vec<_> = ring.iter().map(coordinates).collect();
             format!("geo.intersects({}, geography'POLYGON(({}))')", variable(path, depth), ring.join(", "))
         }
-        Filter::Match(wanted) => {
+        OdataFilter::Match(wanted) => {
             let function = if wanted.scoring { "search.ismatchscoring" } else { "search.ismatch" };
             let kind = if wanted.full { "full" } else { "simple" };
             let mode = if wanted.all { "all" } else { "any" };
@@ -255,7 +256,7 @@ pub(super) fn print(filter: &Filter, depth: usize) -> String {
     }
 }
 
-fn variable(path: &Path, depth: usize) -> String {
+fn variable(path: &FieldPath, depth: usize) -> String {
     let mut text = match path.lambda {
         Some(up) => format!("v{}", depth - 1 - up),
         None => String::new(),
@@ -267,28 +268,28 @@ fn variable(path: &Path, depth: usize) -> String {
     text
 }
 
-fn word(operator: Operator) -> &'static str {
+fn word(operator: ComparisonOperator) -> &'static str {
     match operator {
-        Operator::Equal => "eq",
-        Operator::NotEqual => "ne",
-        Operator::Less => "lt",
-        Operator::LessOrEqual => "le",
-        Operator::Greater => "gt",
-        Operator::GreaterOrEqual => "ge",
+        ComparisonOperator::Equal => "eq",
+        ComparisonOperator::NotEqual => "ne",
+        ComparisonOperator::Less => "lt",
+        ComparisonOperator::LessOrEqual => "le",
+        ComparisonOperator::Greater => "gt",
+        ComparisonOperator::GreaterOrEqual => "ge",
     }
 }
 
-fn literal(literal: &Literal) -> String {
+fn literal(literal: &FilterLiteral) -> String {
     match literal {
-        Literal::Null => "null".to_owned(),
-        Literal::Boolean(value) => value.to_string(),
-        Literal::Integer(number) => number.to_string(),
-        Literal::Double(number) if number.is_infinite() => {
+        FilterLiteral::Null => "null".to_owned(),
+        FilterLiteral::Boolean(value) => value.to_string(),
+        FilterLiteral::Integer(number) => number.to_string(),
+        FilterLiteral::Double(number) if number.is_infinite() => {
             if *number > 0.0 { "INF" } else { "-INF" }.to_owned()
         }
-        Literal::Double(number) => format!("{number:?}"),
-        Literal::String(text) => quote(text),
-        Literal::Date(date) => written(*date),
+        FilterLiteral::Double(number) => format!("{number:?}"),
+        FilterLiteral::String(text) => quote(text),
+        FilterLiteral::Date(date) => written(*date),
     }
 }
 
@@ -296,6 +297,6 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn coordinates(point: &Point) -> String {
+fn coordinates(point: &GeoPoint) -> String {
     format!("{:?} {:?}", point.longitude, point.latitude)
 }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::super::ast::Operator;
-use super::super::parser::{self, Constant, Expression, Kind};
+use super::super::ast::ComparisonOperator;
+use super::super::parser::{self, OdataConstant, OdataExpression, OdataExpressionKind};
 use super::super::{matches, parse_filter, parse_orderby};
 use super::generate::{Place, condition, document, print};
 use super::{hotel, hotels};
@@ -24,7 +24,7 @@ proptest! {
     #[test]
     fn both_evaluators_agree(filter in condition(Place::Root, 3), document in document()) {
         let text = print(&filter, 0);
-        let tree = parser::filter(&text).map_err(|_| TestCaseError::fail(text.clone()))?;
+        let tree = parser::parse_expression(&text).map_err(|_| TestCaseError::fail(text.clone()))?;
         let mut variables = HashMap::new();
         let expected = simple(&tree, &document, &mut variables);
         let found = matches(&filter, &document, &mut |wanted| wanted.search.len().is_multiple_of(2));
@@ -100,49 +100,51 @@ const WORDS: &[&str] = &[
 
 /// The second evaluator: it follows names through the tree without types, as a reader of the text would.
 fn simple<'a>(
-    expression: &Expression<'_>,
+    expression: &OdataExpression<'_>,
     document: &'a Value,
     variables: &mut HashMap<String, &'a Value>,
 ) -> bool {
     match &expression.kind {
-        Kind::And(parts) => parts.iter().all(|part| simple(part, document, variables)),
-        Kind::Or(parts) => parts.iter().any(|part| simple(part, document, variables)),
-        Kind::Not(inner) => !simple(inner, document, variables),
-        Kind::Constant(constant) => *constant == Constant::Boolean(true),
-        Kind::Path(_) => look(expression, document, variables) == json!(true),
-        Kind::Compare { left, operator, right } => {
-            let Kind::Constant(constant) = &right.kind else { panic!("a constant stands on the right") };
+        OdataExpressionKind::And(parts) => parts.iter().all(|part| simple(part, document, variables)),
+        OdataExpressionKind::Or(parts) => parts.iter().any(|part| simple(part, document, variables)),
+        OdataExpressionKind::Not(inner) => !simple(inner, document, variables),
+        OdataExpressionKind::Constant(constant) => *constant == OdataConstant::Boolean(true),
+        OdataExpressionKind::Path(_) => look(expression, document, variables) == json!(true),
+        OdataExpressionKind::Compare { left, operator, right } => {
+            let OdataExpressionKind::Constant(constant) = &right.kind else {
+                panic!("a constant stands on the right")
+            };
             let value = match &left.kind {
-                Kind::Call { arguments, .. } => distance(arguments, document, variables),
+                OdataExpressionKind::Call { arguments, .. } => distance(arguments, document, variables),
                 _ => look(left, document, variables),
             };
-            let equal = *operator == Operator::Equal;
+            let equal = *operator == ComparisonOperator::Equal;
             match (constant, &value) {
-                (Constant::Null, _) => value.is_null() == equal,
-                (_, Value::Null) => *operator == Operator::NotEqual,
-                (Constant::Boolean(constant), _) => (value == *constant) == equal,
-                (Constant::Integer(constant), Value::Number(number)) if number.is_i64() => {
+                (OdataConstant::Null, _) => value.is_null() == equal,
+                (_, Value::Null) => *operator == ComparisonOperator::NotEqual,
+                (OdataConstant::Boolean(constant), _) => (value == *constant) == equal,
+                (OdataConstant::Integer(constant), Value::Number(number)) if number.is_i64() => {
                     by(*operator, number.as_i64().unwrap().partial_cmp(constant))
                 }
-                (Constant::Double(constant), _) => {
+                (OdataConstant::Double(constant), _) => {
                     let number = match value.as_str() {
                         Some(name) => name.to_lowercase().parse().unwrap(),
                         None => value.as_f64().unwrap(),
                     };
                     by(*operator, number.partial_cmp(constant))
                 }
-                (Constant::String(constant), _) => {
+                (OdataConstant::String(constant), _) => {
                     by(*operator, value.as_str().unwrap().as_bytes().partial_cmp(constant.as_bytes()))
                 }
-                (Constant::Date(constant), _) => {
+                (OdataConstant::Date(constant), _) => {
                     let date = DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap();
                     by(*operator, date.timestamp_millis().partial_cmp(constant))
                 }
                 other => panic!("{other:?}"),
             }
         }
-        Kind::Collection { path, all, lambda } => {
-            let names = Expression { at: 0, kind: Kind::Path(path.clone()) };
+        OdataExpressionKind::Collection { path, all, lambda } => {
+            let names = OdataExpression { at: 0, kind: OdataExpressionKind::Path(path.clone()) };
             let elements = find(&names, document, variables).as_array().unwrap();
             let Some(lambda) = lambda else { return !elements.is_empty() };
             let count = elements
@@ -155,14 +157,16 @@ fn simple<'a>(
             variables.remove(lambda.variable.text);
             if *all { count == elements.len() } else { count > 0 }
         }
-        Kind::Call { function: "search.in", arguments } => {
+        OdataExpressionKind::Call { function: "search.in", arguments } => {
             let value = look(&arguments[0], document, variables);
             let list = text(&arguments[1]);
             list.split('|').any(|item| !item.is_empty() && value == item)
         }
-        Kind::Call { function: "geo.intersects", arguments } => {
+        OdataExpressionKind::Call { function: "geo.intersects", arguments } => {
             let value = look(&arguments[0], document, variables);
-            let Kind::Constant(Constant::Geography(shape)) = &arguments[1].kind else { panic!("a polygon") };
+            let OdataExpressionKind::Constant(OdataConstant::Geography(shape)) = &arguments[1].kind else {
+                panic!("a polygon")
+            };
             // All generated rings are boxes, so the corners suffice.
             let numbers: Vec<f64> =
                 shape.split(['(', ')', ',', ' ']).filter_map(|number| number.parse().ok()).collect();
@@ -171,28 +175,30 @@ fn simple<'a>(
                 (numbers[0]..=numbers[4]).contains(&at(0)) && (numbers[1]..=numbers[5]).contains(&at(1))
             }
         }
-        Kind::Call { arguments, .. } => text(&arguments[0]).len().is_multiple_of(2),
+        OdataExpressionKind::Call { arguments, .. } => text(&arguments[0]).len().is_multiple_of(2),
     }
 }
 
-fn by(operator: Operator, order: Option<std::cmp::Ordering>) -> bool {
+fn by(operator: ComparisonOperator, order: Option<std::cmp::Ordering>) -> bool {
     match operator {
-        Operator::Equal => order.is_some_and(|order| order.is_eq()),
-        Operator::NotEqual => order.is_none_or(|order| order.is_ne()),
-        Operator::Less => order.is_some_and(|order| order.is_lt()),
-        Operator::LessOrEqual => order.is_some_and(|order| order.is_le()),
-        Operator::Greater => order.is_some_and(|order| order.is_gt()),
-        Operator::GreaterOrEqual => order.is_some_and(|order| order.is_ge()),
+        ComparisonOperator::Equal => order.is_some_and(|order| order.is_eq()),
+        ComparisonOperator::NotEqual => order.is_none_or(|order| order.is_ne()),
+        ComparisonOperator::Less => order.is_some_and(|order| order.is_lt()),
+        ComparisonOperator::LessOrEqual => order.is_some_and(|order| order.is_le()),
+        ComparisonOperator::Greater => order.is_some_and(|order| order.is_gt()),
+        ComparisonOperator::GreaterOrEqual => order.is_some_and(|order| order.is_ge()),
     }
 }
 
-fn text<'e>(expression: &'e Expression<'_>) -> &'e str {
-    let Kind::Constant(Constant::String(text)) = &expression.kind else { panic!("a text") };
+fn text<'e>(expression: &'e OdataExpression<'_>) -> &'e str {
+    let OdataExpressionKind::Constant(OdataConstant::String(text)) = &expression.kind else {
+        panic!("a text")
+    };
     text
 }
 
 fn look<'a>(
-    expression: &Expression<'_>,
+    expression: &OdataExpression<'_>,
     document: &'a Value,
     variables: &HashMap<String, &'a Value>,
 ) -> Value {
@@ -200,11 +206,11 @@ fn look<'a>(
 }
 
 fn find<'a>(
-    expression: &Expression<'_>,
+    expression: &OdataExpression<'_>,
     document: &'a Value,
     variables: &HashMap<String, &'a Value>,
 ) -> &'a Value {
-    let Kind::Path(names) = &expression.kind else { panic!("a path: {expression:?}") };
+    let OdataExpressionKind::Path(names) = &expression.kind else { panic!("a path: {expression:?}") };
     let (start, rest) = match variables.get(names[0].text) {
         Some(element) => (*element, &names[1..]),
         None => (document, &names[..]),
@@ -213,9 +219,15 @@ fn find<'a>(
 }
 
 /// By vectors instead of haversines.
-fn distance(arguments: &[Expression<'_>], document: &Value, variables: &HashMap<String, &Value>) -> Value {
+fn distance(
+    arguments: &[OdataExpression<'_>],
+    document: &Value,
+    variables: &HashMap<String, &Value>,
+) -> Value {
     let value = find(&arguments[0], document, variables);
-    let Kind::Constant(Constant::Geography(shape)) = &arguments[1].kind else { panic!("a point") };
+    let OdataExpressionKind::Constant(OdataConstant::Geography(shape)) = &arguments[1].kind else {
+        panic!("a point")
+    };
     let numbers: Vec<f64> = shape.split(['(', ')', ' ']).filter_map(|number| number.parse().ok()).collect();
     if value.is_null() {
         return Value::Null;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::ApiError;
 
-use super::place::Place;
+use super::place::ResourceProperty;
 
 const PREFIX: &str = "#Microsoft.Skills.";
 const SKILLS: [&str; 25] = [
@@ -35,7 +35,7 @@ const SKILLS: [&str; 25] = [
     "Vision.VectorizeSkill",
 ];
 
-pub(super) fn skillset(top: &Place<'_>) -> Result<(), ApiError> {
+pub(super) fn skillset(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
     let mut names = HashSet::new();
     for skill in top.required("skills")?.elements()? {
         skill.object()?;
@@ -45,18 +45,18 @@ pub(super) fn skillset(top: &Place<'_>) -> Result<(), ApiError> {
             let given = odata_type.text()?;
             let known = SKILLS.join(", ");
             return Err(
-                odata_type.wrong(format_args!("is '{given}', and must be {PREFIX} with one of: {known}"))
+                odata_type.error(format_args!("is '{given}', and must be {PREFIX} with one of: {known}"))
             );
         }
         if let Some(name) = skill.optional("name")
-            && !names.insert(name.some_text()?)
+            && !names.insert(name.non_empty_text()?)
         {
-            return Err(name.wrong("is the name of another skill, too; names of skills must differ"));
+            return Err(name.error("is the name of another skill, too; names of skills must differ"));
         }
         for puts in ["inputs", "outputs"] {
             for put in skill.required(puts)?.elements()? {
                 put.object()?;
-                put.required("name")?.some_text()?;
+                put.required("name")?.non_empty_text()?;
             }
         }
     }

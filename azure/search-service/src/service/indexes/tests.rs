@@ -1,17 +1,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::resources::Conditions;
-use crate::resources::scratch::Scratch;
+use crate::resources::MatchConditions;
+use crate::resources::scratch::TestFolder;
 
 struct Service {
-    resources: Arc<Resources>,
-    indexes: Arc<Indexes>,
+    resources: Arc<ResourceRegistry>,
+    indexes: Arc<IndexRegistry>,
 }
 
 fn open(folder: &Path) -> Service {
-    let resources = Arc::new(Resources::open(folder).unwrap());
-    let indexes = Indexes::open(&folder.join("indexes"), &resources, Arc::default()).unwrap();
+    let resources = Arc::new(ResourceRegistry::open(folder).unwrap());
+    let indexes = IndexRegistry::open(&folder.join("indexes"), &resources, Arc::default()).unwrap();
     let indexes = Arc::new(indexes);
     resources.set_index_hook(Arc::clone(&indexes) as _);
     Service { resources, indexes }
@@ -20,11 +20,11 @@ fn open(folder: &Path) -> Service {
 impl Service {
     fn create(&self, name: &str) {
         let fields = json!([{"name": "id", "type": "Edm.String", "key": true}]);
-        self.resources.create(Kind::Index, json!({"name": name, "fields": fields})).unwrap();
+        self.resources.create(ResourceKind::Index, json!({"name": name, "fields": fields})).unwrap();
     }
 
     fn delete(&self, name: &str) {
-        self.resources.delete(Kind::Index, name, &Conditions::default()).unwrap();
+        self.resources.delete(ResourceKind::Index, name, &MatchConditions::default()).unwrap();
     }
 
     fn upload(&self, name: &str, key: &str) {
@@ -43,7 +43,7 @@ impl Service {
 
 #[test]
 fn a_damaged_index_is_refused_and_the_others_are_served() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let damaged = {
         let service = open(folder.path());
         service.create("good");
@@ -59,7 +59,8 @@ fn a_damaged_index_is_refused_and_the_others_are_served() {
     assert_eq!((refused.status.as_u16(), refused.code), (503, "IndexUnavailable"));
     assert!(refused.message.contains("'bad'") && refused.message.contains("delete the index"), "{refused}");
     let update = json!({"name": "bad", "description": "new", "fields": []});
-    let refused = service.resources.put(Kind::Index, "bad", update, &Conditions::default(), false);
+    let refused =
+        service.resources.put(ResourceKind::Index, "bad", update, &MatchConditions::default(), false);
     assert_eq!(refused.unwrap_err().status, 503);
     assert!(store.exists(), "it can still be mended");
     service.delete("bad");
@@ -70,11 +71,11 @@ fn a_damaged_index_is_refused_and_the_others_are_served() {
 
 #[test]
 fn an_index_with_a_definition_that_cannot_be_read_is_refused_alone() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     {
         // Without a hook, definitions are kept as given.
-        let resources = Resources::open(folder.path()).unwrap();
-        resources.create(Kind::Index, json!({"name": "odd", "fields": [{"name": "x"}]})).unwrap();
+        let resources = ResourceRegistry::open(folder.path()).unwrap();
+        resources.create(ResourceKind::Index, json!({"name": "odd", "fields": [{"name": "x"}]})).unwrap();
     }
     let service = open(folder.path());
     assert_eq!(service.indexes.get("odd").err().unwrap().status, 503);
@@ -86,7 +87,7 @@ fn an_index_with_a_definition_that_cannot_be_read_is_refused_alone() {
 
 #[test]
 fn what_a_deleted_index_has_left_is_never_taken_for_its_successor() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let new = {
         let service = open(folder.path());
         service.create("twice");
@@ -110,7 +111,7 @@ fn what_a_deleted_index_has_left_is_never_taken_for_its_successor() {
 
 #[test]
 fn a_new_folder_comes_after_those_of_the_same_name() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path().join("x.7fffffffffffff00")).unwrap();
     let name = |name| new_folder(folder.path(), name).file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(name("x"), "x.7fffffffffffff01");
@@ -119,7 +120,7 @@ fn a_new_folder_comes_after_those_of_the_same_name() {
 
 #[test]
 fn documents_outlive_the_loss_of_their_definition() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let documents = {
         let service = open(folder.path());
         service.create("kept");
@@ -133,7 +134,7 @@ fn documents_outlive_the_loss_of_their_definition() {
 
 #[test]
 fn an_index_may_be_deleted_while_it_is_written_and_read() {
-    let folder = Scratch::new();
+    let folder = TestFolder::new();
     let service = open(folder.path());
     for _ in 0..5 {
         service.create("busy");

@@ -1,30 +1,30 @@
 //! The letters of a search text in the full syntax: words, quotes, and what may follow them.
 
 use crate::ApiError;
-use crate::syntax::refuse;
-use crate::syntax::tree::Piece;
+use crate::syntax::invalid_search_text;
+use crate::syntax::tree::WildcardPiece;
 
 /// A place in the text.
 #[derive(Clone)]
-pub(super) struct Scanner<'a> {
+pub(super) struct LuceneScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
 /// A word in pieces, escapes removed.
-pub(super) struct Word {
+pub(super) struct LuceneWord {
     pub(super) start: usize,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<WildcardPiece>,
 }
 
-impl Word {
+impl LuceneWord {
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// `*` and nothing else.
     pub(super) fn is_star(&self) -> bool {
-        matches!(self.pieces.as_slice(), [Piece::Any])
+        matches!(self.pieces.as_slice(), [WildcardPiece::Any])
     }
 
     /// As one text, for names of fields.
@@ -32,22 +32,22 @@ impl Word {
         self.pieces
             .iter()
             .map(|piece| match piece {
-                Piece::Text(text) => text.as_str(),
-                Piece::Any => "*",
-                Piece::One => "?",
+                WildcardPiece::Text(text) => text.as_str(),
+                WildcardPiece::Any => "*",
+                WildcardPiece::One => "?",
             })
             .collect()
     }
 
     fn push(&mut self, letter: char) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(text)) => text.push(letter),
-            _ => self.pieces.push(Piece::Text(letter.into())),
+            Some(WildcardPiece::Text(text)) => text.push(letter),
+            _ => self.pieces.push(WildcardPiece::Text(letter.into())),
         }
     }
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> LuceneScanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -86,7 +86,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over these letters if they come next.
-    pub(super) fn sign(&mut self, sign: &str) -> bool {
+    pub(super) fn skip_if_next(&mut self, sign: &str) -> bool {
         let found = self.rest().starts_with(sign);
         if found {
             self.at += sign.len();
@@ -95,7 +95,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over this word if it comes next, whole.
-    pub(super) fn keyword(&mut self, word: &str) -> bool {
+    pub(super) fn skip_keyword(&mut self, word: &str) -> bool {
         let Some(after) = self.rest().strip_prefix(word) else { return false };
         let whole = after.chars().next().is_none_or(|next| {
             next.is_whitespace() || matches!(next, '(' | ')' | '"' | '!' | '[' | ']' | '{' | '}')
@@ -107,8 +107,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// A word; empty when none begins here.
-    pub(super) fn word(&mut self) -> Result<Word, ApiError> {
-        let mut word = Word { start: self.at, pieces: Vec::new() };
+    pub(super) fn word(&mut self) -> Result<LuceneWord, ApiError> {
+        let mut word = LuceneWord { start: self.at, pieces: Vec::new() };
         while let Some(letter) = self.peek() {
             match letter {
                 '(' | ')' | '"' | ':' | '[' | ']' | '{' | '}' => break,
@@ -132,13 +132,13 @@ impl<'a> Scanner<'a> {
                 }
                 '*' => {
                     self.next();
-                    if word.pieces.last() != Some(&Piece::Any) {
-                        word.pieces.push(Piece::Any);
+                    if word.pieces.last() != Some(&WildcardPiece::Any) {
+                        word.pieces.push(WildcardPiece::Any);
                     }
                 }
                 '?' => {
                     self.next();
-                    word.pieces.push(Piece::One);
+                    word.pieces.push(WildcardPiece::One);
                 }
                 letter => {
                     self.next();
@@ -243,7 +243,7 @@ impl<'a> Scanner<'a> {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        refuse(format!(
+        invalid_search_text(format!(
             "The search text cannot be read at line {line}, column {column}: {reason}. \
              The syntax is described at https://aka.ms/azure-search-full-query"
         ))

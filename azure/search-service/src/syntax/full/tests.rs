@@ -6,7 +6,7 @@ fn is_field(path: &str) -> bool {
     matches!(path, "title" | "address/city")
 }
 
-fn parse(text: &str) -> Result<Node, ApiError> {
+fn parse(text: &str) -> Result<QueryNode, ApiError> {
     parse_full(text, &is_field)
 }
 
@@ -19,37 +19,37 @@ fn refused(text: &str) -> String {
 }
 
 /// As the full syntax writes it, with a sign before each clause: `?` where the mode decides, `|` for should.
-fn print(node: &Node) -> String {
+fn print(node: &QueryNode) -> String {
     match node {
-        Node::All => "*:*".to_owned(),
-        Node::Nothing => "NOTHING".to_owned(),
-        Node::Term(text) => escape(text),
-        Node::Phrase { text, slop } => {
+        QueryNode::All => "*:*".to_owned(),
+        QueryNode::Nothing => "NOTHING".to_owned(),
+        QueryNode::Term(text) => escape(text),
+        QueryNode::Phrase { text, slop } => {
             let slop = if *slop > 0 { format!("~{slop}") } else { String::new() };
             format!("\"{}\"{slop}", text.replace('\\', "\\\\").replace('"', "\\\""))
         }
-        Node::Prefix(text) => format!("{}*", escape(text)),
-        Node::Wildcard(pieces) => pieces
+        QueryNode::Prefix(text) => format!("{}*", escape(text)),
+        QueryNode::Wildcard(pieces) => pieces
             .iter()
             .map(|piece| match piece {
-                Piece::Text(text) => escape(text),
-                Piece::Any => "*".to_owned(),
-                Piece::One => "?".to_owned(),
+                WildcardPiece::Text(text) => escape(text),
+                WildcardPiece::Any => "*".to_owned(),
+                WildcardPiece::One => "?".to_owned(),
             })
             .collect(),
-        Node::Fuzzy { text, distance } => format!("{}~{distance}", escape(text)),
-        Node::Regex(expression) => format!("/{}/", expression.replace('/', "\\/")),
-        Node::Field { path, node } => format!("{path}:{}", print(node)),
-        Node::Boost { node, factor } => format!("{}^{factor}", print(node)),
-        Node::Clauses(clauses) => {
+        QueryNode::Fuzzy { text, distance } => format!("{}~{distance}", escape(text)),
+        QueryNode::Regex(expression) => format!("/{}/", expression.replace('/', "\\/")),
+        QueryNode::Field { path, node } => format!("{path}:{}", print(node)),
+        QueryNode::Boost { node, factor } => format!("{}^{factor}", print(node)),
+        QueryNode::Clauses(clauses) => {
             let clauses: Vec<_> = clauses
                 .iter()
                 .map(|clause| {
                     let sign = match clause.occur {
-                        Occur::Default => "",
-                        Occur::Must => "+",
-                        Occur::Should => "|",
-                        Occur::MustNot => "-",
+                        ClauseOccur::Default => "",
+                        ClauseOccur::Must => "+",
+                        ClauseOccur::Should => "|",
+                        ClauseOccur::MustNot => "-",
                     };
                     format!("{sign}{}", print(&clause.node))
                 })
@@ -183,25 +183,30 @@ fn refuses_bombs() {
     assert!(refused(&"a".repeat(100_001)).contains("100000"));
 }
 
-fn nodes() -> impl Strategy<Value = Node> {
+fn nodes() -> impl Strategy<Value = QueryNode> {
     let text = "[a-zA-Zäß+&|!(){}\\[\\]^\"~*?:\\\\/ -]{1,6}"
         .prop_filter("operators are no words", |text| !matches!(text.as_str(), "AND" | "OR" | "NOT"));
     let leaf = prop_oneof![
-        text.clone().prop_map(Node::Term),
-        text.clone().prop_map(Node::Prefix),
-        (text.clone(), 0_u32..9).prop_map(|(text, slop)| Node::Phrase { text, slop }),
-        (text.clone(), 0_u8..3).prop_map(|(text, distance)| Node::Fuzzy { text, distance }),
-        "[a-z.*/]{1,5}".prop_map(Node::Regex),
-        text.prop_map(|text| Node::Wildcard(vec![Piece::Text(text), Piece::One, Piece::Any])),
+        text.clone().prop_map(QueryNode::Term),
+        text.clone().prop_map(QueryNode::Prefix),
+        (text.clone(), 0_u32..9).prop_map(|(text, slop)| QueryNode::Phrase { text, slop }),
+        (text.clone(), 0_u8..3).prop_map(|(text, distance)| QueryNode::Fuzzy { text, distance }),
+        "[a-z.*/]{1,5}".prop_map(QueryNode::Regex),
+        text.prop_map(|text| QueryNode::Wildcard(vec![
+            WildcardPiece::Text(text),
+            WildcardPiece::One,
+            WildcardPiece::Any
+        ])),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
-        let sign = prop_oneof![Just(Occur::Default), Just(Occur::Must), Just(Occur::MustNot)];
-        let clause = (sign, inner.clone()).prop_map(|(occur, node)| Clause { occur, node });
+        let sign =
+            prop_oneof![Just(ClauseOccur::Default), Just(ClauseOccur::Must), Just(ClauseOccur::MustNot)];
+        let clause = (sign, inner.clone()).prop_map(|(occur, node)| QueryClause { occur, node });
         prop_oneof![
-            prop::collection::vec(clause, 2..4).prop_map(Node::Clauses),
+            prop::collection::vec(clause, 2..4).prop_map(QueryNode::Clauses),
             inner
-                .prop_filter("one field or boost is enough", |node| !matches!(node, Node::Boost { .. }))
-                .prop_map(|node| Node::Boost { node: Box::new(node), factor: 2.5 }),
+                .prop_filter("one field or boost is enough", |node| !matches!(node, QueryNode::Boost { .. }))
+                .prop_map(|node| QueryNode::Boost { node: Box::new(node), factor: 2.5 }),
         ]
     })
 }
