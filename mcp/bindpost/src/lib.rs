@@ -78,7 +78,7 @@
 //!
 //! # Callers
 //!
-//! Without more, a server is open, and serves this machine only. [`http::AuthExamples`] puts somebody at the door:
+//! Without more, a server is open, and serves this machine only. [`http::Auth`] puts somebody at the door:
 //! [`http::ApiKeys`], OAuth tokens ([`oauth::Tokens`]), or your own [`http::Authorizer`]. Entries say whom
 //! they want: `anonymous`, `scopes = ["orders.write"]`.
 //!
@@ -98,7 +98,7 @@ pub use bindpost_mcp_server::*;
 pub use options::{Options, OptionsError};
 
 /// Serves on an address, with the default settings, until SIGTERM or SIGINT; then until every accepted call
-/// is answered. Without somebody at the door ([`http::AuthExamples`]) only this machine is served.
+/// is answered. Without somebody at the door ([`http::Auth`]) only this machine is served.
 pub async fn serve(server: Server, address: impl tokio::net::ToSocketAddrs) -> std::io::Result<()> {
     http::bind(address).await?.serve(server, http::Settings::default()).await
 }

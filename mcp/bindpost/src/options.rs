@@ -1,4 +1,4 @@
-//! [`OptionsExamples`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
+//! [`Options`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
 //!
 //! `options/keys.rs` has every option once, with its name and its meaning; the file, the variables and
 //! `docs/options.md` follow that table.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::stream::MessageStream;
+use crate::peer::stream::MessageStream;
 
 /// What is at most this large may use the whole budget. Larger things leave a quarter of it free, so that a few large
 /// bodies do not keep ordinary calls out.

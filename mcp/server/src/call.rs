@@ -1,5 +1,11 @@
 //! One call of a handler: its state. What drives it is in [`running`].
 
+pub(crate) mod answer;
+pub(crate) mod ask;
+pub(crate) mod scheduler;
+pub(crate) mod seal;
+pub(crate) mod tasks;
+
 mod running;
 
 use std::future::{Future, poll_fn};
@@ -21,19 +27,19 @@ use tokio::sync::Notify;
 
 pub use running::{CallCanceller, RunningCall};
 
-use crate::answer::EncodedResponse;
-use crate::ask::InputRequests;
 use crate::auth::Caller;
+use crate::call::answer::EncodedResponse;
+use crate::call::ask::InputRequests;
+use crate::call::scheduler::{CallAdmission, CallPermit, ClientKey, ClientPart};
+use crate::call::tasks::TaskState;
+use crate::catalog::prompt;
+use crate::catalog::tool::ToolEntry;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError, ToolFailure};
 use crate::peer::Peer;
-use crate::prompt;
+use crate::peer::stream::MessageStream;
 use crate::server::{CachePolicy, ServerState};
-use crate::stream::MessageStream;
-use crate::tasks::TaskState;
-use crate::tool::ToolEntry;
 use crate::transport::{DeliveryTarget, HttpRequest};
-use crate::turns::{CallAdmission, CallPermit, ClientKey, ClientPart};
 
 /// A handler at work.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<HandlerOutput, ToolError>> + Send>>;

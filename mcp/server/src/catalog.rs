@@ -3,6 +3,14 @@
 //! Readers work on a snapshot that never changes; a change makes a new one. Lists are encoded once
 //! per snapshot and revision, and handed out as bytes.
 
+pub(crate) mod cursor;
+pub(crate) mod entry;
+pub(crate) mod prompt;
+pub(crate) mod resource;
+pub(crate) mod resource_list;
+pub(crate) mod tool;
+pub(crate) mod uri_template;
+
 use std::collections::{BTreeSet, HashMap};
 use std::panic::Location;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -14,18 +22,18 @@ use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
 use crate::auth::{AccessRule, Caller};
-use crate::context::Context;
-use crate::cursor::{ListCursor, ListKind};
-use crate::entry::{Entry, IntoEntries};
+use crate::catalog::cursor::{ListCursor, ListKind};
+use crate::catalog::entry::{Entry, IntoEntries};
+use crate::catalog::prompt::PromptEntry;
+use crate::catalog::resource::{ReadableResource, ResourceEntry, TemplateEntry};
+use crate::catalog::resource_list::ResourceListEntry;
+use crate::catalog::tool::ToolEntry;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::StateMap;
-use crate::prompt::PromptEntry;
-use crate::resource::{ReadableResource, ResourceEntry, TemplateEntry};
-use crate::resource_list::ResourceListEntry;
+use crate::handler::context::Context;
+use crate::handler::extract::StateMap;
+use crate::handler::signature::Signature;
+use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::server::{BuildError, CachePolicy, ResultEnvelope};
-use crate::signature::Signature;
-use crate::subscriptions::{ChangeNotification, SubscriptionHub};
-use crate::tool::ToolEntry;
 
 /// Why an entry was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,17 +9,22 @@ use bindpost_mcp_protocol::{Notification, Params, Request, Revision, jsonrpc};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::answer::EncodedResponse;
 use crate::auth::RequiredAccess;
+use crate::call::answer::EncodedResponse;
+use crate::call::tasks;
 use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
+use crate::catalog::cursor::ListKind;
 use crate::catalog::parse_cursor;
-use crate::cursor::ListKind;
+use crate::catalog::prompt;
+use crate::catalog::resource;
+use crate::catalog::tool;
 use crate::error::ProtocolError;
+use crate::lifecycle;
 use crate::peer::Peer;
+use crate::peer::session::Session;
+use crate::peer::subscriptions;
 use crate::server::{CachePolicy, NotFoundFormatter, Server, ServerState};
-use crate::session::Session;
 use crate::transport::{HeaderValues, RequestOrigin};
-use crate::{lifecycle, prompt, resource, subscriptions, tasks, tool};
 
 /// What becomes of a request.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use bindpost_mcp_protocol::jsonrpc::{
 use bindpost_mcp_protocol::{ErrorObject, Revision};
 use serde_json::{Value, json};
 
-use crate::answer::RejectionKind;
-use crate::schema::shorten;
+use crate::call::answer::RejectionKind;
+use crate::handler::schema::shorten;
 
 /// The code of "try again later": outside the range JSON-RPC and MCP reserve.
 const BUSY: i64 = 429;

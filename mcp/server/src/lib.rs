@@ -20,69 +20,63 @@
 //!     .unwrap();
 //! # let _ = server;
 //! ```
+//!
+//! # The files, in reading order
+//!
+//! - `server.rs`: the builder, and what every result of 2026-07-28 carries. `dispatch.rs`: every method in one table.
+//!   `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two kinds of failure. `auth.rs`: callers, and
+//!   which of them may use an entry. `budget.rs`: the bytes that are kept for all clients together.
+//! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
+//! - `handler/`: what a handler takes and returns, and the schemas of both.
+//! - `call/`: one call from its admission (`scheduler.rs`) over its execution (`running.rs`) to its answer, with questions
+//!   to the client (`ask.rs`, `seal.rs`) and tasks.
+//! - `peer/`: what is known of the client: its session, its streams, its subscriptions.
+//! - `transport/`: what a transport brings, a transport for anything with two ends (`pipe.rs`), and stdio.
+//! - `testing/`: a client in memory, and the runner of conversations.
 
-mod answer;
-mod ask;
 mod auth;
 mod budget;
 mod call;
 mod catalog;
-mod context;
-mod cursor;
 mod dispatch;
-mod entry;
 mod error;
-mod extract;
+mod handler;
 mod lifecycle;
 mod peer;
-mod pipe;
-mod prompt;
-mod resource;
-mod resource_list;
-mod schema;
-mod seal;
 mod server;
-mod session;
-mod signature;
-mod stream;
-mod subscriptions;
-mod tasks;
-mod tool;
-mod uri_template;
 
-pub mod nearest;
-pub mod returns;
-pub mod stdio;
+pub use handler::{nearest, returns};
+pub use transport::stdio;
+
 pub mod testing;
 pub mod transport;
-mod turns;
 
-pub use answer::{EncodedResponse, RejectionKind};
-pub use ask::AskError;
 pub use auth::{AccessRule, Caller, CallerKind, Identity, LackingRights, RequiredAccess};
 pub use budget::{ByteBudget, ByteReservation};
+pub use call::answer::{EncodedResponse, RejectionKind};
+pub use call::ask::AskError;
+pub use call::tasks::TaskLimits;
 pub use call::{CallCanceller, RunningCall};
+pub use catalog::cursor::{ListCursor, ListKind};
+pub use catalog::entry::{Entry, IntoEntries, Toolbox};
+pub use catalog::prompt::{IntoPromptResult, PromptEntry};
+pub use catalog::resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
+pub use catalog::resource_list::{IntoResourceList, ResourceListEntry};
+pub use catalog::tool::{IntoToolResult, TaskSupport, ToolEntry, ToolHints};
+pub use catalog::uri_template::UriTemplate;
 pub use catalog::{Catalog, CatalogError};
-pub use context::Context;
-pub use cursor::{ListCursor, ListKind};
 pub use dispatch::DispatchOutcome;
-pub use entry::{Entry, IntoEntries, Toolbox};
 pub use error::{ProtocolError, ToolError};
-pub use extract::{Args, CallParts, FromCall, Handler, Json, RawArguments, State};
+pub use handler::context::Context;
+pub use handler::extract::{Args, CallParts, FromCall, Handler, Json, RawArguments, State};
+pub use handler::returns::blocking;
+pub use handler::schema::CompiledSchema;
+pub use handler::signature::{Argument, ByCall, ByName, Parameter, Signature};
 pub use peer::Peer;
-pub use pipe::{Pipe, join_batch, refuse_batch};
-pub use prompt::{IntoPromptResult, PromptEntry};
-pub use resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
-pub use resource_list::{IntoResourceList, ResourceListEntry};
-pub use returns::blocking;
-pub use schema::CompiledSchema;
+pub use peer::session::Session;
+pub use peer::stream::{MessageStream, StreamLimits, StreamRead};
 pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
-pub use session::Session;
-pub use signature::{Argument, ByCall, ByName, Parameter, Signature};
-pub use stream::{MessageStream, StreamLimits, StreamRead};
-pub use tasks::TaskLimits;
-pub use tool::{IntoToolResult, TaskSupport, ToolEntry, ToolHints};
+pub use transport::pipe::{Pipe, join_batch, refuse_batch};
 pub use transport::{DeliveryTarget, HeaderValues, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
-pub use uri_template::UriTemplate;
 
 pub use bindpost_mcp_protocol as protocol;

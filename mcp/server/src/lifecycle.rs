@@ -4,10 +4,10 @@ use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_protocol::lifecycle::{InitializeParams, LogLevel};
 use serde_json::json;
 
-use crate::answer::EncodedResponse;
+use crate::call::answer::EncodedResponse;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
-use crate::session::Session;
+use crate::peer::session::Session;
 use crate::transport::HeaderValues;
 
 pub(crate) fn initialize(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {

@@ -1,12 +1,16 @@
 //! [`Peer`]: what we know of the client for one request.
 
+pub(crate) mod session;
+pub(crate) mod stream;
+pub(crate) mod subscriptions;
+
 use std::sync::Arc;
 
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_protocol::{Params, Revision, meta};
 
 use crate::error::ProtocolError;
-use crate::session::Session;
+use crate::peer::session::Session;
 
 /// What we know of the client for one request.
 #[derive(Clone, Debug)]

@@ -17,20 +17,20 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::budget::ByteBudget;
+use crate::call::scheduler::CallScheduler;
+use crate::call::seal::StateSealer;
+use crate::call::tasks::{TaskLimits, TaskStore};
+use crate::catalog::entry::IntoEntries;
+use crate::catalog::prompt::PromptEntry;
+use crate::catalog::resource::{ResourceEntry, TemplateEntry};
+use crate::catalog::resource_list::ResourceListEntry;
+use crate::catalog::tool::ToolEntry;
 use crate::catalog::{Catalog, CatalogError, CatalogSnapshot};
-use crate::entry::IntoEntries;
 use crate::error::ProtocolError;
-use crate::extract::StateMap;
-use crate::prompt::PromptEntry;
-use crate::resource::{ResourceEntry, TemplateEntry};
-use crate::resource_list::ResourceListEntry;
-use crate::seal::StateSealer;
-use crate::session::Session;
-use crate::stream::{MessageStream, StreamLimits};
-use crate::subscriptions::{ChangeNotification, SubscriptionHub};
-use crate::tasks::{TaskLimits, TaskStore};
-use crate::tool::ToolEntry;
-use crate::turns::CallScheduler;
+use crate::handler::extract::StateMap;
+use crate::peer::session::Session;
+use crate::peer::stream::{MessageStream, StreamLimits};
+use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 
 /// How much a server does at once, and for how long.
 #[derive(Clone, Debug)]

@@ -1,11 +1,14 @@
 //! What a transport brings along with a request, and where messages go.
 
+pub(crate) mod pipe;
+pub mod stdio;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::auth::Caller;
 use crate::peer::Peer;
-use crate::stream::MessageStream;
+use crate::peer::stream::MessageStream;
 
 /// What comes with one request: who asks, what we know of the client, where messages go.
 #[derive(Debug)]

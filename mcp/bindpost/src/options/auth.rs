@@ -12,7 +12,7 @@ use super::tokens::{self, TokenLimits};
 use super::{Options, keys};
 
 /// Who may come in: whoever has one of the API keys, or a token of one of the issuers. Without any of
-/// them, and without [`OptionsExamples::authorizer`], everybody.
+/// them, and without [`Options::authorizer`], everybody.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AuthOptions {

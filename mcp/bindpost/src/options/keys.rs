@@ -1,7 +1,7 @@
 //! The table: every option once, with its name, where its value goes, and what it means.
 //!
 //! The TOML file, the variables and `docs/options.md` all follow it. The name of a key is the path of its
-//! field in [`OptionsExamples`]; a part before a dot is a table of the file.
+//! field in [`Options`]; a part before a dot is a table of the file.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ impl Options {
         self.load_variables(std::env::vars_os())
     }
 
-    /// As [`load`](OptionsExamples::load), with these variables in place of the environment. Those that do not begin
+    /// As [`load`](Options::load), with these variables in place of the environment. Those that do not begin
     /// with `BINDPOST_` are none of ours.
     pub fn load_variables<N: Into<OsString>, V: Into<OsString>>(
         mut self,

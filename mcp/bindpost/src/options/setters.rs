@@ -95,7 +95,7 @@ impl Options {
     }
 
     /// Where it listens; default: 127.0.0.1:7071. Other machines are served only with authentication, or if it is
-    /// [open to all](OptionsExamples::open_to_all).
+    /// [open to all](Options::open_to_all).
     pub fn address(mut self, address: impl Into<String>) -> Options {
         self.address = address.into();
         self
@@ -144,7 +144,7 @@ impl Options {
     }
 
     /// Host names that are served, besides those of the loopback: `example.com`, `example.com:8443`, or `*`
-    /// for all. They are served only with authentication, or if it is [open to all](OptionsExamples::open_to_all).
+    /// for all. They are served only with authentication, or if it is [open to all](Options::open_to_all).
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Options {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
         self
@@ -163,7 +163,7 @@ impl Options {
     }
 
     /// A proxy or a platform in front passes on what other machines send: it is served only with
-    /// authentication, or if it is [open to all](OptionsExamples::open_to_all).
+    /// authentication, or if it is [open to all](Options::open_to_all).
     pub fn behind_proxy(mut self, behind: bool) -> Options {
         self.behind_proxy = behind;
         self

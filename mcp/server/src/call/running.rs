@@ -18,13 +18,13 @@ use tokio::time::Sleep;
 use tracing::Span;
 
 use super::{Call, CallTarget, HandlerFuture, HandlerOutput};
-use crate::answer::EncodedResponse;
 use crate::budget::ByteReservation;
-use crate::context::Context;
+use crate::call::answer::EncodedResponse;
+use crate::call::scheduler::{CallAdmission, PermitFuture};
 use crate::dispatch::DispatchOutcome;
 use crate::error::{ProtocolError, ToolError};
-use crate::stream::MessageStream;
-use crate::turns::{CallAdmission, PermitFuture};
+use crate::handler::context::Context;
+use crate::peer::stream::MessageStream;
 
 /// How many bytes a value takes in memory for each of its JSON text, roughly.
 const VALUE_SIZE: usize = 4;

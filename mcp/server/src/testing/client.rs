@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::ConversationTransport;
 use crate::auth::Caller;
-use crate::pipe::Pipe;
+use crate::peer::stream::{MessageStream, StreamRead};
 use crate::server::Server;
-use crate::stream::{MessageStream, StreamRead};
+use crate::transport::pipe::Pipe;
 
 /// How long calls may go on after the input has ended.
 const DRAIN: Duration = Duration::from_secs(5);

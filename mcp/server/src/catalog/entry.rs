@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::prompt::PromptEntry;
-use crate::resource::{ResourceEntry, TemplateEntry};
-use crate::resource_list::ResourceListEntry;
-use crate::tool::ToolEntry;
+use crate::catalog::prompt::PromptEntry;
+use crate::catalog::resource::{ResourceEntry, TemplateEntry};
+use crate::catalog::resource_list::ResourceListEntry;
+use crate::catalog::tool::ToolEntry;
 
 /// An entry of any kind.
 #[derive(Clone, Debug)]

@@ -14,9 +14,9 @@ use crate::auth::Caller;
 use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
+use crate::peer::session::{Session, declares_extension};
+use crate::peer::stream::MessageStream;
 use crate::server::{Server, ServerLimits};
-use crate::session::{Session, declares_extension};
-use crate::stream::MessageStream;
 use crate::transport::HeaderValues;
 
 /// The most resources or tasks one listener names.

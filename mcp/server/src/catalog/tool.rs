@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use crate::auth::AccessRule;
 use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::catalog::entry::entry_methods;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
-use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{CallParts, Handler, Json};
-use crate::returns::to_json;
-use crate::schema::{self, CompiledSchema};
-use crate::session::declares_extension;
-use crate::signature::Signature;
+use crate::handler::extract::{CallParts, Handler, Json};
+use crate::handler::returns::to_json;
+use crate::handler::schema::{self, CompiledSchema};
+use crate::handler::signature::Signature;
+use crate::peer::session::declares_extension;
 use crate::transport::HeaderValues;
 
 type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;

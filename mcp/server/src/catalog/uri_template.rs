@@ -195,7 +195,7 @@ fn is_one_segment(value: &str) -> bool {
 
 mod percent {
     /// Percent-decoding; `None` if the escapes are broken or the bytes are no UTF-8.
-    pub(super) fn decode(text: &str) -> Option<String> {
+    pub(crate) fn decode(text: &str) -> Option<String> {
         if !text.contains('%') {
             return Some(text.to_owned());
         }

@@ -16,7 +16,7 @@ use crate::auth::Caller;
 use crate::budget::{ByteBudget, ByteReservation};
 use crate::call::Call;
 use crate::error::ProtocolError;
-use crate::stream::{MessageStream, RetentionCounter};
+use crate::peer::stream::{MessageStream, RetentionCounter};
 
 /// The most that is remembered of what a client says about itself.
 const MAX_CLIENT_BYTES: usize = 8 * 1024;

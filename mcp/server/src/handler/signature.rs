@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{CallParts, FromCall, normalize_integers};
-use crate::returns::to_json;
-use crate::schema::{self, CompiledSchema};
+use crate::handler::extract::{CallParts, FromCall, normalize_integers};
+use crate::handler::returns::to_json;
+use crate::handler::schema::{self, CompiledSchema};
 
 /// What a handler takes.
 ///

@@ -17,14 +17,14 @@ use bindpost_mcp_protocol::{
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use crate::answer::EncodedResponse;
 use crate::auth::Caller;
+use crate::call::answer::EncodedResponse;
 use crate::call::{CallCanceller, RunningCall};
 use crate::dispatch::DispatchOutcome;
 use crate::peer::Peer;
+use crate::peer::session::Session;
+use crate::peer::stream::MessageStream;
 use crate::server::Server;
-use crate::session::Session;
-use crate::stream::MessageStream;
 use crate::transport::{DeliveryTarget, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
 
 /// The most messages of one batch: its answers come together, and can be far larger than it is.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use bindpost_mcp_protocol::Resource;
 
 use crate::auth::AccessRule;
-use crate::context::Context;
+use crate::catalog::resource::handler_fn;
 use crate::error::ToolError;
-use crate::extract::{CallParts, Handler};
-use crate::resource::handler_fn;
-use crate::signature::Signature;
+use crate::handler::context::Context;
+use crate::handler::extract::{CallParts, Handler};
+use crate::handler::signature::Signature;
 
 /// Resources that are listed when somebody asks: those of one scheme.
 ///

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::Context;
 use crate::error::ToolError;
-use crate::schema;
-use crate::signature::Signature;
+use crate::handler::context::Context;
+use crate::handler::schema;
+use crate::handler::signature::Signature;
 
 /// What a handler's parameters are filled from.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use serde_json::{Value, value::RawValue};
 use crate::auth::Caller;
 use crate::call::{Call, CallTarget};
 use crate::error::ToolError;
-use crate::session::Session;
-use crate::signature::decode_argument;
+use crate::handler::signature::decode_argument;
+use crate::peer::session::Session;
 use crate::transport::HttpRequest;
 
 /// A name as text would have to be read each time.

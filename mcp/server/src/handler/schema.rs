@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::nearest::nearest;
+use crate::handler::nearest::nearest;
 use pattern::CostlyPatterns;
 
 /// The largest schema that is compiled, and how many of its violations are named in one answer.

@@ -21,10 +21,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
-use crate::context::Context;
+use crate::call::seal::RequestState;
 use crate::error::{ProtocolError, ToolError};
-use crate::schema::CompiledSchema;
-use crate::seal::RequestState;
+use crate::handler::context::Context;
+use crate::handler::schema::CompiledSchema;
 use crate::transport::DeliveryTarget;
 
 /// How long a user may take to answer.
@@ -367,7 +367,7 @@ impl Drop for OpenQuestion<'_> {
 
 /// Forgets the question when the handler stops waiting for its answer.
 struct QuestionGuard<'a> {
-    session: &'a crate::session::Session,
+    session: &'a crate::peer::session::Session,
     id: &'a bindpost_mcp_protocol::RequestId,
 }
 

@@ -15,18 +15,18 @@ use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::EncodedResponse;
 use crate::auth::AccessRule;
+use crate::call::answer::EncodedResponse;
 use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::catalog::entry::entry_methods;
+use crate::catalog::prompt::ArgumentCompleter;
+use crate::catalog::uri_template::UriTemplate;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
-use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{CallParts, Handler, Json};
-use crate::prompt::ArgumentCompleter;
+use crate::handler::extract::{CallParts, Handler, Json};
+use crate::handler::signature::Signature;
 use crate::server::{CachePolicy, ServerState};
-use crate::signature::Signature;
 use crate::transport::HeaderValues;
-use crate::uri_template::UriTemplate;
 
 /// The handler behind a resource or a template; takes the entry's media type along.
 type Run = Arc<dyn Fn(CallParts, Option<String>) -> HandlerFuture + Send + Sync>;

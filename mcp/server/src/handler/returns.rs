@@ -27,11 +27,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::catalog::resource::IntoResourceResult;
+use crate::catalog::tool::IntoToolResult;
 use crate::error::ToolError;
-use crate::extract::Json;
-use crate::resource::IntoResourceResult;
-use crate::schema;
-use crate::tool::IntoToolResult;
+use crate::handler::extract::Json;
+use crate::handler::schema;
 
 /// Stands for a return type.
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 use crate::auth::AccessRule;
 use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::catalog::entry::entry_methods;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
-use crate::entry::entry_methods;
 use crate::error::{ProtocolError, ToolError};
-use crate::extract::{CallParts, Handler};
-use crate::signature::Signature;
+use crate::handler::extract::{CallParts, Handler};
+use crate::handler::signature::Signature;
 use crate::transport::HeaderValues;
 
 type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;

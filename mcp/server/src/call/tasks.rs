@@ -14,8 +14,8 @@ use crate::budget::ByteReservation;
 use crate::call::Call;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
-use crate::session::declares_extension;
-use crate::subscriptions::{ChangeNotification, SubscriptionHub};
+use crate::peer::session::declares_extension;
+use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::transport::HeaderValues;
 
 /// How many tasks are kept, and for how long.

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 use crate::auth::Caller;
-use crate::pipe::Pipe;
+use crate::peer::stream::{MessageStream, StreamRead};
 use crate::server::Server;
-use crate::stream::{MessageStream, StreamRead};
+use crate::transport::pipe::Pipe;
 
 /// The longest line that is read, and how long calls may go on after the client has hung up.
 #[derive(Clone, Copy, Debug)]
