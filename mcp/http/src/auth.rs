@@ -4,6 +4,13 @@
 //! ([`Server::demand`](bindpost_mcp_server::Server::demand)); `gate.rs` compares the two, and `refusal.rs`
 //! tells the client.
 
+pub(crate) mod api_keys;
+pub(crate) mod either;
+pub(crate) mod gate;
+pub(crate) mod key_file;
+pub(crate) mod metadata;
+pub(crate) mod refusal;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +19,7 @@ use std::time::Duration;
 
 use bindpost_mcp_server::{Caller, HttpRequest, ListVisibility};
 
-use crate::either::EitherAuthorizer;
+use crate::auth::either::EitherAuthorizer;
 
 /// The code of the JSON-RPC error in a 401 or 403.
 pub const UNAUTHORIZED: i64 = -32001;

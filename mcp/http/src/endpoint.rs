@@ -1,5 +1,15 @@
 //! [`Endpoint`]: POST, GET, DELETE; one message in, one reply out.
 
+pub(crate) mod batch;
+pub(crate) mod body;
+pub(crate) mod events;
+pub(crate) mod pipes;
+pub(crate) mod protocol_mode;
+pub(crate) mod reply;
+pub(crate) mod request;
+pub(crate) mod sessions;
+pub(crate) mod streaming;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
@@ -15,21 +25,20 @@ use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::body::{BodyReadError, ReplyBody};
-use crate::era::{ProtocolMode, claims_new_revision};
-use crate::events;
-use crate::gate::{AuthGate, RequestSender};
-use crate::guard::Guard;
-use crate::handling::BodyOutcome;
-use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
-use crate::pipes::PipeStore;
-use crate::reply::{
+use crate::auth::gate::{AuthGate, RequestSender};
+use crate::endpoint::body::{BodyReadError, ReplyBody};
+use crate::endpoint::pipes::PipeStore;
+use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
+use crate::endpoint::reply::{
     BoxedReply, Reply, budget_exhausted, empty, endpoint_closed, json_reply, not_allowed, refuse,
     refuse_object, too_many_sessions, too_many_streams,
 };
-use crate::sessions::{SessionStore, new_id};
+use crate::endpoint::request::BodyOutcome;
+use crate::endpoint::sessions::{SessionStore, new_id};
+use crate::endpoint::streaming::poll_once;
+use crate::guard::Guard;
+use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
 use crate::settings::{SessionMode, Settings};
-use crate::streaming::poll_once;
 
 /// An MCP server behind HTTP.
 #[derive(Debug)]

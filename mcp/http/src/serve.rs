@@ -16,10 +16,10 @@ use hyper::service::{Service, service_fn};
 use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 
 use crate::auth::Authorizer as _;
+use crate::auth::metadata::ResourceUrl;
 use crate::endpoint::Endpoint;
 use crate::guard::Guard;
 use crate::listener::{self, ConnectedClient, Drain, DrainTrigger};
-use crate::metadata::ResourceUrl;
 use crate::settings::Settings;
 
 /// A socket that is bound and waits to be served.

@@ -9,9 +9,9 @@ use bindpost_mcp_server::{CallerKind, HttpRequest};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
+use crate::auth::gate::AuthGate;
 use crate::auth::{Denial, DenialKind, UNAUTHORIZED};
-use crate::gate::AuthGate;
-use crate::reply::{Reply, refuse};
+use crate::endpoint::reply::{Reply, refuse};
 
 impl AuthGate {
     /// Nobody is known: 401, or what else the authorizer found.

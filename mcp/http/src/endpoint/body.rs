@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::Endpoint;
-use crate::events::EventStream;
+use crate::endpoint::events::EventStream;
 use crate::listener::{ConnectedClient, PendingBodyGuard};
 
 /// Why a body was not read.

@@ -9,9 +9,9 @@ use http::header::{
 use http::{HeaderValue, Method, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-use crate::body::ReplyBody;
-use crate::gate::AuthGate;
-use crate::reply::{Reply, empty, json_reply};
+use crate::auth::gate::AuthGate;
+use crate::endpoint::body::ReplyBody;
+use crate::endpoint::reply::{Reply, empty, json_reply};
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 

@@ -11,13 +11,13 @@ use bindpost_mcp_server::{Caller, EncodedResponse, MessageStream, RunningCall};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::body::ReplyBody;
 use crate::endpoint::Endpoint;
-use crate::era::ProtocolMode;
-use crate::events::{self, EventStream};
+use crate::endpoint::body::ReplyBody;
+use crate::endpoint::events::{self, EventStream};
+use crate::endpoint::protocol_mode::ProtocolMode;
+use crate::endpoint::reply::{Reply, answer_reply, empty, json_reply, refuse};
+use crate::endpoint::sessions::SessionEntry;
 use crate::headers::AcceptedFormats;
-use crate::reply::{Reply, answer_reply, empty, json_reply, refuse};
-use crate::sessions::SessionEntry;
 
 /// Polls a call once: most are done by then, and have said nothing before.
 #[expect(clippy::result_large_err, reason = "handed on to the stream, not an error")]

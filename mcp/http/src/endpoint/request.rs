@@ -11,12 +11,12 @@ use http::{HeaderMap, StatusCode, Uri};
 use hyper::body::Incoming;
 
 use crate::auth::Denial;
-use crate::body::BodyReader;
+use crate::auth::gate::{PendingAuthorization, RequestSender};
+use crate::endpoint::body::BodyReader;
+use crate::endpoint::reply::{BoxedReply, Reply, refuse};
 use crate::endpoint::{Endpoint, Route};
-use crate::gate::{PendingAuthorization, RequestSender};
 use crate::headers::{McpHeaders, is_identity_header};
 use crate::listener::ConnectedClient;
-use crate::reply::{BoxedReply, Reply, refuse};
 
 /// An HTTP request on its way to its answer. Most get there when they are polled once.
 #[derive(Debug)]

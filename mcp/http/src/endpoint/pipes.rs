@@ -11,11 +11,11 @@ use bindpost_mcp_server::{Caller, HttpRequest, MessageStream, Pipe};
 use bytes::Bytes;
 use http::StatusCode;
 
+use crate::endpoint::events::EventStream;
+use crate::endpoint::reply::{Reply, empty, refuse, too_many_sessions};
+use crate::endpoint::request::BodyOutcome;
+use crate::endpoint::sessions::new_id;
 use crate::endpoint::{AdmittedRequest, Endpoint};
-use crate::events::EventStream;
-use crate::handling::BodyOutcome;
-use crate::reply::{Reply, empty, refuse, too_many_sessions};
-use crate::sessions::new_id;
 use crate::settings::{SessionLimits, SseOptions};
 
 /// The pipes that are open. A pipe lives as long as its stream is read.

@@ -9,7 +9,7 @@ use bindpost_mcp_server::{MessageStream, RunningCall, StreamRead};
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep};
 
-use crate::pipes::PipeGuard;
+use crate::endpoint::pipes::PipeGuard;
 
 /// Events are gathered up to this size and written at once.
 const GATHER: usize = 64 * 1024;

@@ -15,11 +15,11 @@ use bindpost_mcp_server::{
 };
 use tokio::time::Sleep;
 
+use crate::auth::metadata::ResourceUrl;
 use crate::auth::{AnonymousAccess, Auth, AuthorizeFuture, Authorizer as _, Denial, DenialKind};
 use crate::endpoint::Endpoint;
+use crate::endpoint::reply::{BoxedReply, Reply};
 use crate::guard::Guard;
-use crate::metadata::ResourceUrl;
-use crate::reply::{BoxedReply, Reply};
 
 /// Who may come in, with what the authorizer says of itself.
 #[derive(Debug)]

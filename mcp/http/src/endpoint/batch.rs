@@ -9,11 +9,11 @@ use bindpost_mcp_server::{DeliveryTarget, DispatchOutcome, EncodedResponse, Peer
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::body::ReplyBody;
+use crate::endpoint::body::ReplyBody;
+use crate::endpoint::reply::{empty, json_reply, refuse};
+use crate::endpoint::request::BodyOutcome;
+use crate::endpoint::streaming::poll_once;
 use crate::endpoint::{AdmittedRequest, Endpoint};
-use crate::handling::BodyOutcome;
-use crate::reply::{empty, json_reply, refuse};
-use crate::streaming::poll_once;
 
 impl Endpoint {
     /// One array with all answers.

@@ -6,7 +6,7 @@ use bindpost_mcp_server::{EncodedResponse, RejectionKind};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::body::ReplyBody;
+use crate::endpoint::body::ReplyBody;
 
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;

@@ -12,8 +12,8 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Map;
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
+use crate::auth::key_file::{KeyFile, KeyFileChange, KeyLine, Sha256Digest, digest};
 use crate::auth::{Authorizer, Denial};
-use crate::key_file::{KeyFile, KeyFileChange, KeyLine, Sha256Digest, digest};
 
 /// Callers that are known by a secret: several keys, each with a name, kept as digests only.
 ///

@@ -7,10 +7,10 @@ use bindpost_mcp_protocol::{Request, RequestId, Revision};
 use bindpost_mcp_server::{EncodedResponse, Peer, ProtocolError};
 use http::StatusCode;
 
+use crate::endpoint::reply::{BoxedReply, answer_reply, refuse};
+use crate::endpoint::sessions::SessionEntry;
 use crate::endpoint::{AdmittedRequest, Endpoint};
 use crate::headers::{McpHeaders, VersionHeader};
-use crate::reply::{BoxedReply, answer_reply, refuse};
-use crate::sessions::SessionEntry;
 use crate::settings::SessionMode;
 
 /// What an accepted message belongs to.
