@@ -6,26 +6,13 @@ mod analyze;
 mod analyzer;
 mod analyzers;
 mod char_filter;
-mod cjk;
-mod delimiter;
 mod filters;
-mod folding;
-mod grams;
-mod html;
 mod language;
 mod normalizer;
 mod parts;
 mod pattern;
-mod phonetic;
-mod pieces;
 mod settings;
-mod stage;
-mod stem;
-mod step;
-mod stop_words;
-mod synonym;
 mod tokenizer;
-mod words;
 
 #[cfg(test)]
 mod tests;

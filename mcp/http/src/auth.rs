@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bindpost_mcp_server::{Caller, HttpRequest, ListVisibility};
 
-use crate::auth::either::EitherAuthorizer;
+use self::either::EitherAuthorizer;
 
 /// The code of the JSON-RPC error in a 401 or 403.
 pub const UNAUTHORIZED: i64 = -32001;

@@ -25,17 +25,17 @@ use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::auth::gate::{AuthGate, RequestSender};
-use crate::endpoint::body::{BodyReadError, ReplyBody};
-use crate::endpoint::pipes::PipeStore;
-use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
-use crate::endpoint::reply::{
+use self::body::{BodyReadError, ReplyBody};
+use self::pipes::PipeStore;
+use self::protocol_mode::{ProtocolMode, claims_new_revision};
+use self::reply::{
     BoxedReply, Reply, budget_exhausted, empty, endpoint_closed, json_reply, not_allowed, refuse,
     refuse_object, too_many_sessions, too_many_streams,
 };
-use crate::endpoint::request::BodyOutcome;
-use crate::endpoint::sessions::{SessionStore, new_id};
-use crate::endpoint::streaming::poll_once;
+use self::request::BodyOutcome;
+use self::sessions::{SessionStore, new_id};
+use self::streaming::poll_once;
+use crate::auth::gate::{AuthGate, RequestSender};
 use crate::guard::Guard;
 use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
 use crate::settings::{SessionMode, Settings};

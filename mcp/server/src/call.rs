@@ -27,11 +27,11 @@ use tokio::sync::Notify;
 
 pub use running::{CallCanceller, RunningCall};
 
+use self::answer::EncodedResponse;
+use self::ask::InputRequests;
+use self::scheduler::{CallAdmission, CallPermit, ClientKey, ClientPart};
+use self::tasks::TaskState;
 use crate::auth::Caller;
-use crate::call::answer::EncodedResponse;
-use crate::call::ask::InputRequests;
-use crate::call::scheduler::{CallAdmission, CallPermit, ClientKey, ClientPart};
-use crate::call::tasks::TaskState;
 use crate::catalog::prompt;
 use crate::catalog::tool::ToolEntry;
 use crate::dispatch::{DispatchOutcome, InboundRequest};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_protocol::{Params, Revision, meta};
 
+use self::session::Session;
 use crate::error::ProtocolError;
-use crate::peer::session::Session;
 
 /// What we know of the client for one request.
 #[derive(Clone, Debug)]

@@ -3,6 +3,10 @@
 //! Answers find their question by their kind and by function or invocation id. They never do by `request_id`, except
 //! for the status: the public Python worker answers most requests with the id of its command line.
 
+pub(crate) mod calls;
+pub(crate) mod invoke;
+pub(crate) mod outbox;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,17 +14,17 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::calls::{BeginInvocationError, InvocationAnswer, InvocationTable, LogQueueLimits};
-use super::console::RateLimiter;
+use self::calls::{BeginInvocationError, InvocationAnswer, InvocationTable, LogQueueLimits};
+use self::invoke::RunningInvocation;
+use self::outbox::{CloseReason, SendError, WorkerOutbox};
 use super::error::InvocationError;
 use super::events::{LogRecord, WorkerEvents, WorkerNumber};
-use super::framing::IncomingMessage;
-use super::indexing::{failure, load_request};
-use super::invoke::RunningInvocation;
 use super::limits::WorkerLimits;
-use super::outbox::{CloseReason, SendError, WorkerOutbox};
-use super::proto::streaming_message::Content;
-use super::proto::{
+use super::process::console::RateLimiter;
+use super::wire::framing::IncomingMessage;
+use super::wire::indexing::{failure, load_request};
+use super::wire::proto::streaming_message::Content;
+use super::wire::proto::{
     FunctionLoadRequestCollection, FunctionLoadResponse, FunctionMetadataResponse, FunctionsMetadataRequest,
     InvocationCancel, InvocationResponse, StreamingMessage, WorkerInitRequest, WorkerInitResponse,
     WorkerStatusRequest, WorkerTerminate,
@@ -29,7 +33,7 @@ use crate::function::Function;
 use crate::invocation::Invocation;
 
 /// One stream to one worker.
-pub(super) struct WorkerChannel {
+pub(crate) struct WorkerChannel {
     worker: WorkerNumber,
     outbox: Arc<WorkerOutbox>,
     waiting_logs: LogQueueLimits,
@@ -55,10 +59,10 @@ struct PendingRequests {
 
 /// The stream ended before the answer came.
 #[derive(Debug)]
-pub(super) struct StreamEnded;
+pub(crate) struct StreamEnded;
 
 /// Why an invocation does not run.
-pub(super) enum InvocationNotStarted {
+pub(crate) enum InvocationNotStarted {
     /// The stream has ended before it could be sent: another worker may take it.
     Unsent(Box<Invocation>),
     Failed(InvocationError),
@@ -71,7 +75,7 @@ impl From<InvocationError> for InvocationNotStarted {
 }
 
 impl WorkerChannel {
-    pub(super) fn new(
+    pub(crate) fn new(
         worker: WorkerNumber,
         outbox: Arc<WorkerOutbox>,
         limits: &WorkerLimits,
@@ -92,7 +96,7 @@ impl WorkerChannel {
     }
 
     /// The first question: who are you, and what can you do?
-    pub(super) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, StreamEnded> {
+    pub(crate) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, StreamEnded> {
         let answer = self.send_request(Content::WorkerInitRequest(request), |questions, sender| {
             questions.init = Some(sender);
         })?;
@@ -102,7 +106,7 @@ impl WorkerChannel {
     }
 
     /// Whether the worker declared a capability. Values are free text: Java says its own name.
-    pub(super) fn has_capability(&self, capability: &str) -> bool {
+    pub(crate) fn has_capability(&self, capability: &str) -> bool {
         self.capabilities
             .get()
             .and_then(|capabilities| capabilities.get(capability))
@@ -110,7 +114,7 @@ impl WorkerChannel {
     }
 
     /// Asks which functions the app has. Only for workers that index: the public Java worker dies of it.
-    pub(super) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, StreamEnded> {
+    pub(crate) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, StreamEnded> {
         let request = FunctionsMetadataRequest { function_app_directory: app.to_owned() };
         let answer = self.send_request(Content::FunctionsMetadataRequest(request), |questions, sender| {
             questions.metadata = Some(sender);
@@ -119,7 +123,7 @@ impl WorkerChannel {
     }
 
     /// Lets the worker load functions. Failures are kept: invocations of those functions fail without a question.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         &self,
         functions: &[Arc<Function>],
         limit: Duration,
@@ -171,7 +175,7 @@ impl WorkerChannel {
     }
 
     /// Sends an invocation. The answer is ready to be waited for; dropping that cancels the invocation.
-    pub(super) fn invoke(
+    pub(crate) fn invoke(
         self: &Arc<Self>,
         invocation: Invocation,
     ) -> Result<RunningInvocation, InvocationNotStarted> {
@@ -210,7 +214,7 @@ impl WorkerChannel {
     }
 
     /// Asks whether the worker is still there.
-    pub(super) async fn status(&self) -> Result<(), StreamEnded> {
+    pub(crate) async fn status(&self) -> Result<(), StreamEnded> {
         let id = new_id();
         let (sender, receiver) = oneshot::channel();
         {
@@ -224,34 +228,34 @@ impl WorkerChannel {
     }
 
     /// Asks the worker to exit. Says whether it understands that.
-    pub(super) fn terminate(&self, grace: Duration) -> bool {
+    pub(crate) fn terminate(&self, grace: Duration) -> bool {
         let request = WorkerTerminate { grace_period: Some(grace.into()) };
         self.has_capability("HandlesWorkerTerminateMessage")
             && self.send(new_id(), Content::WorkerTerminate(request)).is_ok()
     }
 
     /// Invocations that somebody waits for.
-    pub(super) fn waiting_count(&self) -> usize {
+    pub(crate) fn waiting_count(&self) -> usize {
         self.calls.waiting_count()
     }
 
     /// Invocations that the worker has not answered, whether or not somebody waits.
-    pub(super) fn running_count(&self) -> usize {
+    pub(crate) fn running_count(&self) -> usize {
         self.calls.running_count()
     }
 
-    pub(super) fn is_running(&self, invocation: &str) -> bool {
+    pub(crate) fn is_running(&self, invocation: &str) -> bool {
         self.calls.is_running(invocation)
     }
 
     /// No invocation begins here any more; those that run go on.
-    pub(super) fn retire(&self) {
+    pub(crate) fn retire(&self) {
         self.calls.close();
     }
 
     /// The stream has ended. No invocation begins any more; those that run are failed by `fail_all`, by whoever knows
     /// why the stream ended.
-    pub(super) fn end(&self, reason: &str) {
+    pub(crate) fn end(&self, reason: &str) {
         self.calls.close();
         {
             // Whoever waits for an answer hears of the end by its sender being gone.
@@ -267,12 +271,12 @@ impl WorkerChannel {
         });
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.borrow().is_some()
     }
 
     /// Waits for the end of the stream; the answer is its reason.
-    pub(super) async fn wait_for_end(&self) -> String {
+    pub(crate) async fn wait_for_end(&self) -> String {
         let mut ended = self.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
@@ -281,14 +285,14 @@ impl WorkerChannel {
     }
 
     /// Ends the stream from our side, and every invocation with an error.
-    pub(super) fn fail_all(&self, reason: &str) {
+    pub(crate) fn fail_all(&self, reason: &str) {
         self.end(reason);
         self.calls.fail_all(reason);
         self.outbox.close(CloseReason::Done);
     }
 
     /// Takes one message of the worker.
-    pub(super) fn receive(&self, item: IncomingMessage) {
+    pub(crate) fn receive(&self, item: IncomingMessage) {
         let message = match item {
             IncomingMessage::Message(message) => *message,
             IncomingMessage::Answer(response) => return self.complete_invocation(response),
@@ -333,7 +337,7 @@ impl WorkerChannel {
     }
 
     /// Reports log records that were dropped, for when no further record comes.
-    pub(super) fn report_dropped(&self) {
+    pub(crate) fn report_dropped(&self) {
         self.report(self.meter.take_dropped());
     }
 
@@ -363,7 +367,7 @@ impl WorkerChannel {
     }
 
     /// Nobody waits for the invocation any more.
-    pub(super) fn abandon(&self, id: &str) {
+    pub(crate) fn abandon(&self, id: &str) {
         if self.calls.abandon(id) && self.has_capability("HandlesInvocationCancelMessage") {
             let cancel = InvocationCancel { invocation_id: id.to_owned(), grace_period: None };
             let _ = self.send(new_id(), Content::InvocationCancel(cancel));

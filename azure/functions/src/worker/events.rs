@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::limits::{CATEGORY, LINE};
-use super::proto::RpcLog;
+use super::wire::proto::RpcLog;
 
 /// Hears what happens to the workers. Every method does nothing unless it is implemented.
 ///

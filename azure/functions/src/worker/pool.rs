@@ -2,6 +2,10 @@
 //!
 //! `supervise.rs` watches each worker and starts others in its place; here is what the host calls.
 
+pub(crate) mod arrivals;
+pub(crate) mod start;
+pub(crate) mod supervise;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +13,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
+use self::start::{Worker, WorkerGeneration};
 use super::channel::InvocationNotStarted;
 use super::error::{InvocationError, WorkerStartError};
 use super::events::{LogRecord, WorkerDetails, WorkerEvents, WorkerNumber};
-use super::indexing::IndexingResult;
-use super::launch::WorkerLaunch;
 use super::limits::{MAX_PROCESSES, WorkerLimits};
 use super::process::StopSignal;
-use super::start::{Worker, WorkerGeneration};
-use super::supervise;
+use super::process::launch::WorkerLaunch;
+use super::wire::indexing::IndexingResult;
 use crate::function::Function;
 use crate::invocation::{Invocation, InvocationOutcome};
 
@@ -255,48 +258,48 @@ impl Drop for OverdueGuard {
 }
 
 /// What the tasks around the workers share.
-pub(super) struct SharedPool {
-    pub(super) limits: WorkerLimits,
-    pub(super) events: Arc<dyn WorkerEvents>,
+pub(crate) struct SharedPool {
+    pub(crate) limits: WorkerLimits,
+    pub(crate) events: Arc<dyn WorkerEvents>,
     state: Mutex<PoolState>,
     numbers: AtomicU64,
     /// A worker came, or none will come.
     changed: Notify,
     /// There is a vacancy, or no more need to fill any.
-    pub(super) vacancy: Notify,
-    pub(super) failed: watch::Sender<Option<String>>,
+    pub(crate) vacancy: Notify,
+    pub(crate) failed: watch::Sender<Option<String>>,
     stopped: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-pub(super) struct PoolState {
+pub(crate) struct PoolState {
     /// The worker that was started to index, until it serves.
     first: Option<PreparedWorker>,
-    pub(super) generation: Option<Arc<WorkerGeneration>>,
-    pub(super) functions: Arc<[Arc<Function>]>,
-    pub(super) serving: Vec<Arc<Worker>>,
+    pub(crate) generation: Option<Arc<WorkerGeneration>>,
+    pub(crate) functions: Arc<[Arc<Function>]>,
+    pub(crate) serving: Vec<Arc<Worker>>,
     /// Workers that finish what they run.
-    pub(super) retiring: Vec<Arc<Worker>>,
-    pub(super) wanted: usize,
-    pub(super) vacancies: VecDeque<WorkerVacancy>,
+    pub(crate) retiring: Vec<Arc<Worker>>,
+    pub(crate) wanted: usize,
+    pub(crate) vacancies: VecDeque<WorkerVacancy>,
     /// When workers were started again after a crash.
-    pub(super) restarts: VecDeque<Instant>,
-    pub(super) last_start: Option<Instant>,
+    pub(crate) restarts: VecDeque<Instant>,
+    pub(crate) last_start: Option<Instant>,
     /// Why the last worker ended, without paths.
-    pub(super) last_end: String,
-    pub(super) stopping: bool,
+    pub(crate) last_end: String,
+    pub(crate) stopping: bool,
 }
 
 /// A place for a worker to be started.
-pub(super) struct WorkerVacancy {
+pub(crate) struct WorkerVacancy {
     /// Why the worker that was there is gone.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Whether its start uses up the budget.
-    pub(super) counted: bool,
+    pub(crate) counted: bool,
 }
 
 impl SharedPool {
-    pub(super) fn new(limits: WorkerLimits, events: Arc<dyn WorkerEvents>) -> Self {
+    pub(crate) fn new(limits: WorkerLimits, events: Arc<dyn WorkerEvents>) -> Self {
         Self {
             limits,
             events,
@@ -309,7 +312,7 @@ impl SharedPool {
         }
     }
 
-    pub(super) fn next_number(&self) -> WorkerNumber {
+    pub(crate) fn next_number(&self) -> WorkerNumber {
         WorkerNumber(self.numbers.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
@@ -347,7 +350,7 @@ impl SharedPool {
     }
 
     /// Gives a worker its place among those that serve, unless it is not wanted any more.
-    pub(super) fn add_worker(self: &Arc<Self>, worker: Arc<Worker>) {
+    pub(crate) fn add_worker(self: &Arc<Self>, worker: Arc<Worker>) {
         {
             let mut state = self.state();
             let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
@@ -363,7 +366,7 @@ impl SharedPool {
     }
 
     /// No worker will come any more: those who wait should not.
-    pub(super) fn fail(&self, reason: String) {
+    pub(crate) fn fail(&self, reason: String) {
         self.events.workers_failed(&reason);
         self.failed.send_replace(Some(reason));
         self.changed.notify_waiters();
@@ -384,7 +387,7 @@ impl SharedPool {
     }
 
     /// Runs the future, but not beyond the end of the pool.
-    pub(super) async fn unless_stopped<T>(
+    pub(crate) async fn unless_stopped<T>(
         &self,
         future: impl Future<Output = Result<T, WorkerStartError>>,
     ) -> Result<T, WorkerStartError> {
@@ -395,7 +398,7 @@ impl SharedPool {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, PoolState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,10 @@
 //! A worker as a process: start it, read its console, signal it with all its children, learn how it ended.
 
+pub(crate) mod console;
+pub(crate) mod launch;
+pub(crate) mod own;
+pub(crate) mod private_folder;
+
 use std::fmt;
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -11,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::console::ProcessConsole;
+use self::console::ProcessConsole;
 
 /// How long the console of a process that ended may take to be read to its end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -46,7 +51,7 @@ impl ChildProcess {
         Ok(Self { pid, exit, kill })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
@@ -137,7 +142,7 @@ pub(crate) struct ProcessExit {
 const RESTART: i32 = 200;
 
 impl ProcessExit {
-    pub(super) fn wants_restart(self) -> bool {
+    pub(crate) fn wants_restart(self) -> bool {
         self.code == Some(RESTART)
     }
 }

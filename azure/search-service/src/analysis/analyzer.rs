@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tantivy::tokenizer::{Token, TokenStream};
 
 use super::char_filter::{CharFilter, EditedText, max_output};
-use super::stage::FilterStage;
-use super::step::{AnalysisToken, FilterStep, TextTransform};
+use super::filters::stage::FilterStage;
+use super::filters::step::{AnalysisToken, FilterStep, TextTransform};
 use super::tokenizer::{RunningTokenizer, Tokenizer};
 
 /// One token filter.

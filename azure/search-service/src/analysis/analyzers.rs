@@ -7,12 +7,12 @@ use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 
 use super::analyzer::{Analyzer, TokenFilter};
 use super::char_filter::CharFilter;
-use super::grams::ShingleTokenFilter;
+use super::filters::grams::ShingleTokenFilter;
+use super::filters::step::{FilterStep, TextTransform};
+use super::filters::stop_words::StopWords;
 use super::language::{self, LONGEST_WORD, STANDARD};
 use super::normalizer::{self, Normalizer};
 use super::settings::ComponentSettings;
-use super::step::{FilterStep, TextTransform};
-use super::stop_words::StopWords;
 use super::tokenizer::{TokenRunKind, Tokenizer};
 use super::{filters, parts};
 use crate::ApiError;

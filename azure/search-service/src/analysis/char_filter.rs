@@ -1,11 +1,12 @@
 //! Character filters: they change the text before it is cut, and remember where everything came from.
 
+pub(crate) mod html;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use regex::Regex;
 
-use super::html;
 use super::pattern::{PatternReplacement, push_within};
 
 /// How many bytes the character filters of an analyzer may make of a text; what goes beyond is cut off there.

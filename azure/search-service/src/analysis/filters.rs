@@ -1,29 +1,39 @@
 //! Token filters by name and by definition.
 
+pub(crate) mod cjk;
+pub(crate) mod delimiter;
+pub(crate) mod folding;
+pub(crate) mod grams;
+pub(crate) mod phonetic;
+pub(crate) mod stage;
+pub(crate) mod stem;
+pub(crate) mod step;
+pub(crate) mod stop_words;
+pub(crate) mod synonym;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::analyzer::TokenFilter;
-use super::cjk::{CjkBigramTokenFilter, CjkScript};
-use super::delimiter::{WordDelimiterOptions, WordDelimiterTokenFilter};
-use super::folding::ScriptNormalization;
-use super::grams::{CommonGramTokenFilter, EdgeNGramTokenFilter, NGramTokenFilter, ShingleTokenFilter};
-use super::language::{FRENCH_ARTICLES, elision};
-use super::parts::{MOST, check_order, gram_sizes, unknown_kind};
-use super::pattern::{PatternReplacement, compile};
-use super::phonetic::PhoneticEncoder;
-use super::settings::ComponentSettings;
-use super::stage::{
+use self::cjk::{CjkBigramTokenFilter, CjkScript};
+use self::delimiter::{WordDelimiterOptions, WordDelimiterTokenFilter};
+use self::folding::ScriptNormalization;
+use self::grams::{CommonGramTokenFilter, EdgeNGramTokenFilter, NGramTokenFilter, ShingleTokenFilter};
+use self::phonetic::PhoneticEncoder;
+use self::stage::{
     DecompounderTokenFilter, FoldPreservingOriginal, KeywordRepeatTokenFilter, LimitTokenFilter,
     PatternCaptureTokenFilter, PhoneticPreservingOriginal, StopExceptTrailing, TokenPositions,
     UniqueTokenFilter,
 };
-use super::stem;
-use super::step::{FilterStep, TextTransform, lowered};
-use super::stop_words::StopWords;
-use super::synonym::{SynonymTable, SynonymTokenFilter};
+use self::step::{FilterStep, TextTransform, lowered};
+use self::stop_words::StopWords;
+use self::synonym::{SynonymTable, SynonymTokenFilter};
+use super::analyzer::TokenFilter;
+use super::language::{FRENCH_ARTICLES, elision};
+use super::parts::{MOST, check_order, gram_sizes, unknown_kind};
+use super::pattern::{PatternReplacement, compile};
+use super::settings::ComponentSettings;
 use crate::ApiError;
 
 /// Names that need no definition, and the type whose defaults they have.

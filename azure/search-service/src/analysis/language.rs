@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use frostem::Algorithm;
 
 use super::analyzer::{Analyzer, TokenFilter};
-use super::cjk::CjkBigramTokenFilter;
-use super::folding::ScriptNormalization;
-use super::stem;
-use super::step::{FilterStep, TextTransform};
-use super::stop_words::StopWords;
+use super::filters::cjk::CjkBigramTokenFilter;
+use super::filters::folding::ScriptNormalization;
+use super::filters::stem;
+use super::filters::step::{FilterStep, TextTransform};
+use super::filters::stop_words::StopWords;
 use super::tokenizer::{TokenRunKind, Tokenizer};
 
 /// Lucene's limit for words.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::analyzer::TokenFilter;
 use super::char_filter::{CharFilter, max_output};
+use super::filters::step::{FilterStep, TextTransform};
 use super::language::{FRENCH_ARTICLES, elision};
-use super::step::{FilterStep, TextTransform};
 
 /// Changes a value without cutting it.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use serde_json::Map;
 use super::char_filter::{CharFilter, CharMappings};
 use super::language::LONGEST_WORD;
 use super::pattern::{LONGEST_REPLACEMENT, PatternReplacement, compile};
-use super::pieces::{NGramTokenizer, PathHierarchyTokenizer, TokenCharacterKind};
 use super::settings::ComponentSettings;
+use super::tokenizer::pieces::{NGramTokenizer, PathHierarchyTokenizer, TokenCharacterKind};
 use super::tokenizer::{TokenRunKind, Tokenizer, address_pattern, classic_pattern};
 use crate::ApiError;
 

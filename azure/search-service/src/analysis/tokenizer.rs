@@ -1,12 +1,15 @@
 //! Tokenizers: how a text is cut into words, one at a time.
 
+pub(crate) mod pieces;
+pub(crate) mod words;
+
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::pieces::{NGramTokenizer, PathHierarchyTokenizer};
-use super::step::AnalysisToken;
-use super::words::WordRanges;
+use self::pieces::{NGramTokenizer, PathHierarchyTokenizer};
+use self::words::WordRanges;
+use super::filters::step::AnalysisToken;
 use crate::ApiError;
 
 #[derive(Debug, Clone)]
@@ -188,7 +191,7 @@ impl RunningTokenizer<'_> {
         token.text.clear();
         token.text.push_str(self.text.get(from..to).unwrap_or_default());
         if self.lower {
-            super::folding::lower(&mut token.text);
+            super::filters::folding::lower(&mut token.text);
         }
         token.offset_from = from;
         token.offset_to = to;

@@ -1,0 +1,256 @@
+//! The JSON of an invocation and of its answer, by hand: a host does little else than this, and most of it is JSON in
+//! JSON, which serde takes byte by byte.
+
+use super::proto::status_result::Status;
+use super::proto::typed_data::Data;
+use super::proto::{InvocationResponse, StatusResult, TypedData};
+use super::typed_data;
+use crate::bindings::raw_json::{plain_bytes, plain_string};
+use crate::datum::Datum;
+use crate::invocation::Invocation;
+
+/// Writes the message that asks for an invocation, as `message.rs` would, but straight from where the texts are.
+pub(crate) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
+    out.extend_from_slice(b"{\"invocationRequest\":{\"invocationId\":");
+    push_string(out, &invocation.id);
+    out.extend_from_slice(b",\"functionId\":");
+    push_string(out, &invocation.function.id);
+    out.extend_from_slice(b",\"inputData\":[");
+    for (at, (name, datum)) in invocation.inputs.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"name\":");
+        push_string(out, name);
+        out.extend_from_slice(b",\"data\":");
+        push_datum(out, datum, typed_data::encode_input);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"],\"triggerMetadata\":{");
+    for (at, (name, datum)) in invocation.metadata.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        push_string(out, name);
+        out.push(b':');
+        push_datum(out, datum, typed_data::encode_metadata);
+    }
+    out.push(b'}');
+    if let Some(trace_parent) = &invocation.trace_parent {
+        out.extend_from_slice(b",\"traceContext\":{\"traceParent\":");
+        push_string(out, trace_parent);
+        out.extend_from_slice(b",\"traceState\":");
+        push_string(out, invocation.trace_state.as_deref().unwrap_or_default());
+        out.extend_from_slice(b",\"attributes\":{}}");
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// How long the request probably is, so that it need not move while it grows: the texts, a quarter more for their
+/// escapes, and the names around them.
+pub(crate) fn likely_size(invocation: &Invocation) -> usize {
+    let values = invocation.inputs.iter().chain(&invocation.metadata).map(|(_, datum)| match datum {
+        Datum::Text(text) | Datum::Json(text) => text.len() + text.len() / 4 + 64,
+        // Base64.
+        Datum::Bytes(bytes) => bytes.len() / 3 * 4 + 64,
+        Datum::Nothing | Datum::Int(_) | Datum::Double(_) => 64,
+    });
+    values.sum::<usize>() + 384
+}
+
+/// Writes a value. `wire` makes the protocol's form of what is neither text nor JSON.
+fn push_datum(out: &mut Vec<u8>, datum: &Datum, wire: fn(Datum) -> TypedData) {
+    let (kind, text) = match datum {
+        Datum::Text(text) => ("{\"string\":", text),
+        Datum::Json(text) => ("{\"json\":", text),
+        rare => {
+            // Bytes and numbers always have a JSON form, and a Vec takes all of it.
+            let _ = serde_json::to_writer(out, &wire(rare.clone()));
+            return;
+        }
+    };
+    out.extend_from_slice(kind.as_bytes());
+    push_string(out, text);
+    out.push(b'}');
+}
+
+/// Writes a JSON string. JSON in JSON is short words between quotes: always eight bytes are copied, and those from the
+/// quote on are taken back. That is one store, where exactly the word would be a call of `memcpy`.
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some((eight, after)) = rest.split_first_chunk() {
+        out.extend_from_slice(eight);
+        let plain = plain_bytes(*eight);
+        rest = match eight.get(plain) {
+            None => after,
+            Some(special) => {
+                out.truncate(out.len() + plain - eight.len());
+                push_escape(out, *special);
+                rest.get(plain + 1..).unwrap_or_default()
+            }
+        };
+    }
+    for byte in rest {
+        match byte {
+            b'"' | b'\\' | ..0x20 => push_escape(out, *byte),
+            _ => out.push(*byte),
+        }
+    }
+    out.push(b'"');
+}
+
+#[inline]
+fn push_escape(out: &mut Vec<u8>, special: u8) {
+    match special {
+        b'"' | b'\\' => out.extend_from_slice(&[b'\\', special]),
+        control => push_control(out, control),
+    }
+}
+
+fn push_control(out: &mut Vec<u8>, control: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let digit = |four_bits: u8| HEX[usize::from(four_bits & 15)];
+    match control {
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        _ => out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(control >> 4), digit(control)]),
+    }
+}
+
+/// Reads the usual answer as our workers write it: the function ran and returned a text. `None` for any other, which is
+/// for serde to read.
+pub(crate) fn read_answer(frame: &[u8]) -> Option<InvocationResponse> {
+    let message = std::str::from_utf8(frame).ok()?;
+    let answer = message.strip_prefix("{\"invocationResponse\":{\"invocationId\":\"")?.strip_suffix("}}")?;
+    let (id, members) = answer.split_once('"')?;
+    if id.contains('\\') {
+        return None;
+    }
+    // Node's worker says last that the function ran, Python's says it first.
+    let returned = match members.strip_suffix(",\"result\":{\"status\":1}") {
+        Some(members) => members.strip_prefix(",\"outputData\":[]").unwrap_or(members),
+        None => members.strip_prefix(",\"result\":{\"status\":1}")?,
+    };
+    let text = plain_string(returned.strip_prefix(",\"returnValue\":{\"string\":")?.strip_suffix('}')?)?;
+    Some(InvocationResponse {
+        invocation_id: id.to_owned(),
+        output_data: Vec::new(),
+        result: Some(StatusResult { status: Status::Success.into(), ..StatusResult::default() }),
+        return_value: Some(TypedData { data: Some(Data::String(text.into_owned())) }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bindpost_mcp_protocol::Tool;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::function::{Function, FunctionSource, ToolTrigger, Trigger};
+    use crate::worker::channel::invoke::wire_request;
+    use crate::worker::wire::proto::StreamingMessage;
+    use crate::worker::wire::proto::streaming_message::Content;
+
+    const TEXT: &str = "[\\PC\"\\\\\n\u{1}]{0,20}";
+
+    fn datum() -> impl Strategy<Value = Datum> {
+        prop_oneof![
+            TEXT.prop_map(Datum::Text),
+            TEXT.prop_map(Datum::Json),
+            prop::collection::vec(any::<u8>(), 0..8).prop_map(|bytes| Datum::Bytes(bytes.into())),
+            any::<i64>().prop_map(Datum::Int),
+            Just(Datum::Double(0.5)),
+            Just(Datum::Nothing),
+        ]
+    }
+
+    fn function(id: String) -> Arc<Function> {
+        let (parameter, tool, required) = (String::new(), Tool::default(), Vec::new());
+        Arc::new(Function {
+            name: String::new(),
+            id,
+            trigger: Trigger::Tool(ToolTrigger { parameter, tool, required, uses_result_schema: false }),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            source: FunctionSource::default(),
+        })
+    }
+
+    fn by_serde(frame: &str) -> Option<InvocationResponse> {
+        match serde_json::from_str::<StreamingMessage>(frame).ok()?.content? {
+            Content::InvocationResponse(response) => Some(response),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn reads_the_answers_of_both_workers() {
+        let returned = r#""returnValue":{"string":"{\"a\":\"\\\\ü\\n\"}"}"#;
+        for members in [
+            format!(r#""outputData":[],{returned},"result":{{"status":1}}"#),
+            format!(r#"{returned},"result":{{"status":1}}"#),
+            format!(r#""result":{{"status":1}},{returned}"#),
+        ] {
+            let frame = format!(r#"{{"invocationResponse":{{"invocationId":"7",{members}}}}}"#);
+            let response = read_answer(frame.as_bytes());
+            assert!(response.is_some(), "{frame}");
+            assert_eq!(response, by_serde(&frame));
+        }
+    }
+
+    #[test]
+    fn leaves_other_answers_to_serde() {
+        for members in [
+            r#""invocationId":"7","outputData":[{"name":"o","data":{}}],"returnValue":{"string":"x"},"result":{"status":1}"#,
+            r#""invocationId":"7","returnValue":{"string":"x"},"result":{"status":0}"#,
+            r#""invocationId":"7","returnValue":{"json":"x"},"result":{"status":1}"#,
+            r#""invocationId":"7","returnValue":{"string":"\ud800"},"result":{"status":1}"#,
+            r#""invocationId":"7","returnValue":{"string":"a"b"},"result":{"status":1}"#,
+            r#""invocationId":"\u0037","returnValue":{"string":"x"},"result":{"status":1}"#,
+            r#""invocationId":"7","result":{"status":1}"#,
+        ] {
+            let frame = format!(r#"{{"invocationResponse":{{{members}}}}}"#);
+            assert_eq!(read_answer(frame.as_bytes()), None, "{frame}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn says_what_the_derived_form_says(
+            texts in (TEXT, TEXT, TEXT),
+            inputs in prop::collection::vec((TEXT, datum()), 0..3),
+            metadata in prop::collection::hash_map(TEXT, datum(), 0..3),
+            traced in any::<bool>(),
+        ) {
+            let invocation = Invocation {
+                id: texts.0.into(),
+                function: function(texts.1),
+                inputs,
+                metadata: metadata.into_iter().collect(),
+                trace_parent: traced.then(|| texts.2.clone()),
+                trace_state: traced.then_some(texts.2),
+            };
+            let mut written = Vec::new();
+            push_request(&mut written, &invocation);
+            let written: Value = serde_json::from_slice(&written).unwrap();
+            let content = Content::InvocationRequest(wire_request(invocation));
+            let message = StreamingMessage { request_id: String::new(), content: Some(content) };
+            prop_assert_eq!(written, serde_json::to_value(&message).unwrap());
+        }
+
+        #[test]
+        fn reads_what_serde_reads(text in TEXT) {
+            let text = serde_json::to_string(&text).unwrap();
+            let members = format!(r#""invocationId":"7","returnValue":{{"string":{text}}},"result":{{"status":1}}"#);
+            let frame = format!(r#"{{"invocationResponse":{{{members}}}}}"#);
+            if let Some(response) = read_answer(frame.as_bytes()) {
+                prop_assert_eq!(Some(response), by_serde(&frame));
+            }
+        }
+    }
+}
