@@ -12,7 +12,7 @@
 //! let key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned();
 //! // Scheduled indexers and large sets of vectors want it; it ends when it is dropped.
 //! let _upkeep = service.start_upkeep()?;
-//! let listener = bind("127.0.0.1", 0).await?;
+//! let listener = bind("127.0.0.1:0").await?;
 //! let url = format!("http://{}", listener.local_addr()?);
 //! let (stop, stopped) = oneshot::channel::<()>();
 //! let serving = tokio::spawn(async move {
@@ -52,7 +52,7 @@ mod service;
 pub mod syntax;
 pub mod vectors;
 
+pub use bindpost_net_listener::bind;
 pub use budget::RequestLimits;
 pub use error::{ApiError, ErrorDetail};
-pub use http::bind;
 pub use service::{SearchService, ServiceError, ServiceOptions, Upkeep};

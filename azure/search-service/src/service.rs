@@ -21,7 +21,7 @@ use self::indexing::IndexerService;
 use crate::ApiError;
 use crate::budget::RequestLimits;
 use crate::http::certificate::{self, CertificateError};
-use crate::http::{HttpService, ListenerLimits, serve};
+use crate::http::{HttpService, connection_limits, serve};
 use crate::keys::{ApiKeys, KeysError};
 use crate::resources::{ResourceRegistry, ResourceStoreError};
 use crate::search::scope::SynonymMaps;
@@ -116,7 +116,7 @@ impl SearchService {
 
     /// Serves plain HTTP until `stop` is done.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-        serve(listener, None, Arc::clone(&self.service), ListenerLimits::default(), stop).await
+        serve(listener, None, Arc::clone(&self.service), connection_limits(), stop).await
     }
 
     /// Serves TLS with a certificate of our own making until `stop` is done. `certificates`: from
@@ -127,14 +127,8 @@ impl SearchService {
         certificates: certificate::TlsCertificates,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        serve(
-            listener,
-            Some(certificates.acceptor),
-            Arc::clone(&self.service),
-            ListenerLimits::default(),
-            stop,
-        )
-        .await
+        serve(listener, Some(certificates.acceptor), Arc::clone(&self.service), connection_limits(), stop)
+            .await
     }
 
     /// A certificate for this machine's names, and the file of the authority that clients have to trust.

@@ -1,4 +1,4 @@
-//! The embedded search service, in this very process: what is served when no other service is named.
+//! The embedded search service, which runs in this process and is the default service.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,17 @@ use tokio::task::JoinHandle;
 use crate::api::API_VERSION;
 use crate::client::SearchClient;
 
-/// How the embedded service is set up.
+/// Settings of the embedded service.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// Where it keeps everything; made if it is not there. One process at a time.
+    /// The data folder. It is created if necessary, and only one process can use it at a time.
     pub data: PathBuf,
-    /// The loopback port that its REST interface is served on; 0 takes any free one.
+    /// The loopback port of the REST API; 0 chooses a free port.
     pub port: u16,
 }
 
-/// A search service that runs in this process. It stops when this is dropped; [`EmbeddedService::stop`] waits for the end.
+/// A search service that runs in this process. Dropping it stops the service. [`EmbeddedService::stop`]
+/// also waits for the end.
 #[derive(Debug)]
 pub struct EmbeddedService {
     client: SearchClient,
@@ -43,14 +44,14 @@ impl std::fmt::Debug for ServingTask {
     }
 }
 
-/// Why the embedded service cannot run.
+/// An error of the embedded service.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     #[error(
-        "cannot listen on 127.0.0.1:{port}: {source}\n  fix: choose another port with --service-port N, or leave it out"
+        "{source}\n  fix: choose another port with --service-port N, or remove the flag"
     )]
-    Port { port: u16, source: io::Error },
-    /// Says for itself what to do.
+    Port { source: io::Error },
+    /// The message contains the fix.
     #[error(transparent)]
     Service(#[from] ServiceError),
     #[error("the embedded search service ended: {0}")]
@@ -60,17 +61,16 @@ pub enum EmbeddedError {
 }
 
 impl EmbeddedService {
-    /// Opens the folder and serves it on this machine's loopback address. Must be called within a tokio runtime.
+    /// Opens the folder and serves it on the loopback address. Must be called within a tokio runtime.
     pub async fn start(options: EmbeddedOptions) -> Result<EmbeddedService, EmbeddedError> {
-        let port = options.port;
-        let taken = |source| EmbeddedError::Port { port, source };
-        // Bound before anything is opened: a port that is taken shows at once.
-        let listener = bind("127.0.0.1", port).await.map_err(taken)?;
+        let taken = |source| EmbeddedError::Port { source };
+        // The port is bound first, so that a port in use fails at once.
+        let listener = bind(("127.0.0.1", options.port)).await.map_err(taken)?;
         let url = format!("http://{}", listener.local_addr().map_err(taken)?);
         let data = options.data;
         let service = {
             let data = data.clone();
-            // Opening reads vectors, and may make full-text indexes again.
+            // Opening reads vectors and may rebuild full-text indexes.
             let opened = tokio::task::spawn_blocking(move || SearchService::open(ServiceOptions::new(data)));
             opened.await.map_err(|error| EmbeddedError::Ended(io::Error::other(error)))??
         };
@@ -92,37 +92,37 @@ impl EmbeddedService {
         })
     }
 
-    /// Calls it with an admin key.
+    /// Returns a client with an admin key.
     pub fn client(&self) -> &SearchClient {
         &self.client
     }
 
-    /// The same, speaking another version of the interface.
+    /// Returns a client with an admin key and another API version.
     pub fn client_of_version(&self, api_version: &str) -> SearchClient {
         SearchClient::new(Arc::clone(self.client.upstream()), api_version)
     }
 
-    /// Where its REST interface is: `http://127.0.0.1:PORT`.
+    /// Returns the URL of the REST API: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The folder that everything is in.
+    /// Returns the data folder.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// The file with the keys that other clients need.
+    /// Returns the path of the file with the keys for other clients.
     pub fn keys_file(&self) -> PathBuf {
         self.data.join("keys.json")
     }
 
-    /// Stops it, and waits until requests are answered and everything is on disk.
+    /// Stops the service. Waits until all requests are answered and all data is on disk.
     pub async fn stop(mut self) -> Result<(), EmbeddedError> {
         let Some(ServingTask { stop, serving, upkeep }) = self.running.take() else { return Ok(()) };
         let _ = stop.send(());
         let ended = serving.await.map_err(io::Error::other);
-        // It waits for a thread, and for indexers that run.
+        // It waits for a thread and for running indexers.
         let kept = tokio::task::spawn_blocking(move || drop(upkeep)).await.map_err(io::Error::other);
         ended.and_then(|ended| ended).and(kept).map_err(EmbeddedError::Ended)
     }
@@ -137,7 +137,7 @@ impl Drop for EmbeddedService {
     }
 }
 
-/// The header that keys of search services are sent in.
+/// Returns the credential that sends this key in the `api-key` header.
 pub fn api_key_credential(key: &str) -> Credential {
     Credential::Header(HeaderName::from_static("api-key"), Secret::new(key))
 }

@@ -16,22 +16,22 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
     let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     if flags.without_keys && !loopback {
         bail!(
-            "{} is an address that other machines reach, and --without-keys lets everyone in\n  \
-             fix: leave out --host or --without-keys",
+            "--host {}: other machines can reach it, and --without-keys lets every caller do everything\n  \
+             fix: remove --host or --without-keys",
             flags.host
         );
     }
     if let Some(folder) = flags.indexer_folder.iter().find(|folder| !folder.is_dir()) {
         bail!(
-            "--indexer-folder {}: there is no such folder\n  fix: make it, or correct its name",
+            "--indexer-folder {}: no such folder\n  fix: create it, or correct its name",
             folder.display()
         );
     }
-    // Bound before anything is opened: a port that is taken shows at once.
+    // The ports are bound first, so that a port in use fails at once.
     let plain = bind(&flags.host, flags.port).await?;
     let port = plain.local_addr()?.port();
     let secure = match flags.tls {
-        // Whoever takes any free port takes any for both: the one after it may be in use.
+        // With --port 0 both ports are chosen freely, because the port after the first may be in use.
         true => {
             let next = if flags.port == 0 { 0 } else { port.checked_add(1).unwrap_or(0) };
             Some(bind(&flags.host, flags.tls_port.unwrap_or(next)).await?)
@@ -48,7 +48,7 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
         Some(_) => Some(service.certificates(&flags.tls_name).map_err(|error| anyhow!("{error}"))?),
         None => None,
     };
-    // Until the end of this function.
+    // The upkeep thread runs until this value is dropped at the end of this function.
     let _upkeep = service.start_upkeep().context("cannot start a thread")?;
     let authority = certificates.as_ref().map(|certificates| certificates.authority.display().to_string());
     greet(&flags, &service, &plain, secure.as_ref(), authority.as_deref())?;
@@ -73,18 +73,19 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
 }
 
 async fn bind(host: &str, port: u16) -> anyhow::Result<TcpListener> {
-    bindpost_azure_search_service::bind(host, port).await.map_err(|error| {
+    bindpost_azure_search_service::bind((host, port)).await.map_err(|error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => {
                 "choose another port with --port N, or --port 0 for any"
             }
             _ => "give --host an address of this machine",
         };
-        anyhow!("cannot listen on {host}:{port}: {error}\n  fix: {fix}")
+        anyhow!("{error}\n  fix: {fix}")
     })
 }
 
-/// Says where the service is. Keys are shown by the start that makes them, and are in a file afterwards.
+/// Prints the addresses and keys. Keys are printed only by the start that creates them. Later they are
+/// in a file.
 fn greet(
     flags: &Flags,
     service: &SearchService,
@@ -117,7 +118,7 @@ fn greet(
             }
             let file = service.data_folder().join("keys.json");
             print_stderr(format_args!(
-                "  The keys are shown this once; they are kept in {}.",
+                "  The keys are shown only this time. They are stored in {}.",
                 file.display()
             ));
         }
@@ -128,7 +129,7 @@ fn greet(
             ));
         }
         (None, None) => {
-            print_stderr(format_args!("  keys         none: every program on this machine may do everything"))
+            print_stderr(format_args!("  keys         not required: every program on this machine may do everything"))
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Streamable HTTP and HTTP+SSE for bindpost, on hyper.
 //!
-//! [`Endpoint`] turns HTTP requests into messages and back; [`listener`] keeps the connections;
-//! [`bind`] and [`BoundListener::serve`] put the two together.
+//! [`Endpoint`] decodes HTTP requests into messages and encodes the responses. [`listener`] accepts and
+//! limits the connections. [`bind`] and [`BoundListener::serve`] combine the two.
 
 mod auth;
 mod endpoint;
@@ -10,7 +10,7 @@ mod headers;
 mod serve;
 mod settings;
 
-pub mod listener;
+pub use bindpost_net_listener as listener;
 
 pub use auth::api_keys::ApiKeys;
 pub use auth::either::EitherAuthorizer;

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
-use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
+use tokio::net::{TcpListener, ToSocketAddrs};
 
 use crate::auth::Authorizer as _;
 use crate::auth::metadata::ResourceUrl;
@@ -29,34 +29,11 @@ pub struct BoundListener {
     address: SocketAddr,
 }
 
-/// Binds an address; port 0 takes any free one. An error names the address.
+/// Binds the first of these addresses that is available. Port 0 selects a free port. The error names the address.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<BoundListener> {
-    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name stands for no address");
-    for address in tokio::net::lookup_host(address).await? {
-        match listen(address) {
-            Ok(listener) => {
-                let address = listener.local_addr()?;
-                return Ok(BoundListener { listener, address });
-            }
-            Err(error) => {
-                failed = io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-            }
-        }
-    }
-    Err(failed)
-}
-
-/// Connections that wait to be accepted. The standard library's 128 are too few for a burst of clients: what comes
-/// beyond is retried by its system only after a second.
-const BACKLOG: u32 = 1024;
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // On Windows it would let another program take the port.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+    let listener = listener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok(BoundListener { listener, address })
 }
 
 impl BoundListener {

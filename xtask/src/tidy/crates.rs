@@ -3,13 +3,14 @@
 use super::manifest::{self, DependencyOrigin};
 use super::{Repository, TidyFinding, WorkspaceCrate};
 
-/// Dependencies point up the page only: `cli → azure → mcp`.
+/// Dependencies point up the page only: `cli → azure → mcp → net`.
 pub(super) fn layers(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for krate in &repository.crates {
         let allowed: &[&str] = match layer(&krate.folder) {
-            "mcp" => &["mcp"],
-            "azure" => &["mcp", "azure"],
+            "net" => &["net"],
+            "mcp" => &["net", "mcp"],
+            "azure" => &["net", "mcp", "azure"],
             _ => continue,
         };
         for target in krate.depends_on.iter().filter(|target| !allowed.contains(&layer(target))) {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use bindpost_azure_search_service::ApiError;
 use bindpost_azure_search_service::http::statistics::{self, IndexSize};
 use bindpost_azure_search_service::http::{
-    Answering, Backend, HttpReply, HttpService, ListenerLimits, RequestContext, SearchCall, certificate,
+    Answering, Backend, HttpReply, HttpService, RequestContext, SearchCall, certificate, connection_limits,
     serve,
 };
 use bindpost_azure_search_service::keys::ApiKeys;
 use bindpost_azure_search_service::resources::{ResourceKind, ResourceRegistry};
+use bindpost_net_listener::ConnectionLimits;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -27,13 +28,13 @@ pub(crate) const VERSION: &str = "api-version=2025-09-01";
 pub(crate) struct Setup {
     pub(crate) tls: bool,
     pub(crate) keys: bool,
-    pub(crate) limits: ListenerLimits,
+    pub(crate) limits: ConnectionLimits,
     pub(crate) most_body_bytes: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { tls: false, keys: false, limits: ListenerLimits::default(), most_body_bytes: 1024 * 1024 }
+        Self { tls: false, keys: false, limits: connection_limits(), most_body_bytes: 1024 * 1024 }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bindpost_azure_search_service::http::ListenerLimits;
+use bindpost_azure_search_service::http::connection_limits;
+use bindpost_net_listener::ConnectionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -36,7 +37,7 @@ async fn connect(server: &Server) -> TcpStream {
 
 #[tokio::test]
 async fn slow_heads_are_cut() {
-    let limits = ListenerLimits { header_read: Duration::from_millis(200), ..ListenerLimits::default() };
+    let limits = ConnectionLimits { header_read: Duration::from_millis(200), ..connection_limits() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let mut slow = connect(&server).await;
     slow.write_all(b"GET / HT").await.unwrap();
@@ -48,7 +49,7 @@ async fn slow_heads_are_cut() {
 
 #[tokio::test]
 async fn clients_that_do_not_read_are_cut() {
-    let limits = ListenerLimits { blocked_write: Duration::from_millis(200), ..ListenerLimits::default() };
+    let limits = ConnectionLimits { blocked_write: Duration::from_millis(200), ..connection_limits() };
     let setup = Setup { limits, most_body_bytes: 32 << 20, ..Setup::default() };
     let server = Server::with(setup).await.with_index().await;
     let mut deaf = connect(&server).await;
@@ -68,7 +69,11 @@ async fn clients_that_do_not_read_are_cut() {
 
 #[tokio::test]
 async fn idle_connections_are_cut() {
-    let limits = ListenerLimits { idle: Duration::from_millis(200), ..ListenerLimits::default() };
+    let limits = ConnectionLimits {
+        header_read: Duration::from_millis(200),
+        keep_alive_idle: Duration::from_millis(200),
+        ..connection_limits()
+    };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     assert_eq!(until_closed(&mut connect(&server).await).await, "");
     let mut used = connect(&server).await;
@@ -80,7 +85,7 @@ async fn idle_connections_are_cut() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_answered_503() {
-    let limits = ListenerLimits { connections: 1, ..ListenerLimits::default() };
+    let limits = ConnectionLimits { connections: 1, ..connection_limits() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await;
     let mut first = connect(&server).await;
     first.write_all(b"GET /nope HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -88,6 +93,21 @@ async fn one_connection_too_many_is_answered_503() {
     let mut second = connect(&server).await;
     let refusal = until_closed(&mut second).await;
     assert!(refusal.starts_with("HTTP/1.1 503"), "{refusal}");
+}
+
+#[tokio::test]
+async fn half_sent_heads_keep_no_new_client_out() {
+    let limits = ConnectionLimits { connections: 4, sweep: Duration::from_millis(20), ..connection_limits() };
+    let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
+    let mut half_sent = Vec::new();
+    for _ in 0..12 {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET / HT").await.unwrap();
+        half_sent.push(stream);
+    }
+    let mut good = connect(&server).await;
+    good.write_all(b"GET /nope HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut good).await.starts_with("HTTP/1.1 404"));
 }
 
 #[tokio::test]
@@ -104,7 +124,7 @@ async fn stopping_lets_requests_finish() {
 
 #[tokio::test]
 async fn stopping_cuts_what_does_not_finish() {
-    let limits = ListenerLimits { drain: Duration::from_millis(300), ..ListenerLimits::default() };
+    let limits = ConnectionLimits { drain: Duration::from_millis(300), ..connection_limits() };
     let mut server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let target = format!("{}/indexes('hotels')/docs?search=forever&{VERSION}", server.base);
     let request = tokio::spawn(server.client.get(target).send());
@@ -116,7 +136,7 @@ async fn stopping_cuts_what_does_not_finish() {
 
 #[tokio::test]
 async fn six_hundred_clients_at_once_find_a_place() {
-    let listener = bindpost_azure_search_service::bind("127.0.0.1", 0).await.unwrap();
+    let listener = bindpost_azure_search_service::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut waiting = Vec::new();
     // None is accepted: all of them wait in the backlog.

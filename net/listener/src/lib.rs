@@ -1,14 +1,21 @@
-//! Connections: accepting them, their time limits and caps, and draining them.
+//! Connections of HTTP servers: accepting them, their time limits and caps, TLS, and draining them.
 //!
-//! [`serve`] runs any hyper service over HTTP/1, and over HTTP/2 with prior knowledge. It knows nothing of
-//! MCP and does not look at bodies: how long a request may take to send one is for the service to say.
+//! [`serve`] runs any hyper service over HTTP/1, and over HTTP/2 with prior knowledge. This crate does not know MCP and
+//! does not read bodies: the service decides how long a request may take to send one.
 //!
-//! No request arms a timer. Connections note what they are doing, and one sweep a second looks through the
-//! notes, so a limit may strike up to two sweeps late.
+//! No request arms a timer. Connections record what they are doing, and one sweep per second checks these records, so a
+//! limit may take effect up to two sweeps late.
+//!
+//! Files, in reading order: `bind.rs` (listening sockets), `accept.rs` and `tls.rs` (from a socket to a stream),
+//! `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection), `drain.rs` (stopping).
 
+mod accept;
+mod bind;
 mod connection;
 mod drain;
-mod roster;
+mod registry;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -27,11 +34,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+pub use self::accept::{PlainTcp, StreamAcceptor};
+pub use self::bind::bind;
 pub use self::connection::{ConnectedClient, PendingBodyGuard};
 pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
 
 use self::connection::{ConnectionSignal, ProtocolBuilders, serve_connection};
-use self::roster::ConnectionRegistry;
+use self::registry::ConnectionRegistry;
 
 /// What one listener allows its clients.
 #[derive(Clone, Debug)]
@@ -134,15 +143,14 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// How many refused clients are waited for at the same time.
 const REFUSED: usize = 256;
 
-/// Serves every client of `listener` until it is drained, and returns when the last connection is gone.
+/// Serves every client of `listener` over plain TCP until it is drained. Returns when the last connection is closed.
 ///
-/// `make` gets the client and gives the service for its connection. When the drain begins the
-/// listening socket is closed, and connections close after the request under way. What is left after
-/// [`ConnectionLimits::drain`], or when the trigger is pulled again, is cut. Dropping the future cuts all connections,
-/// too.
+/// `make` returns the service for the connection of a client. When the drain begins, the listening socket is closed, and
+/// every connection closes after its current request. Connections that are still open after
+/// [`ConnectionLimits::drain`], or when the trigger is pulled again, are cut. Dropping the future cuts all connections.
 ///
-/// Trouble with one connection, or with accepting, is logged and never ends the listener. Fails only at the
-/// start, if the socket has no address.
+/// Errors of one connection, and failures to accept one, are logged and never end the listener. The function fails only
+/// at its start, if the socket has no address.
 pub async fn serve<S, B>(
     listener: TcpListener,
     make: impl Fn(ConnectedClient) -> S,
@@ -156,22 +164,47 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    tracing::info!(address = %listener.local_addr()?, "listening");
-    let roster = Arc::new(ConnectionRegistry::new(&limits));
+    serve_with(PlainTcp, listener, make, limits, drain).await
+}
+
+/// Serves like [`serve`], over the streams of an acceptor: plain TCP or TLS.
+pub async fn serve_with<A, S, B>(
+    acceptor: A,
+    listener: TcpListener,
+    make: impl Fn(ConnectedClient) -> S,
+    limits: ConnectionLimits,
+    drain: Drain,
+) -> io::Result<()>
+where
+    A: StreamAcceptor,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let scheme = if A::IS_SECURE { "https" } else { "http" };
+    tracing::info!(address = %listener.local_addr()?, scheme, "listening");
+    let registry = Arc::new(ConnectionRegistry::new(&limits, A::IS_SECURE));
     let protocols = Arc::new(protocol_builders(&limits));
     let refused = Arc::new(Semaphore::new(REFUSED));
-    let _cut = CutOnDrop(&roster);
+    let _cut = CutOnDrop(&registry);
 
-    let welcome = |stream: TcpStream, address: SocketAddr| {
-        let Some(entry) = roster.admit(address) else {
-            let _ = refuse(stream, &refused);
+    let welcome = |socket: TcpStream, address: SocketAddr| {
+        let Some(slot) = registry.admit(address) else {
+            // A client that expects TLS could not read the refusal.
+            if !A::IS_SECURE {
+                let _ = refuse(socket, &refused);
+            }
             return;
         };
-        let service = make(ConnectedClient(entry.connection().clone()));
-        let protocols = protocols.clone();
+        let service = make(ConnectedClient(slot.connection().clone()));
+        let (acceptor, protocols) = (acceptor.clone(), protocols.clone());
         tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
-            if let Err(error) = serve_connection(stream, service, &protocols, entry.connection()).await {
+            let _ = socket.set_nodelay(true);
+            if let Err(error) =
+                serve_connection(&acceptor, socket, service, &protocols, slot.connection()).await
+            {
                 tracing::debug!(%address, error, "connection failed");
             }
         });
@@ -183,28 +216,28 @@ where
             tokio::select! {
                 biased;
                 () = &mut begun => break,
-                (stream, address) = accept(&listener) => welcome(stream, address),
+                (socket, address) = accept(&listener) => welcome(socket, address),
             }
         }
-        // Whoever has connected by now has not been refused; closing the socket would reset them.
+        // Clients that have connected by now were not refused. Closing the socket would reset them.
         accept_backlog(listener, welcome);
-        roster.signal_all(ConnectionSignal::LastRequest);
+        registry.signal_all(ConnectionSignal::LastRequest);
         tokio::select! {
-            () = roster.wait_until_empty() => {}
+            () = registry.wait_until_empty() => {}
             () = drain.ended() => {}
             () = async {
                 let idle = limits.drain_idle.min(limits.drain);
                 tokio::time::sleep(idle).await;
-                roster.signal_all(ConnectionSignal::Finish);
+                registry.signal_all(ConnectionSignal::Finish);
                 tokio::time::sleep(limits.drain - idle).await;
             } => {}
         }
-        roster.signal_all(ConnectionSignal::Cut);
-        roster.wait_until_empty().await;
+        registry.signal_all(ConnectionSignal::Cut);
+        registry.wait_until_empty().await;
     };
     tokio::select! {
         () = work => Ok(()),
-        never = roster.sweep(limits.sweep) => match never {},
+        never = registry.sweep(limits.sweep) => match never {},
     }
 }
 

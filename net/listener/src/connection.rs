@@ -23,8 +23,10 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::accept::StreamAcceptor;
 
 /// What an HTTP/2 client with prior knowledge sends first. No HTTP/1 request can begin so.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -36,6 +38,7 @@ const FIRST_READ: usize = 1024;
 /// Ticks come from [`SweepClock`]; 0 stands for "not now".
 pub(super) struct ConnectionState {
     address: SocketAddr,
+    is_secure: bool,
     clock: Arc<SweepClock>,
     /// When the request head now being read began. Also counts for a client that has not sent anything yet.
     head: AtomicU32,
@@ -65,6 +68,11 @@ impl ConnectedClient {
     /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.0.address
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_secure(&self) -> bool {
+        self.0.is_secure
     }
 
     /// Says that a request waits for more of its body, until what is returned is dropped. When a cap is reached, a
@@ -166,10 +174,11 @@ impl SweepClock {
 }
 
 impl ConnectionState {
-    pub(super) fn new(address: SocketAddr, clock: Arc<SweepClock>) -> Self {
+    pub(super) fn new(address: SocketAddr, is_secure: bool, clock: Arc<SweepClock>) -> Self {
         let now = clock.now();
         Self {
             address,
+            is_secure,
             clock,
             head: AtomicU32::new(now),
             active: AtomicU32::new(now),
@@ -311,24 +320,26 @@ impl ConnectionState {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve_connection<S, B>(
-    stream: TcpStream,
+pub(super) async fn serve_connection<A, S, B>(
+    acceptor: &A,
+    socket: TcpStream,
     service: S,
     protocols: &ProtocolBuilders,
     connection: &Arc<ConnectionState>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
 where
+    A: StreamAcceptor,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S::Future: Send + 'static,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let early = {
-        let first = pin!(first_bytes(&stream, connection));
-        let told = pin!(connection.until_signaled(ConnectionSignal::Finish));
-        match select(first, told).await {
-            Either::Left((early, _)) => early?,
+    let (stream, early) = {
+        let opened = pin!(open_stream(acceptor, socket, connection));
+        let signaled = pin!(connection.until_signaled(ConnectionSignal::Finish));
+        match select(opened, signaled).await {
+            Either::Left((opened, _)) => opened?,
             Either::Right(_) => return Ok(()),
         }
     };
@@ -401,34 +412,38 @@ async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
     .await
 }
 
-/// Reads until it is clear which protocol the client speaks.
-async fn first_bytes(stream: &TcpStream, connection: &ConnectionState) -> io::Result<Bytes> {
+/// Performs the handshake, if there is one, and reads until the protocol of the client is known.
+async fn open_stream<A: StreamAcceptor>(
+    acceptor: &A,
+    socket: TcpStream,
+    connection: &ConnectionState,
+) -> io::Result<(A::Stream, Bytes)> {
+    let mut stream = acceptor.accept(socket).await?;
     let mut bytes = vec![0; FIRST_READ];
     let mut filled = 0;
     loop {
-        stream.readable().await?;
-        match stream.try_read(&mut bytes[filled..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                if filled == 0 {
-                    connection.begin_head();
-                }
-                filled += read;
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error),
+        let unfilled = bytes.get_mut(filled..).unwrap_or_default();
+        let mut buffer = ReadBuf::new(unfilled);
+        std::future::poll_fn(|cx| Pin::new(&mut stream).poll_read(cx, &mut buffer)).await?;
+        let read = buffer.filled().len();
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        if filled == 0 {
+            connection.begin_head();
+        }
+        filled += read;
         let seen = filled.min(PREFACE.len());
         if seen == PREFACE.len() || bytes[..seen] != PREFACE[..seen] {
             bytes.truncate(filled);
-            return Ok(bytes.into());
+            return Ok((stream, bytes.into()));
         }
     }
 }
 
 /// The socket as hyper sees it: a TCP stream that keeps the sweeper's notes.
-struct TrackedSocket {
-    stream: TokioIo<TcpStream>,
+struct TrackedSocket<T> {
+    stream: TokioIo<T>,
     /// What was read to tell the protocols apart, until hyper has taken it.
     early: Bytes,
     is_http2: bool,
@@ -437,7 +452,7 @@ struct TrackedSocket {
     connection: Arc<ConnectionState>,
 }
 
-impl TrackedSocket {
+impl<T> TrackedSocket<T> {
     #[cold]
     fn take_early(&mut self, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let taken = self.early.len().min(buffer.remaining());
@@ -446,7 +461,7 @@ impl TrackedSocket {
     }
 }
 
-impl Read for TrackedSocket {
+impl<T: AsyncRead + Unpin> Read for TrackedSocket<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -464,7 +479,7 @@ impl Read for TrackedSocket {
     }
 }
 
-impl Write for TrackedSocket {
+impl<T: AsyncRead + AsyncWrite + Unpin> Write for TrackedSocket<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.connection.record_write(written.is_ready());

@@ -14,6 +14,7 @@ use super::connection::{ConnectionSignal, ConnectionState, EvictionRank, SweepCl
 
 pub(super) struct ConnectionRegistry {
     clock: Arc<SweepClock>,
+    is_secure: bool,
     patience: TickLimits,
     most: usize,
     most_per_address: Option<usize>,
@@ -76,21 +77,22 @@ impl OpenConnections {
     }
 }
 
-/// A connection's place on the roster, free again when dropped.
+/// A connection's place on the registry, free again when dropped.
 pub(super) struct ConnectionSlot {
-    roster: Arc<ConnectionRegistry>,
+    registry: Arc<ConnectionRegistry>,
     connection: Arc<ConnectionState>,
     number: u64,
 }
 
 impl ConnectionRegistry {
-    pub(super) fn new(limits: &ConnectionLimits) -> Self {
+    pub(super) fn new(limits: &ConnectionLimits, is_secure: bool) -> Self {
         let ticks = |limit: Duration| {
             let ticks = limit.as_nanos().div_ceil(limits.sweep.as_nanos().max(1));
             u32::try_from(ticks).unwrap_or(u32::MAX)
         };
         Self {
             clock: Arc::new(SweepClock::new()),
+            is_secure,
             patience: TickLimits {
                 header_read: ticks(limits.header_read),
                 keep_alive_idle: ticks(limits.keep_alive_idle),
@@ -121,9 +123,9 @@ impl ConnectionRegistry {
         }
         let number = open.next;
         open.next += 1;
-        let connection = Arc::new(ConnectionState::new(address, self.clock.clone()));
+        let connection = Arc::new(ConnectionState::new(address, self.is_secure, self.clock.clone()));
         open.connections.insert(number, connection.clone());
-        Some(ConnectionSlot { roster: self.clone(), connection, number })
+        Some(ConnectionSlot { registry: self.clone(), connection, number })
     }
 
     pub(super) fn signal_all(&self, word: ConnectionSignal) {
@@ -172,11 +174,11 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.roster.lock_open();
+        let mut open = self.registry.lock_open();
         open.connections.remove(&self.number);
         open.uncount(&self.connection);
         if open.connections.is_empty() {
-            self.roster.emptied.notify_one();
+            self.registry.emptied.notify_one();
         }
     }
 }

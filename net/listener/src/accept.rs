@@ -1,0 +1,34 @@
+//! From an accepted socket to the stream that HTTP is spoken on.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Turns an accepted socket into the stream that HTTP is spoken on: the socket itself, or TLS on top of it.
+///
+/// The feature `tls` implements it for `tokio_rustls::TlsAcceptor`.
+pub trait StreamAcceptor: Clone + Send + Sync + 'static {
+    /// The stream.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Whether the stream is encrypted.
+    const IS_SECURE: bool;
+
+    /// Performs the handshake. [`ConnectionLimits::header_read`](crate::ConnectionLimits::header_read) limits its time.
+    fn accept(&self, socket: TcpStream) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// Plain TCP.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainTcp;
+
+impl StreamAcceptor for PlainTcp {
+    type Stream = TcpStream;
+
+    const IS_SECURE: bool = false;
+
+    async fn accept(&self, socket: TcpStream) -> io::Result<TcpStream> {
+        Ok(socket)
+    }
+}
