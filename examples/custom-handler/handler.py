@@ -1,6 +1,6 @@
 """A custom handler: functions in a program of your own, called over HTTP. This one needs nothing but Python.
 
-Run it with `cargo run --release -- run examples/custom-handler`. The host starts this program, posts each
+Run it with `cargo run -- run examples/custom-handler`. The host starts this program, posts each
 invocation to `/<function>` as `{"Data": {…}, "Metadata": {…}}`, and takes `{"Outputs": {…}, "ReturnValue":
 …, "Logs": […]}` back.
 """

@@ -1,6 +1,6 @@
 """Snippets of text, kept as blobs: one tool, resource and prompt of every kind.
 
-Run it with `cargo run --release -- run examples/snippets-python`. It needs no Azure, no Core Tools and no
+Run it with `cargo run -- run examples/snippets-python`. It needs no Azure, no Core Tools and no
 storage emulator; on Azure Functions the same folder runs as it is, but for `sign_snippet`, which asks the
 user, and the progress of `count_words`.
 """

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 pub(crate) use self::functions::median;
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 /// The limit, the two quickest peers, and us: enough for a verdict.
 const QUICK: &str = "limit hyper-parse,rmcp,turbomcp,bindpost";
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 
     if !only_verdict {
-        workspace::run(&mut cargo(&["build", "--release", "--package", "bench-server"]))?;
+        workspace::build_dist(&["bench-server"])?;
         match theirs {
             Some(arguments) => workspace::run(run_py().args(arguments))?,
             None => every_step(all)?,
@@ -68,7 +68,7 @@ fn every_step(all: bool) -> Result<()> {
 fn run_py() -> Command {
     let mut command = Command::new("python3");
     command.arg("run.py").current_dir(folder());
-    command.env("BINDPOST_BENCH_SERVER", workspace::target().join("release/bench-server"));
+    command.env("BINDPOST_BENCH_SERVER", workspace::target().join("dist/bench-server"));
     command
 }
 

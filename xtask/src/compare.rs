@@ -135,11 +135,18 @@ impl Framework {
 fn build_rust(target: &Path, manifest: &Path, package: &str, build: FrameworkBuild) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--locked", "--quiet", "--package", package, "--manifest-path"]);
     command.arg(manifest).env("CARGO_TARGET_DIR", target);
-    if build == FrameworkBuild::Release {
-        command.arg("--release");
+    // The peers' release profile has the settings of our `dist`.
+    let is_ours = manifest.ends_with("bindpost/Cargo.toml");
+    let folder = match build {
+        FrameworkBuild::Release if is_ours => "dist",
+        FrameworkBuild::Release => "release",
+        _ => "debug",
+    };
+    if folder != "debug" {
+        command.args(["--profile", folder]);
     }
     workspace::run(&mut command)?;
-    Ok(target.join(if build == FrameworkBuild::Release { "release" } else { "debug" }).join(package))
+    Ok(target.join(folder).join(package))
 }
 
 fn sources() -> PathBuf {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 /// The most that a call with a key may cost, in calls without.
 const MOST: f64 = 1.3;
@@ -22,7 +22,7 @@ const MANY: u64 = 2_500;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() -> Result<()> {
-    workspace::run(&mut cargo(&["build", "--release", "--package", "orders"]))?;
+    workspace::build_dist(&["orders"])?;
     let load = workspace::build_bench(&["load"])?.join("load");
     let folder = workspace::target().join("cost");
     fs::create_dir_all(&folder)?;
@@ -58,7 +58,7 @@ fn total(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>, calls: 
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = Command::new("valgrind");
     command.args(["-q", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", profiled.display()));
-    command.arg(workspace::target().join("release/orders")).args(["--port", &port.to_string()]);
+    command.arg(workspace::target().join("dist/orders")).args(["--port", &port.to_string()]);
     if let Some(keys) = keys {
         command.arg("--keys").arg(keys);
     }

@@ -31,6 +31,11 @@ const COMMANDS: &[(&str, &str, Run)] = &[
         fuzz::run,
     ),
     ("tidy", "rules about this repository that no compiler checks", tidy::run),
+    (
+        "words",
+        "figures about names and prose, of this repository or of another checkout: words [FOLDER]",
+        tidy::words::run,
+    ),
     ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "real clients, each from its package, against ours", |_| interop::run()),
     ("search-tour", "the official clients of Azure AI Search against the embedded service", |_| {

@@ -78,7 +78,7 @@ struct NeighboursOptions {
 
 impl NeighboursOptions {
     fn parse(args: &[String]) -> Result<Self> {
-        let mut options = Self { rounds: 3, seconds: 6.0, profile: BuildProfile::Release };
+        let mut options = Self { rounds: 3, seconds: 6.0, profile: BuildProfile::Dist };
         let mut words = args.iter();
         while let Some(name) = words.next() {
             let mut value = || words.next().with_context(|| format!("{name} needs a value"));

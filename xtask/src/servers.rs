@@ -19,26 +19,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How the servers are compiled: as users get them, or quickly, to try a chore.
 #[derive(Clone, Copy)]
 pub(crate) enum BuildProfile {
-    Release,
+    Dist,
     Dev,
 }
 
 impl BuildProfile {
     /// Builds packages of the product, and returns the folder of their programs.
     pub(crate) fn build(self, packages: &[&str]) -> Result<PathBuf> {
+        if matches!(self, Self::Dist) {
+            return workspace::build_dist(packages);
+        }
         let mut command = cargo(&["build"]);
         for package in packages {
             command.args(["--package", package]);
         }
-        let folder = match self {
-            Self::Release => {
-                command.arg("--release");
-                "release"
-            }
-            Self::Dev => "debug",
-        };
         workspace::run(&mut command)?;
-        Ok(workspace::target().join(folder))
+        Ok(workspace::target().join("debug"))
     }
 }
 

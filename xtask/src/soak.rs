@@ -85,7 +85,7 @@ struct SoakOptions {
 
 impl SoakOptions {
     fn parse(args: &[String]) -> Result<Self> {
-        let mut options = Self { minutes: 15.0, profile: BuildProfile::Release };
+        let mut options = Self { minutes: 15.0, profile: BuildProfile::Dist };
         let mut words = args.iter();
         while let Some(name) = words.next() {
             match name.as_str() {

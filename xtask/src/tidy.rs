@@ -7,6 +7,7 @@ mod documents;
 mod files;
 mod lock;
 mod manifest;
+pub(crate) mod words;
 
 use std::fs;
 use std::path::Path;
@@ -57,6 +58,11 @@ const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[
     files::no_machine_paths,
     files::no_registry_hosts,
     files::long_files,
+    words::unique_type_names,
+    words::names_stand_alone,
+    words::no_vague_words,
+    words::no_fill_comments,
+    words::folders_have_groups,
     lock::fuzz_is_in_step,
     documents::commands,
     documents::dependency_table,
@@ -118,20 +124,26 @@ struct WorkspaceCrate {
 
 impl Repository {
     fn read() -> Result<Self> {
-        let mut git = Command::new("git");
-        git.args(["-c", "core.quotePath=off", "ls-files", "--cached", "--others", "--exclude-standard"])
-            .current_dir(workspace::root());
-        let list = workspace::output(&mut git).context("tidy asks git for the files to check")?;
-        let files = list.lines().filter_map(|path| {
-            // Not there: deleted and not yet staged. Not text: nothing to check.
-            let text = fs::read_to_string(workspace::root().join(path)).ok()?;
-            Some(RepositoryFile { path: path.to_owned(), text })
-        });
+        let files = Self::read_files(workspace::root())?;
         let metadata =
             workspace::output(&mut workspace::cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: Value = serde_json::from_str(&metadata)?;
         let crates = metadata["packages"].as_array().into_iter().flatten().map(WorkspaceCrate::read);
-        Ok(Self { files: files.collect(), crates: crates.collect() })
+        Ok(Self { files, crates: crates.collect() })
+    }
+
+    /// The text files that git tracks, or would add, in a checkout.
+    fn read_files(root: &Path) -> Result<Vec<RepositoryFile>> {
+        let mut git = Command::new("git");
+        git.args(["-c", "core.quotePath=off", "ls-files", "--cached", "--others", "--exclude-standard"])
+            .current_dir(root);
+        let list = workspace::output(&mut git).context("git lists the files to check")?;
+        let files = list.lines().filter_map(|path| {
+            // Files that cannot be read are deleted and not yet staged, or are not text.
+            let text = fs::read_to_string(root.join(path)).ok()?;
+            Some(RepositoryFile { path: path.to_owned(), text })
+        });
+        Ok(files.collect())
     }
 
     fn file(&self, path: &str) -> Option<&RepositoryFile> {

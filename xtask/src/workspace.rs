@@ -24,6 +24,16 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// Builds packages of the product with the profile of packages and benchmarks, and returns the folder of their programs.
+pub(crate) fn build_dist(packages: &[&str]) -> Result<PathBuf> {
+    let mut command = cargo(&["build", "--profile", "dist"]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    run(&mut command)?;
+    Ok(target().join("dist"))
+}
+
 /// Builds programs of `bench/`, which is a workspace of its own, and returns the folder they are in.
 pub(crate) fn build_bench(packages: &[&str]) -> Result<PathBuf> {
     let target = root().join("bench/target");

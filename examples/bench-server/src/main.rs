@@ -1,7 +1,7 @@
 //! bindpost's contestant in `bench/`: three tools, 100 dummy tools, one resource.
 //!
-//!     cargo run --release -p bench-server -- --port 3000               # with sessions
-//!     cargo run --release -p bench-server -- --stateless --port 3000   # without session ids
+//!     cargo run -p bench-server -- --port 3000               # with sessions
+//!     cargo run -p bench-server -- --stateless --port 3000   # without session ids
 //!
 //! Everything is as a user gets it: arguments are validated, Host and Origin checked, limits armed.
 //! Only the caps on sessions are raised, because one client of the benchmark opens more than 10,000.

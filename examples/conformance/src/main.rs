@@ -1,7 +1,7 @@
 //! The server the official conformance suite runs against.
 //!
-//!     cargo run --release -p conformance -- --port 3000      # http://127.0.0.1:3000/mcp
-//!     cargo run --release -p conformance -- --stdio
+//!     cargo run -p conformance -- --port 3000      # http://127.0.0.1:3000/mcp
+//!     cargo run -p conformance -- --stdio
 //!
 //! Names, texts and behaviour of the entries are what the suite asks for.
 

@@ -1,6 +1,6 @@
 //! The MCP server that `cargo xtask soak` and `cargo xtask neighbours` put under load.
 //!
-//!     cargo run --release -p soak-server -- --port 3000 --keys 64 --short-lives
+//!     cargo run -p soak-server -- --port 3000 --keys 64 --short-lives
 //!
 //! `--keys N` asks for one of N API keys: the key of client 7 is `secret-of-client-7`. With `--short-lives` sessions,
 //! streams and tasks expire within seconds instead of minutes, so that each of them expires many times in one run, and

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use self::processes::{DirectWorker, WorkerServer};
-use crate::workspace::{self, cargo};
+use crate::workspace;
 use crate::{packages, table};
 
 /// Calls per second through the host for one of the worker alone, at least; 32 calls at once.
@@ -99,7 +99,7 @@ const WAYS: [CallRoute; 4] = [
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = FunctionsBenchOptions::parse(args)?;
-    workspace::run(&mut cargo(&["build", "--release", "--package", "bindpost-cli"]))?;
+    workspace::build_dist(&["bindpost-cli"])?;
     let tools = workspace::build_bench(&["load", "worker-load"])?;
     let mut rows = Vec::new();
     let mut promises = Vec::new();
@@ -166,7 +166,7 @@ fn measure(
     let driver = || processes::driver(&tools.join("worker-load"), &program, &language.worker(), &app);
     let mut direct = DirectWorker::start(driver())?;
     let relay = WorkerServer::relay(driver())?;
-    let host = WorkerServer::host(&workspace::target().join("release/bindpost"), &app)?;
+    let host = WorkerServer::host(&workspace::target().join("dist/bindpost"), &app)?;
     let load = tools.join("load");
     let mut one = |way, calls, warmup, secs| match way {
         CallRoute::Direct => direct.measure(calls, warmup, secs),

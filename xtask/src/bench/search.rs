@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::service::{BenchService, ProcessMemory};
 use super::functions::median;
 use crate::table;
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 /// CPU time and memory of the service for one of bare tantivy, at most.
 const INDEXING: f64 = 3.0;
@@ -31,9 +31,9 @@ const BEFORE_THE_CRASH: usize = 15_000;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = SearchBenchOptions::parse(args)?;
-    workspace::run(&mut cargo(&["build", "--release", "--package", "bindpost-cli"]))?;
+    workspace::build_dist(&["bindpost-cli"])?;
     let load = SearchLoadProgram(workspace::build_bench(&["search-load"])?.join("search-load"));
-    let bindpost = workspace::target().join("release/bindpost");
+    let bindpost = workspace::target().join("dist/bindpost");
     let folder = workspace::target().join("bench-search");
     let mut rounds = Vec::new();
     for round in 1..=options.rounds {

@@ -42,8 +42,8 @@ pub(super) fn run(options: &[String]) -> Result<()> {
     let program = match program {
         Some(program) => program.canonicalize().context("there is no such program")?,
         None => {
-            workspace::run(&mut cargo(&["build", "--release", "--package", "bindpost-cli"]))?;
-            workspace::target().join("release/bindpost")
+            workspace::build_dist(&["bindpost-cli"])?;
+            workspace::target().join("dist/bindpost")
         }
     };
     let folder = workspace::target().join("compare-openapi");
