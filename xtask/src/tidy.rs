@@ -22,10 +22,10 @@ use crate::workspace;
 /// Run a command from a clean checkout before you add it here.
 const KNOWN_COMMANDS: &[&str] = &[
     "cargo build",
-    "cargo run --release -- demo",
-    "cargo run --release -- run examples/snippets-python",
-    "cargo run --release -- search",
-    "cargo run --release -- search-service --data search-data",
+    "cargo run -- demo",
+    "cargo run -- run examples/snippets-python",
+    "cargo run -- search",
+    "cargo run -- search-service --data search-data",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
     "cargo xtask compare",
@@ -38,6 +38,7 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo xtask soak",
     "cargo xtask test",
     "cargo xtask test --only fmt,clippy,test",
+    "cargo xtask words",
 ];
 
 /// Lines below `mcp/` that may name the cloud: (file, a part of the line).

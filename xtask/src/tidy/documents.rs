@@ -62,20 +62,20 @@ fn is_setting(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Every dependency has a line of reason in ARCHITECTURE.md: `| name | why |`, the name as code.
+/// Every dependency has a line of reason in docs/dependencies.md: `| name | why |`, the name as code.
 pub(super) fn dependency_table(repository: &Repository) -> Vec<TidyFinding> {
     let Some(root) = repository.file("Cargo.toml") else { return Vec::new() };
-    let architecture = repository.file("ARCHITECTURE.md").map_or("", |file| file.text.as_str());
+    let table = repository.file("docs/dependencies.md").map_or("", |file| file.text.as_str());
     let foreign = manifest::dependencies(&root.text)
         .into_iter()
         .filter(|dependency| dependency.origin == DependencyOrigin::Own);
     foreign
-        .filter(|dependency| !has_reason(architecture, &dependency.name))
+        .filter(|dependency| !has_reason(table, &dependency.name))
         .map(|dependency| {
             let name = dependency.name;
             TidyFinding::error(
                 format!("Cargo.toml:{}", dependency.line),
-                format!("{name} is not in the dependency table of ARCHITECTURE.md"),
+                format!("{name} is not in docs/dependencies.md"),
                 format!("add a row there: | `{name}` | why we have it |"),
             )
         })
